@@ -1,0 +1,84 @@
+//! Facts of a host: what does not change during a run, as far as it could be read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// Something that should have been read and was not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// What is missing, in the words of the metric or fact: `tcp.busy`, `port`, `facts.cpu`.
+    pub what: String,
+    /// Why it could not be read.
+    pub why: String,
+    /// The command that would allow it; empty when there is none.
+    pub hint: String,
+}
+
+/// A network port as its host sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Port {
+    /// Interface name.
+    pub name: String,
+    /// Driver or link kind: `mlx5_core`, `veth`, `virtio_net`; empty when unknown.
+    pub driver: String,
+    /// Nominal speed in Mb/s; `None` when unknown, and never trusted for virtual ports.
+    pub speed_mbps: Option<u64>,
+    /// Maximum transmission unit in bytes.
+    pub mtu: Option<u32>,
+    /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
+    /// nominal and gives no ceiling.
+    pub is_virtual: bool,
+    /// NUMA node; `None` when unknown or without meaning.
+    pub node: Option<u32>,
+}
+
+/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and what
+/// `SO_SNDBUF`/`SO_RCVBUF` may ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BufferLimits {
+    /// `net.ipv4.tcp_rmem`.
+    pub tcp_rmem: Option<[u64; 3]>,
+    /// `net.ipv4.tcp_wmem`.
+    pub tcp_wmem: Option<[u64; 3]>,
+    /// `net.core.rmem_max`; the kernel doubles what is asked for.
+    pub rmem_max: Option<u64>,
+    /// `net.core.wmem_max`; the kernel doubles what is asked for.
+    pub wmem_max: Option<u64>,
+}
+
+/// Facts of one host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFacts {
+    /// Host name.
+    pub name: String,
+    /// Boot id: two ends with the same one share a machine.
+    pub boot_id: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Version of linerate on this host.
+    pub linerate: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// CPUs that this process may run on.
+    pub cpus: Vec<u32>,
+    /// NUMA nodes; 1 where there is no sysfs to say otherwise.
+    pub nodes: u32,
+    /// Size of the second-level cache of one core.
+    pub l2_cache: Option<Bytes>,
+    /// The port that the route to the other end leaves by.
+    pub port: Option<Port>,
+    /// Congestion controls this process may choose.
+    pub congestion_available: Vec<String>,
+    /// The default congestion control.
+    pub congestion_default: String,
+    /// Socket buffer limits.
+    pub buffers: BufferLimits,
+    /// Clock ticks per second of /proc/stat (`USER_HZ`).
+    pub ticks_per_sec: u32,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}

@@ -1,0 +1,13 @@
+//! The pure part of linerate.
+//!
+//! This crate owns what a run *means*: the plan, the record and its frames, the messages between
+//! peers, the statistics, the model that is derived from a record, the causes that explain it and
+//! the verdict. It does no I/O, has no clock and starts no thread: the same record gives the same
+//! answer, always. Whatever decodes bytes from outside lives here, and is fuzzed.
+#![forbid(unsafe_code)]
+
+pub mod facts;
+pub mod metric;
+pub mod plan;
+pub mod record;
+pub mod units;

@@ -1,0 +1,156 @@
+//! The table of metrics: what a reading is called, its unit, and how it may be combined.
+//!
+//! Samplers write columns under these names and the model reads them: a metric is a row here, not
+//! a field of a struct. Names are stable: they stand in records and in JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// How a metric's values relate to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Grows from some start; differences have a meaning.
+    Counter,
+    /// A state at the time of reading.
+    Gauge,
+}
+
+/// Units of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Bits per second.
+    BitsPerSecond,
+    /// Nanoseconds.
+    Nanos,
+    /// Microseconds, as `TCP_INFO` counts.
+    Micros,
+    /// Clock ticks of /proc/stat.
+    Ticks,
+    /// Packets or segments.
+    Packets,
+    /// A plain count.
+    Count,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Source: the table it stands in (`worker`, `tcp`, `cpu` ...).
+    pub source: &'static str,
+    /// Name of the column.
+    pub name: &'static str,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// What it is, and where it is read.
+    pub doc: &'static str,
+}
+
+macro_rules! metrics {
+    ($($ident:ident = $source:literal $name:literal $unit:ident $kind:ident $doc:literal;)*) => {
+        $(#[doc = $doc] pub const $ident: Metric = Metric {
+            source: $source, name: $name, unit: Unit::$unit, kind: Kind::$kind, doc: $doc,
+        };)*
+        /// Every metric, in the order of the table.
+        pub const ALL: &[Metric] = &[$($ident),*];
+    };
+}
+
+metrics! {
+    WORKER_BYTES = "worker" "bytes" Bytes Counter "Payload moved by this thread since its set was made; subject `tx0`, `rx0` ... by stream.";
+    WORKER_OPS = "worker" "ops" Count Counter "System calls that moved payload.";
+    WORKER_WAIT = "worker" "own_wait_ns" Nanos Counter "Time the application on this thread kept itself from the socket (a slow application), where the engine can tell.";
+    THREAD_RUN = "thread" "run_ns" Nanos Counter "Time on a CPU, /proc/PID/task/TID/schedstat field 1; subject as for worker.";
+    THREAD_WAIT = "thread" "wait_ns" Nanos Counter "Time runnable but not running, schedstat field 2.";
+    THREAD_USER = "thread" "user_ticks" Ticks Counter "User time, /proc/PID/task/TID/stat field 14.";
+    THREAD_SYSTEM = "thread" "system_ticks" Ticks Counter "System time, stat field 15; holds softirq time on kernels without IRQ time accounting.";
+    THREAD_CPU = "thread" "cpu" Count Gauge "CPU the thread last ran on, stat field 39.";
+    TCP_STATE = "tcp" "state" Count Gauge "tcpi_state.";
+    TCP_CA_STATE = "tcp" "ca_state" Count Gauge "tcpi_ca_state.";
+    TCP_RTT = "tcp" "rtt_us" Micros Gauge "Smoothed round-trip time, tcpi_rtt.";
+    TCP_RTTVAR = "tcp" "rttvar_us" Micros Gauge "tcpi_rttvar.";
+    TCP_MIN_RTT = "tcp" "min_rtt_us" Micros Gauge "Smallest round-trip time in the kernel's window, tcpi_min_rtt.";
+    TCP_CWND = "tcp" "cwnd" Packets Gauge "tcpi_snd_cwnd.";
+    TCP_SSTHRESH = "tcp" "ssthresh" Packets Gauge "tcpi_snd_ssthresh.";
+    TCP_SND_MSS = "tcp" "snd_mss" Bytes Gauge "tcpi_snd_mss.";
+    TCP_RCV_MSS = "tcp" "rcv_mss" Bytes Gauge "tcpi_rcv_mss.";
+    TCP_PMTU = "tcp" "pmtu" Bytes Gauge "tcpi_pmtu.";
+    TCP_UNACKED = "tcp" "unacked" Packets Gauge "Segments in flight, tcpi_unacked.";
+    TCP_LOST = "tcp" "lost" Packets Gauge "tcpi_lost.";
+    TCP_RETRANS = "tcp" "total_retrans" Packets Counter "tcpi_total_retrans.";
+    TCP_BYTES_SENT = "tcp" "bytes_sent" Bytes Counter "tcpi_bytes_sent, retransmissions included.";
+    TCP_BYTES_RETRANS = "tcp" "bytes_retrans" Bytes Counter "tcpi_bytes_retrans.";
+    TCP_BYTES_ACKED = "tcp" "bytes_acked" Bytes Counter "tcpi_bytes_acked.";
+    TCP_BYTES_RECEIVED = "tcp" "bytes_received" Bytes Counter "tcpi_bytes_received.";
+    TCP_SEGS_OUT = "tcp" "segs_out" Packets Counter "tcpi_segs_out.";
+    TCP_SEGS_IN = "tcp" "segs_in" Packets Counter "tcpi_segs_in.";
+    TCP_BUSY = "tcp" "busy_us" Micros Counter "Time with data unacknowledged, tcpi_busy_time; the sum of three clocks.";
+    TCP_RWND_LIMITED = "tcp" "rwnd_limited_us" Micros Counter "Part of busy limited by the receiver's window.";
+    TCP_SNDBUF_LIMITED = "tcp" "sndbuf_limited_us" Micros Counter "Part of busy limited by the send buffer.";
+    TCP_NOTSENT = "tcp" "notsent_bytes" Bytes Gauge "Bytes in the send queue not sent yet.";
+    TCP_DELIVERY_RATE = "tcp" "delivery_rate" BitsPerSecond Gauge "tcpi_delivery_rate, in bits per second.";
+    TCP_APP_LIMITED = "tcp" "delivery_rate_app_limited" Count Gauge "1 where the last delivery rate sample was limited by the application.";
+    TCP_PACING_RATE = "tcp" "pacing_rate" BitsPerSecond Gauge "tcpi_pacing_rate, in bits per second; absent when unlimited.";
+    TCP_MAX_PACING_RATE = "tcp" "max_pacing_rate" BitsPerSecond Gauge "tcpi_max_pacing_rate, in bits per second; absent when unlimited.";
+    TCP_SND_WND = "tcp" "snd_wnd" Bytes Gauge "Window offered by the receiver, as the sender knows it, scaled (5.4+).";
+    TCP_RCV_WND = "tcp" "rcv_wnd" Bytes Gauge "Window this end offers (6.2+).";
+    TCP_RCV_SPACE = "tcp" "rcv_space" Bytes Gauge "tcpi_rcv_space.";
+    TCP_RCV_SSTHRESH = "tcp" "rcv_ssthresh" Bytes Gauge "tcpi_rcv_ssthresh.";
+    TCP_REORD_SEEN = "tcp" "reord_seen" Count Counter "tcpi_reord_seen.";
+    TCP_DELIVERED = "tcp" "delivered" Packets Counter "tcpi_delivered.";
+    TCP_DELIVERED_CE = "tcp" "delivered_ce" Packets Counter "tcpi_delivered_ce.";
+    TCP_TOTAL_RTO = "tcp" "total_rto" Count Counter "tcpi_total_rto (6.7+).";
+    SOCKET_SNDBUF = "socket" "sndbuf" Bytes Gauge "sk_sndbuf, SO_MEMINFO; memory (truesize), not payload.";
+    SOCKET_RCVBUF = "socket" "rcvbuf" Bytes Gauge "sk_rcvbuf, SO_MEMINFO.";
+    SOCKET_WMEM_QUEUED = "socket" "wmem_queued" Bytes Gauge "Memory of the send queue, SO_MEMINFO.";
+    SOCKET_RMEM_ALLOC = "socket" "rmem_alloc" Bytes Gauge "Memory of the receive queue, SO_MEMINFO.";
+    SOCKET_UNREAD = "socket" "unread_bytes" Bytes Gauge "Payload that waits for the application, SIOCINQ.";
+    SOCKET_DROPS = "socket" "drops" Packets Counter "Drops at the socket, SO_MEMINFO.";
+    CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
+    CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";
+    CPU_SYSTEM = "cpu" "system" Ticks Counter "/proc/stat.";
+    CPU_IDLE = "cpu" "idle" Ticks Counter "/proc/stat.";
+    CPU_IOWAIT = "cpu" "iowait" Ticks Counter "/proc/stat.";
+    CPU_IRQ = "cpu" "irq" Ticks Counter "/proc/stat.";
+    CPU_SOFTIRQ = "cpu" "softirq" Ticks Counter "/proc/stat.";
+    CPU_STEAL = "cpu" "steal" Ticks Counter "/proc/stat.";
+    SOFTNET_PROCESSED = "softnet" "processed" Packets Counter "/proc/net/softnet_stat; subject is the CPU's number.";
+    SOFTNET_DROPPED = "softnet" "dropped" Packets Counter "Backlog full.";
+    SOFTNET_SQUEEZED = "softnet" "squeezed" Count Counter "Budget used up with work left.";
+    PORT_RX_BYTES = "port" "rx_bytes" Bytes Counter "Link statistics by netlink; subject is the port's name.";
+    PORT_TX_BYTES = "port" "tx_bytes" Bytes Counter "Link statistics.";
+    PORT_RX_PACKETS = "port" "rx_packets" Packets Counter "Link statistics.";
+    PORT_TX_PACKETS = "port" "tx_packets" Packets Counter "Link statistics.";
+    PORT_RX_DROPPED = "port" "rx_dropped" Packets Counter "Link statistics.";
+    PORT_TX_DROPPED = "port" "tx_dropped" Packets Counter "Link statistics.";
+    PORT_RX_ERRORS = "port" "rx_errors" Packets Counter "Link statistics.";
+    PORT_TX_ERRORS = "port" "tx_errors" Packets Counter "Link statistics.";
+    PORT_CARRIER_CHANGES = "port" "carrier_changes" Count Counter "Times the link went up or down, IFLA_CARRIER_CHANGES.";
+    PORT_UP = "port" "up" Count Gauge "1 while the link is up and has carrier.";
+    QDISC_BYTES = "qdisc" "bytes" Bytes Counter "Queueing discipline statistics; subject is `PORT KIND HANDLE`.";
+    QDISC_PACKETS = "qdisc" "packets" Packets Counter "Queueing discipline statistics.";
+    QDISC_DROPS = "qdisc" "drops" Packets Counter "Queueing discipline statistics.";
+    QDISC_OVERLIMITS = "qdisc" "overlimits" Count Counter "Queueing discipline statistics.";
+    QDISC_BACKLOG = "qdisc" "backlog_bytes" Bytes Gauge "Queueing discipline statistics.";
+    CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2).";
+    CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
+    CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
+    PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::ALL;
+
+    #[test]
+    fn names_are_unique_within_a_source() {
+        let names: HashSet<_> = ALL.iter().map(|m| (m.source, m.name)).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,228 @@
+//! The plan: what a run will do, with every default filled in.
+//!
+//! A *set* is a group of warm connections made with one choice of [`Knobs`]; a *step* uses one or
+//! more sets for a time. A trial's two settings are two sets, measured in turn.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, Nanos, Rate};
+
+/// One end of the path. `Near` is where `linerate run` was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The end that steers.
+    Near,
+    /// The end that serves.
+    Far,
+}
+
+/// Where payload flows. `Forward` is near to far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Near to far.
+    Forward,
+    /// Far to near.
+    Reverse,
+}
+
+impl Direction {
+    /// Both, in the order in which they are measured and listed.
+    pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// The side that sends.
+    pub const fn sender(self) -> Side {
+        match self {
+            Self::Forward => Side::Near,
+            Self::Reverse => Side::Far,
+        }
+    }
+
+    /// The side that receives.
+    pub const fn receiver(self) -> Side {
+        match self {
+            Self::Forward => Side::Far,
+            Self::Reverse => Side::Near,
+        }
+    }
+
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+impl Side {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// How the receiving application takes its payload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Receive {
+    /// Copied into a user buffer, as applications do.
+    #[default]
+    Copy,
+    /// Dropped in the kernel (`MSG_TRUNC`): what reception costs without the copy.
+    Discard,
+}
+
+/// Extra CPU work that the tool itself does on its threads, per byte of payload moved.
+///
+/// A trial's factor: a thread that binds slows down in proportion, one that has slack does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtraWork {
+    /// On each sending thread, picoseconds of CPU time per byte.
+    pub sender_ps_per_byte: u64,
+    /// On each receiving thread, picoseconds of CPU time per byte.
+    pub receiver_ps_per_byte: u64,
+}
+
+/// What the tool owns on the connections of one set: the factors of trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Knobs {
+    /// Connections, each with a thread at both ends.
+    pub streams: u32,
+    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees.
+    pub write_size: Bytes,
+    /// Largest payload taken from the kernel in one receive; zero lets each end choose.
+    pub read_size: Bytes,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `SO_SNDBUF` as asked for; `None` leaves the kernel's autotuning on.
+    pub send_buffer: Option<Bytes>,
+    /// `SO_RCVBUF` as asked for; `None` leaves the kernel's autotuning on.
+    pub recv_buffer: Option<Bytes>,
+    /// `TCP_WINDOW_CLAMP` on the receiver: an upper bound of the window it offers.
+    pub window_clamp: Option<Bytes>,
+    /// `TCP_MAXSEG`.
+    pub mss: Option<u32>,
+    /// `SO_MAX_PACING_RATE` of each stream.
+    pub pacing: Option<Rate>,
+    /// Congestion control of both ends; `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// How the receiver takes payload.
+    pub receive: Receive,
+    /// Extra CPU work per byte.
+    pub extra_work: ExtraWork,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            streams: 1,
+            write_size: Bytes(0),
+            read_size: Bytes(0),
+            nodelay: false,
+            send_buffer: None,
+            recv_buffer: None,
+            window_clamp: None,
+            mss: None,
+            pacing: None,
+            congestion: None,
+            receive: Receive::Copy,
+            extra_work: ExtraWork::default(),
+        }
+    }
+}
+
+/// What the connections of a set carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "pattern")]
+pub enum Pattern {
+    /// Payload one way, as fast as it goes.
+    Stream {
+        /// The way it flows.
+        direction: Direction,
+    },
+    /// The near end sends `size` bytes, the far end answers with as many; round trips are timed.
+    PingPong {
+        /// Payload each way.
+        size: Bytes,
+        /// Time from one intended send to the next; zero sends the next when the answer is in.
+        interval: Nanos,
+    },
+}
+
+/// A set of connections to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetPlan {
+    /// Number of the set in this run, from 0.
+    pub id: u32,
+    /// What flows.
+    pub pattern: Pattern,
+    /// What the connections are made with.
+    pub knobs: Knobs,
+}
+
+/// Why a step was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Purpose {
+    /// Ping-pong on an otherwise idle path.
+    IdleLatency,
+    /// A direction with the plan's streams and default knobs: what the verdict explains.
+    Base {
+        /// Which direction.
+        direction: Direction,
+    },
+    /// More streams, to find the knee.
+    Sweep {
+        /// Which direction.
+        direction: Direction,
+    },
+    /// Both directions at once.
+    Both,
+    /// A slice of a trial.
+    Slice {
+        /// Number of the trial in this run, from 0.
+        trial: u32,
+        /// Which of the trial's two settings: false is A (as it was), true is B (changed).
+        changed: bool,
+    },
+}
+
+/// A step: sets in use at the same time, for a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPlan {
+    /// Number of the step in this run, from 0.
+    pub index: u32,
+    /// Why.
+    pub purpose: Purpose,
+    /// The sets that carry load, by id.
+    pub sets: Vec<u32>,
+    /// Wash-out: time at the start that does not count (queues and windows settle).
+    pub washout: Nanos,
+    /// Time that counts, after the wash-out.
+    pub measure: Nanos,
+    /// Time from one sample to the next.
+    pub tick: Nanos,
+}
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The engine's name: `tcp`, `null`, `sim`.
+    pub engine: String,
+    /// The far end as it was typed; `None` when this machine is measured against itself.
+    pub peer: Option<String>,
+    /// Knobs of the base steps.
+    pub knobs: Knobs,
+    /// Directions to be judged.
+    pub directions: Vec<Direction>,
+    /// Budget of the whole run.
+    pub time: Nanos,
+    /// Whether trials may be run.
+    pub trials: bool,
+}

@@ -1,0 +1,225 @@
+//! The record: only what was typed and what was read.
+//!
+//! Nothing here is computed; rates, shares and verdicts are derived anew each time. A record holds
+//! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Gap, HostFacts};
+use crate::metric::{Kind, Metric, Unit};
+use crate::plan::{Direction, Knobs, Plan, SetPlan, Side, StepPlan};
+use crate::units::Nanos;
+
+/// Version of the record's format; raised when its meaning changes.
+pub const FORMAT: u32 = 1;
+
+/// A run, as read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// How the run began.
+    pub start: Start,
+    /// Facts of the hosts, near first; one or more.
+    pub hosts: Vec<Host>,
+    /// Sets of connections as they were made.
+    pub sets: Vec<Set>,
+    /// Trials as they were planned; their slices are steps.
+    pub trials: Vec<TrialPlan>,
+    /// Steps in the order in which they were run.
+    pub steps: Vec<Step>,
+    /// How the run ended; `None` after a crash.
+    pub end: Option<End>,
+}
+
+/// The first frame of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Version of linerate that wrote it.
+    pub linerate: String,
+    /// Wall-clock time in seconds since 1970: only a label.
+    pub wall_secs: u64,
+    /// What was to be done.
+    pub plan: Plan,
+}
+
+/// One host and its facts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Which end.
+    pub side: Side,
+    /// What is known of it.
+    pub facts: HostFacts,
+}
+
+/// A set of connections as it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Set {
+    /// What was asked for.
+    pub plan: SetPlan,
+    /// What each end got, near first.
+    pub ends: Vec<SetEnd>,
+}
+
+/// What one end got of a set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SetEnd {
+    /// `SO_SNDBUF` just after connecting, as the kernel tells it (doubled).
+    pub send_buffer: Option<u64>,
+    /// `SO_RCVBUF` just after connecting, as the kernel tells it (doubled).
+    pub recv_buffer: Option<u64>,
+    /// Congestion control in force.
+    pub congestion: String,
+    /// Maximum segment size in force.
+    pub mss: Option<u32>,
+    /// The CPU each thread is pinned to, by stream; empty when not pinned.
+    pub cpus: Vec<u32>,
+    /// Operation size chosen where the plan left it open.
+    pub write_size: u64,
+    /// Operation size chosen where the plan left it open.
+    pub read_size: u64,
+    /// What was asked for and refused.
+    pub gaps: Vec<Gap>,
+}
+
+/// A trial as it was planned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// Number of the trial in this run.
+    pub id: u32,
+    /// Row of the table of trial kinds.
+    pub kind: String,
+    /// The direction that is loaded.
+    pub direction: Direction,
+    /// Setting A: as it was.
+    pub before: Knobs,
+    /// Setting B: one factor changed.
+    pub after: Knobs,
+}
+
+/// A step and all that was read during it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What was asked for.
+    pub plan: StepPlan,
+    /// When it began, since the start of the run, on the near clock.
+    pub began: Nanos,
+    /// Readings of each end, near first.
+    pub ends: Vec<EndReadings>,
+    /// Far clock minus near clock at the start of the step, with its bound; `None` when not taken.
+    pub clock: Option<ClockPair>,
+    /// How the step ended, when not as planned.
+    pub trouble: Option<Trouble>,
+}
+
+/// Offset of the far clock, known to within a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// Far minus near, in nanoseconds.
+    pub offset_ns: i64,
+    /// The truth is within this of it.
+    pub bound_ns: u64,
+}
+
+/// What went wrong in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// Who met it.
+    pub side: Side,
+    /// What happened, as a lowercase sentence fragment.
+    pub what: String,
+}
+
+/// What one end read during a step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndReadings {
+    /// Tables of readings. Times are nanoseconds since this end's start of the step, on its own
+    /// clock; the first row is read just before load starts, so that counters have a base.
+    pub tables: Vec<Table>,
+    /// Round-trip times, for the end that timed them.
+    pub latencies: Vec<Histogram>,
+    /// Payload this end sent and received on each stream of each set, in this step, to the byte.
+    pub totals: Vec<Total>,
+    /// Other sessions that loaded this host during the step.
+    pub other_sessions: u32,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// Exact payload of one stream in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// Set.
+    pub set: u32,
+    /// Stream of the set.
+    pub stream: u32,
+    /// Payload sent by this end.
+    pub sent: u64,
+    /// Payload received by this end.
+    pub received: u64,
+    /// False when the in-band end mark was not seen.
+    pub complete: bool,
+}
+
+/// Readings of one source about one subject, in columns over a shared time axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Source, as in [`crate::metric`].
+    pub source: String,
+    /// What it is about: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
+    /// number, a port's name.
+    pub subject: String,
+    /// Time of each row, nanoseconds since this end's start of the step.
+    pub at: Vec<u64>,
+    /// One column for each metric; all as long as `at`.
+    pub columns: Vec<Column>,
+}
+
+/// One metric's values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name, as in [`crate::metric`].
+    pub name: String,
+    /// Unit.
+    pub unit: Unit,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Values.
+    pub values: Vec<i64>,
+}
+
+impl Table {
+    /// The column of `metric`, if this table has it.
+    pub fn column(&self, metric: Metric) -> Option<&[i64]> {
+        (self.source == metric.source)
+            .then(|| self.columns.iter().find(|c| c.name == metric.name))
+            .flatten()
+            .map(|c| c.values.as_slice())
+    }
+}
+
+/// A histogram of round-trip times: counts by value, sparse.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Set whose connections were timed.
+    pub set: u32,
+    /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
+    pub counts: Vec<(u64, u64)>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum End {
+    /// All that was planned was measured.
+    Complete,
+    /// Stopped by the user; what was measured stands.
+    Interrupted,
+    /// Could not go on.
+    Failed {
+        /// Why, as a lowercase sentence fragment.
+        why: String,
+    },
+}

@@ -1,0 +1,312 @@
+//! Quantities with their units: bytes, rates, durations.
+//!
+//! Bits and bytes, decimal and binary are told apart in the text that is read and written:
+//! `KiB` is 1024 bytes, `kB` is 1000, `Mb/s` is 10^6 bits per second, `MB/s` is 8 x 10^6.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a quantity could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No digits where a number should stand.
+    #[error("`{text}` is not a {what} (expected for example `{example}`)")]
+    NotANumber {
+        /// What was typed.
+        text: String,
+        /// What kind of quantity was wanted.
+        what: &'static str,
+        /// A correct one.
+        example: &'static str,
+    },
+    /// A number without its unit.
+    #[error("`{text}` has no unit (expected for example `{example}`)")]
+    NoUnit {
+        /// What was typed.
+        text: String,
+        /// A correct one.
+        example: &'static str,
+    },
+    /// A unit that does not measure this quantity.
+    #[error("`{unit}` in `{text}` is not a unit of {what} (expected for example `{example}`)")]
+    WrongUnit {
+        /// What was typed.
+        text: String,
+        /// The part after the number.
+        unit: String,
+        /// What kind of quantity was wanted.
+        what: &'static str,
+        /// A correct one.
+        example: &'static str,
+    },
+    /// Negative, not finite, or too large to count.
+    #[error("`{text}` is out of range for a {what}")]
+    OutOfRange {
+        /// What was typed.
+        text: String,
+        /// What kind of quantity was wanted.
+        what: &'static str,
+    },
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Bytes(pub u64);
+
+/// A rate in bits per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rate(pub u64);
+
+/// A duration, or a time since the start of a run, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Nanos(pub u64);
+
+impl Rate {
+    /// The rate of `bytes` moved in `time`; zero when no time has passed.
+    pub fn of(bytes: Bytes, time: Nanos) -> Self {
+        if time.0 == 0 {
+            return Self(0);
+        }
+        Self((bytes.0 as f64 * 8e9 / time.0 as f64) as u64)
+    }
+}
+
+impl Nanos {
+    /// `n` microseconds.
+    pub const fn from_micros(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+    /// `n` milliseconds.
+    pub const fn from_millis(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+    /// `n` seconds.
+    pub const fn from_secs(n: u64) -> Self {
+        Self(n * 1_000_000_000)
+    }
+    /// The value in seconds.
+    pub fn secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    /// As a standard duration.
+    pub const fn duration(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+impl From<Duration> for Nanos {
+    fn from(d: Duration) -> Self {
+        Self(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+const BYTES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("K", 1024.0),
+    ("M", 1_048_576.0),
+    ("G", 1_073_741_824.0),
+];
+
+const RATES: &[(&str, f64)] = &[
+    ("b/s", 1.0),
+    ("kb/s", 1e3),
+    ("Kb/s", 1e3),
+    ("Mb/s", 1e6),
+    ("Gb/s", 1e9),
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+    ("kbit", 1e3),
+    ("Mbit", 1e6),
+    ("Gbit", 1e9),
+    ("mbit", 1e6),
+    ("gbit", 1e9),
+    ("B/s", 8.0),
+    ("kB/s", 8e3),
+    ("MB/s", 8e6),
+    ("GB/s", 8e9),
+    ("MiB/s", 8.0 * 1_048_576.0),
+    ("GiB/s", 8.0 * 1_073_741_824.0),
+];
+
+const TIMES: &[(&str, f64)] = &[
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+];
+
+/// Splits `text` into number and unit, and multiplies.
+fn parse(
+    text: &str,
+    units: &[(&str, f64)],
+    what: &'static str,
+    example: &'static str,
+) -> Result<u64, UnitError> {
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
+        .unwrap_or(trimmed.len());
+    let (number, unit) = (&trimmed[..split], trimmed[split..].trim());
+    let own = || text.to_owned();
+    let value: f64 = number.parse().map_err(|_| UnitError::NotANumber {
+        text: own(),
+        what,
+        example,
+    })?;
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit {
+            text: own(),
+            example,
+        });
+    }
+    let (_, factor) = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(|| UnitError::WrongUnit {
+            text: own(),
+            unit: unit.to_owned(),
+            what,
+            example,
+        })?;
+    let scaled = (value * factor).round();
+    // 2^53: beyond it JSON numbers and f64 lose bytes.
+    if !(0.0..=9_007_199_254_740_992.0).contains(&scaled) {
+        return Err(UnitError::OutOfRange { text: own(), what });
+    }
+    Ok(scaled as u64)
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<Self, UnitError> {
+        parse(s, BYTES, "size", "64KiB").map(Self)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<Self, UnitError> {
+        parse(s, RATES, "rate", "9Gbit/s").map(Self)
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<Self, UnitError> {
+        parse(s, TIMES, "time", "30s").map(Self)
+    }
+}
+
+/// Three significant digits at most, without trailing zeros after the point.
+fn significant(value: f64) -> String {
+    let digits = if value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// Picks the largest unit whose value is at least one.
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    let (factor, unit) = steps
+        .iter()
+        .find(|(f, _)| value >= f * 0.9995)
+        .or(steps.last())
+        .copied()
+        .unwrap_or((1.0, ""));
+    format!("{} {unit}", significant(value / factor))
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")];
+        f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
+        f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [
+            (1_073_741_824.0, "GiB"),
+            (1_048_576.0, "MiB"),
+            (1024.0, "KiB"),
+            (1.0, "B"),
+        ];
+        f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read_with_their_meaning() {
+        assert_eq!("64KiB".parse(), Ok(Bytes(65_536)));
+        assert_eq!("9 Gbit/s".parse(), Ok(Rate(9_000_000_000)));
+        assert_eq!("1.5GB/s".parse(), Ok(Rate(12_000_000_000)));
+        assert_eq!("20ms".parse(), Ok(Nanos(20_000_000)));
+    }
+
+    #[test]
+    fn what_is_not_a_quantity_is_refused_in_words() {
+        assert!(matches!(
+            "10".parse::<Nanos>(),
+            Err(UnitError::NoUnit { .. })
+        ));
+        assert!(matches!(
+            "10s".parse::<Bytes>(),
+            Err(UnitError::WrongUnit { .. })
+        ));
+        assert!(matches!(
+            "-1s".parse::<Nanos>(),
+            Err(UnitError::OutOfRange { .. })
+        ));
+        assert!(matches!(
+            "fast".parse::<Rate>(),
+            Err(UnitError::NotANumber { .. })
+        ));
+        assert!(matches!(
+            "99999999999GiB".parse::<Bytes>(),
+            Err(UnitError::OutOfRange { .. })
+        ));
+    }
+
+    #[test]
+    fn quantities_are_written_with_three_digits() {
+        assert_eq!(Rate(941_500_000).to_string(), "942 Mb/s");
+        assert_eq!(Rate(5_020_000_000).to_string(), "5.02 Gb/s");
+        assert_eq!(Nanos(41_000).to_string(), "41 us");
+        assert_eq!(Bytes(524_288).to_string(), "512 KiB");
+        assert_eq!(Rate(999_990_000).to_string(), "1 Gb/s");
+    }
+}

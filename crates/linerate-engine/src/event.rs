@@ -1,0 +1,105 @@
+//! Events of a run, and the sinks that take them.
+
+use linerate_core::facts::Gap;
+use linerate_core::plan::{Direction, Side, StepPlan};
+use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
+use linerate_core::units::{Nanos, Rate};
+
+/// What happens in a run, in order.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The run begins; first of all events.
+    Started(&'a Start),
+    /// Facts of a host are in.
+    Host(&'a Host),
+    /// A set of connections was made.
+    Set(&'a Set),
+    /// A trial begins; `words` say what is being tried and why.
+    Trial {
+        /// The trial.
+        plan: &'a TrialPlan,
+        /// For people: "testing whether a second stream helps".
+        words: &'a str,
+    },
+    /// A step begins.
+    StepBegan {
+        /// The step.
+        plan: &'a StepPlan,
+        /// For people: "forward, 1 stream".
+        words: &'a str,
+        /// Time left of the run's budget.
+        left: Nanos,
+    },
+    /// A step goes on; about ten times a second.
+    Progress {
+        /// Rate over the last tick, at the receiver if that end is here.
+        rate: Option<Rate>,
+        /// Direction that the rate belongs to.
+        direction: Option<Direction>,
+        /// Time left of the run's budget.
+        left: Nanos,
+    },
+    /// A step has ended.
+    Step(&'a Step),
+    /// Something the user should know now.
+    Notice {
+        /// How grave it is.
+        level: Level,
+        /// Where.
+        side: Side,
+        /// What could not be done or read.
+        gap: &'a Gap,
+    },
+    /// The run has ended; last of all events.
+    Ended(&'a linerate_core::record::End),
+}
+
+/// How grave a notice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// The run cannot go on.
+    Fatal,
+    /// Something could be better.
+    Hint,
+    /// Good to know.
+    Info,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Go,
+    /// Stop as soon as what was measured is safe.
+    Stop,
+}
+
+/// Takes events. Progress line, recorder and screen are sinks; a pair of sinks is a sink.
+pub trait Sink {
+    /// Takes one event. [`Flow::Stop`] asks the run to end early and keep what it has.
+    fn event(&mut self, event: &Event<'_>) -> Flow;
+}
+
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        let (a, b) = (self.0.event(event), self.1.event(event));
+        if a == Flow::Stop || b == Flow::Stop {
+            Flow::Stop
+        } else {
+            Flow::Go
+        }
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        (**self).event(event)
+    }
+}
+
+/// Takes nothing, stops nothing.
+impl Sink for () {
+    fn event(&mut self, _: &Event<'_>) -> Flow {
+        Flow::Go
+    }
+}

@@ -1,0 +1,8 @@
+//! What touches the machine: readings of the host, load engines, the sampler, the peer.
+//!
+//! The heart is [`link::Link`]: two ends of a path, ready to run the steps of a plan. The real one
+//! is a peer session, the virtual one is the `sim` engine. `run` drives either.
+
+pub mod event;
+pub mod link;
+pub mod load;

@@ -1,0 +1,144 @@
+//! Engines: ways to move bytes. One engine is one file here and one row in the table `ENGINES`.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::plan::{SetPlan, Side};
+use linerate_core::record::{SetEnd, Table};
+
+use crate::event::Level;
+
+/// What an engine can do: asked, never assumed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Caps {
+    /// It carries a stream of payload one way.
+    pub stream: bool,
+    /// It times round trips.
+    pub ping_pong: bool,
+    /// It has a far end.
+    pub far_end: bool,
+    /// It can receive without copying to the user ([`linerate_core::plan::Receive::Discard`]).
+    pub discard: bool,
+}
+
+/// Something to tell the user before a set is made.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// How grave.
+    pub level: Level,
+    /// What, why, and what helps.
+    pub gap: Gap,
+}
+
+/// Why an engine could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A system call failed.
+    #[error("{call} failed on stream {stream}: {source}")]
+    Call {
+        /// Name of the call.
+        call: &'static str,
+        /// Stream of the set.
+        stream: u32,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The other end broke the protocol of the engine.
+    #[error("{what}")]
+    Protocol {
+        /// What was seen.
+        what: String,
+    },
+    /// This engine cannot do what the plan asks.
+    #[error("{what}")]
+    Unsupported {
+        /// What was asked.
+        what: String,
+    },
+}
+
+/// One operation handed to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Send this many bytes of payload.
+    Send(u32),
+    /// Receive at most this many bytes of payload.
+    Receive(u32),
+}
+
+/// One operation that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// What it was.
+    pub op: Op,
+    /// Payload moved; less than asked for when the worker was told to stop, or at an end mark.
+    pub bytes: u32,
+}
+
+/// Data connections of a session: dialled on the near end, waited for on the far end; proved to
+/// belong to the session either way.
+pub trait Lines: Send {
+    /// The connection for `stream` of `set`. `configure` is applied to the socket before it is
+    /// connected on the near end, and after it was accepted on the far end.
+    fn line(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<OwnedFd, LoadError>;
+}
+
+/// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its engine.
+pub type Offer = Vec<u8>;
+
+/// A way to move bytes.
+pub trait Engine: Sync {
+    /// Its name on the command line and in records.
+    fn name(&self) -> &'static str;
+    /// What it can do.
+    fn caps(&self) -> Caps;
+    /// What the user should know before `plan` is run on a host with these facts.
+    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// Prepares one end of a set: what it offers to the other end.
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Offer, LoadError>;
+    /// Connects one end of a set to the other end's offer: one worker for each thread, and what
+    /// was got.
+    fn connect(
+        &self,
+        side: Side,
+        plan: &SetPlan,
+        offer: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError>;
+}
+
+/// One thread's share of a set. Made on the session's thread, then moved to its own.
+///
+/// Synchronous engines do the work in `submit` and hand the result over in `reap`.
+pub trait Worker: Send {
+    /// Called on the worker's own thread before the first operation of a step: buffers are made
+    /// here, where they are used.
+    fn begin(&mut self) -> Result<(), LoadError>;
+    /// Takes operations; returns how many were taken (0: full, reap first). May block, but for no
+    /// longer than 100 ms at a time, so that a stop is noticed.
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
+    /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`.
+    fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
+    /// Sender: puts the in-band end mark behind the payload of this step. Receiver: true once the
+    /// other end's mark was read.
+    fn finish(&mut self) -> Result<bool, LoadError>;
+    /// A probe that other threads may use to read the worker's own counters (TCP_INFO ...) while it
+    /// works; `None` where there are none.
+    fn probe(&self) -> Option<Box<dyn Probe>>;
+}
+
+/// Reads a worker's own counters from the sampler's thread.
+pub trait Probe: Send {
+    /// Appends one row at time `at` (nanoseconds since the step began) to the probe's tables.
+    fn observe(&mut self, at: u64);
+    /// The tables read since the last call.
+    fn take(&mut self) -> Vec<Table>;
+    /// Shuts the connection down, so that a blocked worker returns. Used to abort.
+    fn abort(&self);
+}
