@@ -3,6 +3,8 @@
 //! The heart is [`link::Link`]: two ends of a path, ready to run the steps of a plan. The real one
 //! is a peer session, the virtual one is the `sim` engine. `run` drives either.
 
+pub mod end;
 pub mod event;
+pub mod host;
 pub mod link;
 pub mod load;
