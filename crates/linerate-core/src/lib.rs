@@ -10,4 +10,5 @@ pub mod facts;
 pub mod metric;
 pub mod plan;
 pub mod record;
+pub mod stats;
 pub mod units;
