@@ -22,7 +22,11 @@ pub(super) const fn index(side: Side) -> usize {
 }
 
 /// The stream set of a step that flows in `direction`.
-pub(super) fn stream_set<'a>(record: &'a Record, step: &Step, direction: Direction) -> Option<&'a Set> {
+pub(super) fn stream_set<'a>(
+    record: &'a Record,
+    step: &Step,
+    direction: Direction,
+) -> Option<&'a Set> {
     record.sets.iter().find(|s| {
         step.plan.sets.contains(&s.plan.id)
             && matches!(s.plan.pattern, Pattern::Stream { direction: d } if d == direction)
@@ -39,14 +43,22 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     let rates: Vec<f64> = ticks.iter().map(|(_, r)| *r).collect();
     let ramp_end = steady_state(&rates);
     let steady = &rates[ramp_end.unwrap_or(0).min(rates.len())..];
-    let window = whole.starting(ramp_end.and_then(|i| ticks.get(i)).map_or(0, |(from, _)| *from));
+    let window = whole.starting(
+        ramp_end
+            .and_then(|i| ticks.get(i))
+            .map_or(0, |(from, _)| *from),
+    );
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
-        goodput: Estimate { mean: goodput, interval: mean_ci(steady), samples: steady.len() },
+        goodput: Estimate {
+            mean: goodput,
+            interval: mean_ci(steady),
+            samples: steady.len(),
+        },
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
         tcp: tcp(sending, set.plan.id, window),
@@ -87,7 +99,9 @@ fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
 }
 
 fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
-    let Some(bytes) = table.column(m::WORKER_BYTES) else { return Vec::new() };
+    let Some(bytes) = table.column(m::WORKER_BYTES) else {
+        return Vec::new();
+    };
     // Half a tick of tolerance: rows carry the time at which they were really read.
     let slack = 20_000_000;
     let rows: Vec<(u64, i64)> = table
@@ -99,7 +113,12 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
         .collect();
     rows.windows(2)
         .filter(|w| w[1].0 > w[0].0)
-        .map(|w| (w[0].0, (w[1].1 - w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64))
+        .map(|w| {
+            (
+                w[0].0,
+                (w[1].1 - w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
+            )
+        })
         .collect()
 }
 
@@ -107,7 +126,9 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
 fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
-    let sockets: Vec<&Table> = sending.about("socket", |s| s.starts_with(&prefix)).collect();
+    let sockets: Vec<&Table> = sending
+        .about("socket", |s| s.starts_with(&prefix))
+        .collect();
     // Clocks of TCP_INFO count microseconds.
     let share = |metric| {
         mean(tables.iter().filter_map(|t| per_second(t, metric, window)))
@@ -121,8 +142,11 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
     let micros = |v: f64| Nanos((v.max(0.0) * 1e3) as u64);
     let total = |metric| {
-        let grown: Vec<f64> =
-            tables.iter().filter_map(|t| growth(t, metric, window)).map(|(g, _)| g).collect();
+        let grown: Vec<f64> = tables
+            .iter()
+            .filter_map(|t| growth(t, metric, window))
+            .map(|(g, _)| g)
+            .collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
@@ -139,7 +163,10 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
         cwnd: segments(m::TCP_CWND),
         not_sent: bytes(m::TCP_NOTSENT),
         rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
-        min_rtt: all(&tables, m::TCP_MIN_RTT).into_iter().reduce(f64::min).map(micros),
+        min_rtt: all(&tables, m::TCP_MIN_RTT)
+            .into_iter()
+            .reduce(f64::min)
+            .map(micros),
         retransmitted,
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
@@ -202,8 +229,10 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
     ];
     end.about("cpu", |_| true)
         .filter_map(|t| {
-            let grown: Vec<f64> =
-                KINDS.iter().map(|k| growth(t, *k, window).map_or(0.0, |(g, _)| g)).collect();
+            let grown: Vec<f64> = KINDS
+                .iter()
+                .map(|k| growth(t, *k, window).map_or(0.0, |(g, _)| g))
+                .collect();
             let all: f64 = grown.iter().sum();
             (all > 0.0).then(|| Cpu {
                 number: t.subject.parse().unwrap_or_default(),
@@ -220,7 +249,10 @@ fn interruptions(step: &Step, ticks: &[f64]) -> Vec<String> {
     let mut found = Vec::new();
     for (end, side) in step.ends.iter().zip([Side::Near, Side::Far]) {
         for port in end.about("port", |_| true) {
-            let all = Window { from: 0, to: u64::MAX };
+            let all = Window {
+                from: 0,
+                to: u64::MAX,
+            };
             if let Some((changes, _)) = growth(port, m::PORT_CARRIER_CHANGES, all)
                 && changes > 0.0
             {
@@ -233,7 +265,9 @@ fn interruptions(step: &Step, ticks: &[f64]) -> Vec<String> {
         }
     }
     if let Some(silent) = longest_silence(ticks) {
-        found.push(format!("no payload arrived for {silent} samples in a row, in mid-flow"));
+        found.push(format!(
+            "no payload arrived for {silent} samples in a row, in mid-flow"
+        ));
     }
     if let Some(trouble) = &step.trouble {
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));

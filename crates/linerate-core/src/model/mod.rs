@@ -7,8 +7,8 @@ mod derive;
 mod load;
 mod readings;
 
-pub use derive::{derive, effect, slices};
 use derive::latency_of;
+pub use derive::{derive, effect, slices};
 
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};

@@ -17,19 +17,23 @@ impl Window {
     /// From the end of the wash-out to the end of the step.
     pub(super) fn of(step: &Step) -> Self {
         let from = step.plan.washout.0;
-        Self { from, to: from + step.plan.measure.0 }
+        Self {
+            from,
+            to: from + step.plan.measure.0,
+        }
     }
 
     /// From a moment within the step to its end.
     pub(super) fn starting(self, from: u64) -> Self {
-        Self { from: from.max(self.from), to: self.to }
+        Self {
+            from: from.max(self.from),
+            to: self.to,
+        }
     }
 
     /// Indices of the rows nearest to both ends; `None` when they are not two rows.
     fn rows(self, table: &Table) -> Option<(usize, usize)> {
-        let nearest = |t: u64| {
-            (0..table.at.len()).min_by_key(|&i| (table.at[i].abs_diff(t), i))
-        };
+        let nearest = |t: u64| (0..table.at.len()).min_by_key(|&i| (table.at[i].abs_diff(t), i));
         let (a, b) = (nearest(self.from)?, nearest(self.to)?);
         (a < b && table.at[a] < table.at[b]).then_some((a, b))
     }
@@ -42,7 +46,9 @@ impl EndReadings {
         source: &'a str,
         is: impl Fn(&str) -> bool + 'a,
     ) -> impl Iterator<Item = &'a Table> {
-        self.tables.iter().filter(move |t| t.source == source && is(&t.subject))
+        self.tables
+            .iter()
+            .filter(move |t| t.source == source && is(&t.subject))
     }
 }
 
@@ -63,7 +69,9 @@ pub(super) fn per_second(table: &Table, metric: Metric, window: Window) -> Optio
 
 /// Values of a gauge within the window.
 pub(super) fn gauge(table: &Table, metric: Metric, window: Window) -> Vec<f64> {
-    let Some(values) = table.column(metric) else { return Vec::new() };
+    let Some(values) = table.column(metric) else {
+        return Vec::new();
+    };
     table
         .at
         .iter()
