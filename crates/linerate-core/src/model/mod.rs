@@ -3,6 +3,13 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod derive;
+mod load;
+mod readings;
+
+use derive::latency_of;
+pub use derive::{derive, effect, slices};
+
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
