@@ -13,5 +13,6 @@ pub mod model;
 pub mod plan;
 pub mod record;
 pub mod stats;
+pub mod trial;
 pub mod units;
 pub mod verdict;
