@@ -127,77 +127,82 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
     });
 }
 
+type Change = fn(&mut Load, f64);
+/// Values and the answers expected at them.
+type Cases = &'static [(f64, &'static str)];
+
+/// Cause, what is varied, and what it answers at each value.
+const ROWS: &[(&str, Change, Cases)] = &[
+    (
+        "receive-window",
+        |l, v| l.tcp.rwnd_limited = Some(v),
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "send-buffer",
+        |l, v| l.tcp.sndbuf_limited = Some(v),
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "receiver-core",
+        |l, v| l.receivers = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "sender-core",
+        |l, v| l.senders = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "path-rate",
+        |l, v| l.senders = vec![thread(v)],
+        &[(0.89, "enough"), (0.91, "clear")],
+    ),
+    (
+        "path-rate",
+        |l, v| l.tcp.rwnd_limited = Some(v),
+        &[(0.49, "enough"), (0.51, "clear")],
+    ),
+    (
+        "sender-app",
+        |l, v| l.tcp.app_limited = Some(v),
+        &[(0.49, "clear"), (0.51, "enough")],
+    ),
+    (
+        "receiver-app",
+        |l, v| l.unread = Some(v * 1e6),
+        &[(0.1, "clear"), (0.2, "enough")],
+    ),
+    (
+        "pacing",
+        |l, v| l.knobs.pacing = Some(linerate_core::units::Rate((v * 1e9) as u64)),
+        &[(1.17, "enough"), (1.19, "clear")],
+    ),
+];
+
 #[test]
 fn each_cause_answers_on_both_sides_of_its_thresholds() {
-    type Change = fn(&mut Load, f64);
-    let rows: &[(&str, Change, &[(f64, &str)])] = &[
-        (
-            "receive-window",
-            |l, v| l.tcp.rwnd_limited = Some(v),
-            &[
-                (0.19, "clear"),
-                (0.21, "suspect"),
-                (0.49, "suspect"),
-                (0.51, "enough"),
-            ],
-        ),
-        (
-            "send-buffer",
-            |l, v| l.tcp.sndbuf_limited = Some(v),
-            &[
-                (0.19, "clear"),
-                (0.21, "suspect"),
-                (0.49, "suspect"),
-                (0.51, "enough"),
-            ],
-        ),
-        (
-            "receiver-core",
-            |l, v| l.receivers = vec![thread(v)],
-            &[
-                (0.79, "clear"),
-                (0.81, "suspect"),
-                (0.94, "suspect"),
-                (0.96, "enough"),
-            ],
-        ),
-        (
-            "sender-core",
-            |l, v| l.senders = vec![thread(v)],
-            &[
-                (0.79, "clear"),
-                (0.81, "suspect"),
-                (0.94, "suspect"),
-                (0.96, "enough"),
-            ],
-        ),
-        (
-            "path-rate",
-            |l, v| l.senders = vec![thread(v)],
-            &[(0.89, "enough"), (0.91, "clear")],
-        ),
-        (
-            "path-rate",
-            |l, v| l.tcp.rwnd_limited = Some(v),
-            &[(0.49, "enough"), (0.51, "clear")],
-        ),
-        (
-            "sender-app",
-            |l, v| l.tcp.app_limited = Some(v),
-            &[(0.49, "clear"), (0.51, "enough")],
-        ),
-        (
-            "receiver-app",
-            |l, v| l.unread = Some(v * 1e6),
-            &[(0.1, "clear"), (0.2, "enough")],
-        ),
-        (
-            "pacing",
-            |l, v| l.knobs.pacing = Some(linerate_core::units::Rate((v * 1e9) as u64)),
-            &[(1.17, "enough"), (1.19, "clear")],
-        ),
-    ];
-    for (id, change, cases) in rows {
+    for (id, change, cases) in ROWS {
         for (value, expected) in *cases {
             let mut load = load();
             change(&mut load, *value);
