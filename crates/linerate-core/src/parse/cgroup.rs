@@ -111,12 +111,12 @@ mod tests {
 
     use super::{Place, Version, place};
 
-    fn at(version: Version, mount: &str, group: &str) -> Option<Place> {
-        Some(Place {
+    fn at(version: Version, mount: &str, group: &str) -> Place {
+        Place {
             version,
             mount: mount.to_owned(),
             group: group.to_owned(),
-        })
+        }
     }
 
     #[test]
@@ -126,21 +126,21 @@ mod tests {
             32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu\n\
             41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let got = place(b"2:cpuacct:/x\n1:cpu:/a/b\n0::/c\n", hybrid).unwrap();
-        assert_eq!(got, at(Version::V1, "/sys/fs/cgroup/cpu", "/a/b"));
+        assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu", "/a/b")));
 
         let unified = b"30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
         let got = place(b"0::/user.slice/s-3.scope\n", unified).unwrap();
         assert_eq!(
             got,
-            at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope")
+            Some(at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope"))
         );
         let got = place(b"0::/\n", unified).unwrap();
-        assert_eq!(got, at(Version::V2, "/sys/fs/cgroup", ""));
+        assert_eq!(got, Some(at(Version::V2, "/sys/fs/cgroup", "")));
 
         let docker =
             b"9 8 0:30 /docker/f00 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n";
         let got = place(b"4:cpu,cpuacct:/docker/f00\n", docker).unwrap();
-        assert_eq!(got, at(Version::V1, "/sys/fs/cgroup/cpu,cpuacct", ""));
+        assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu,cpuacct", "")));
         assert!(
             place(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(),
             "another container"
@@ -159,7 +159,7 @@ mod tests {
         let odd = b"1 1 0:1 / /mnt/a\\040b rw - cgroup2 none rw\n";
         assert_eq!(
             place(b"0::/\n", odd).unwrap(),
-            at(Version::V2, "/mnt/a b", "")
+            Some(at(Version::V2, "/mnt/a b", ""))
         );
     }
 

@@ -91,10 +91,13 @@ fn array<const N: usize>(
     tail.first_chunk().copied().ok_or(Malformed::Short(what))
 }
 
+/// An item and what is left behind it.
+type Front<'a, T> = (T, &'a [u8]);
+
 /// Cuts one item after the other off the front of a buffer.
 struct Cut<'a, T> {
     rest: &'a [u8],
-    cut: fn(&'a [u8]) -> Result<(T, &'a [u8]), Malformed>,
+    cut: fn(&'a [u8]) -> Result<Front<'a, T>, Malformed>,
 }
 
 impl<T> Iterator for Cut<'_, T> {
@@ -113,7 +116,7 @@ impl<T> Iterator for Cut<'_, T> {
     }
 }
 
-fn message(bytes: &[u8]) -> Result<(Message<'_>, &[u8]), Malformed> {
+fn message(bytes: &[u8]) -> Result<Front<'_, Message<'_>>, Malformed> {
     const WHAT: &str = "netlink message";
     let length = u32_at(bytes, 0, WHAT)? as usize;
     let whole = bytes.get(..length).ok_or(Malformed::Short(WHAT))?;
@@ -126,7 +129,7 @@ fn message(bytes: &[u8]) -> Result<(Message<'_>, &[u8]), Malformed> {
     Ok((message, aligned(bytes, length)))
 }
 
-fn attribute(bytes: &[u8]) -> Result<((u16, &[u8]), &[u8]), Malformed> {
+fn attribute(bytes: &[u8]) -> Result<Front<'_, (u16, &[u8])>, Malformed> {
     const WHAT: &str = "netlink attribute";
     let length = usize::from(u16_at(bytes, 0, WHAT)?);
     let whole = bytes.get(..length).ok_or(Malformed::Short(WHAT))?;
