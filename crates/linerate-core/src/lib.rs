@@ -10,6 +10,7 @@ pub mod causes;
 pub mod facts;
 pub mod metric;
 pub mod model;
+pub mod parse;
 pub mod plan;
 pub mod record;
 pub mod stats;
