@@ -5,6 +5,7 @@
 //! whose init, the *agent*, ends when the socket to the owner closes.
 
 mod agent;
+mod cell;
 mod error;
 mod fault;
 mod lab;
@@ -13,6 +14,7 @@ mod netlink;
 mod program;
 mod spec;
 
+pub use cell::{CELLS, Cell, CellKind, HEALTHY};
 pub use error::LabError;
 pub use fault::{Burden, Depth, Fault, FaultError, Role, Way};
 pub use lab::Lab;
