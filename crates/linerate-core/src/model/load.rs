@@ -64,7 +64,9 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         tcp: tcp(sending, set.plan.id, window),
         senders: threads(sending, &format!("s{}/tx", set.plan.id), window),
         receivers: threads(receiving, &format!("s{}/rx", set.plan.id), window),
-        unread: unread(receiving, set.plan.id, window),
+        unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
+        recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
+            .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: [cpus(sending, window), cpus(receiving, window)],
         latency: super::latency_of(record, step),
         contended: step.ends.iter().any(|e| e.other_sessions > 0),
@@ -150,7 +152,7 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
-        (Some(again), Some(sent)) if sent > 0.0 => Some(again / sent),
+        (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
         _ => None,
     };
     TcpShares {
@@ -205,13 +207,12 @@ fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
         .collect()
 }
 
-/// Payload that waits for the receiving application, mean over streams and time.
-fn unread(receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
+/// Mean of a gauge of the sockets of a set, over streams and time.
+fn socket_mean(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     mean(
-        receiving
-            .about("socket", |s| s.starts_with(&prefix))
-            .flat_map(|t| gauge(t, m::SOCKET_UNREAD, window)),
+        end.about("socket", |s| s.starts_with(&prefix))
+            .flat_map(|t| gauge(t, metric, window)),
     )
 }
 

@@ -152,6 +152,8 @@ pub struct Load {
     pub receivers: Vec<Thread>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
+    /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
+    pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: [Vec<Cpu>; 2],
     /// Round trips beside the load.

@@ -29,6 +29,14 @@ const BLOCK: usize = 4;
 /// was dead in a slice gives a large ratio, not an infinite one.
 const FLOOR: f64 = 1e-3;
 
+/// How much wider intervals are, by the logarithm of the number of looks.
+///
+/// Calibrated by simulation (tests/statistics.rs of the engine) for 1 to 11 looks, so that the
+/// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Less is
+/// needed than repeated significance tests at one hypothesis ask for (Pocock, Biometrika 64, 1977:
+/// 1.23 times for 5 looks), because the judge stops on what *agrees* with a prediction.
+const PER_LOOK: f64 = 0.045;
+
 /// A slice was pushed that is not the next one of the pattern, or after the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("slice {at} of a comparison is not the next one of its pattern")]
@@ -40,9 +48,14 @@ pub struct OutOfOrder {
 /// Two settings compared: the effect is the ratio of the changed setting to the unchanged one.
 ///
 /// Ask [`Comparison::next_changed`] which setting to measure, push what was measured, look at
-/// [`Comparison::interval`] after each slice, and stop when it decides or when
-/// [`Comparison::finished`]. The intervals allow for this: their width is calibrated for a first
-/// look after [`MIN_BLOCKS`] and one after every block up to the number declared at the start.
+/// [`Comparison::interval`] after each slice, and stop when
+/// - the interval lies in one predicted range and outside all others, or
+/// - [`Interval::widened`] by 2, it lies outside all predicted ranges: nothing can be proved, or
+/// - [`Comparison::finished`].
+///
+/// The intervals allow for this: their width is calibrated for a first look after [`MIN_BLOCKS`]
+/// and one after every block up to the number declared at the start. Stopping as soon as *some*
+/// range is excluded would make them too narrow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     max_blocks: usize,
@@ -129,10 +142,12 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with `pairs` pairs.
-fn critical(pairs: usize, _max_blocks: usize) -> f64 {
+/// Factor of the standard error at a look with `pairs` pairs: Student's t, widened for the looks.
+fn critical(pairs: usize, max_blocks: usize) -> f64 {
+    let looks = (max_blocks - MIN_BLOCKS + 1) as f64;
+    let widened = 1.0 + PER_LOOK * looks.ln();
     let freedom = pairs as f64 - 1.0;
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::MAX, |t| t.inverse_cdf(0.975))
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::MAX, |t| widened * t.inverse_cdf(0.975))
 }
 
 #[cfg(test)]

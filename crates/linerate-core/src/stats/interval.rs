@@ -19,6 +19,20 @@ impl Interval {
     pub fn relative(self) -> Option<f64> {
         (self.mid != 0.0).then(|| (self.high - self.low) / 2.0 / self.mid.abs())
     }
+
+    /// The interval of a ratio, made `factor` times as wide in its logarithm: for decisions that
+    /// should be surer than 95 %. An interval that reaches zero stays as it is.
+    #[must_use]
+    pub fn widened(self, factor: f64) -> Self {
+        if self.low <= 0.0 {
+            return self;
+        }
+        Self {
+            low: self.mid * (self.low / self.mid).powf(factor),
+            mid: self.mid,
+            high: self.mid * (self.high / self.mid).powf(factor),
+        }
+    }
 }
 
 /// The effects (ratios of changed to unchanged) that a cause predicts, both ends included.
