@@ -46,7 +46,7 @@ impl Compare {
 
 /// Why a bound could not be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}\n  {text}\n  {:>1$}", "^", at + 1)]
+#[error("{what}\n  {text}\n  {:>1$}", "^", .at + 1)]
 pub struct ExpectError {
     text: String,
     /// Where it went wrong, in characters from the start.
@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(check("cause=receive-window"), Ok(()));
         assert_eq!(check("forward.cause=receive-window"), Ok(()));
         assert!(check("reverse.cause=receive-window").is_err());
-        assert!(check("cause=path-rate").unwrap_err().contains("receive-window (forward)"));
+        let why = check("cause=send-buffer").unwrap_err();
+        assert_eq!(why, "found receive-window (forward), path-rate (reverse)");
     }
 
     #[test]
