@@ -117,7 +117,13 @@ fn notes(page: &mut Page, record: &Record, model: &Model) {
         None => "its record has no end, as after a crash".to_owned(),
     };
     let text = format!(" {why}. What follows rests on what was measured until then.");
-    page.line(&[(Ink::Warn, "This run is not complete:"), (Ink::Plain, &text)], 0);
+    page.line(
+        &[
+            (Ink::Warn, "This run is not complete:"),
+            (Ink::Plain, &text),
+        ],
+        0,
+    );
 }
 
 /// A row of the table: a label, and a cell for each direction that was measured.
@@ -143,7 +149,11 @@ fn table(page: &mut Page, model: &Model) {
         wide(page, model, &rows);
     }
     if let Some(text) = model.idle.as_ref().and_then(words::latency) {
-        page.entry("idle latency", &[(Ink::Plain, &text), (Ink::Dim, "  (round trip)")], 2);
+        page.entry(
+            "idle latency",
+            &[(Ink::Plain, &text), (Ink::Dim, "  (round trip)")],
+            2,
+        );
     }
 }
 
@@ -167,7 +177,11 @@ fn wide(page: &mut Page, model: &Model, rows: &[Row]) {
     }));
     page.row(&head, &widths);
     for row in rows {
-        let ink = if row.label == "goodput" { Ink::Bold } else { Ink::Plain };
+        let ink = if row.label == "goodput" {
+            Ink::Bold
+        } else {
+            Ink::Plain
+        };
         let mut cells = vec![(Ink::Plain, row.label)];
         cells.extend(row.cells.iter().map(|c| (ink, c.as_deref().unwrap_or(""))));
         page.row(&cells, &widths);
@@ -199,7 +213,9 @@ fn rows(model: &Model) -> Vec<Row> {
         }),
         row("more streams", &words::more_streams),
         row("both at once", &both),
-        row("loaded latency", &|d| d.base.latency.as_ref().and_then(words::latency)),
+        row("loaded latency", &|d| {
+            d.base.latency.as_ref().and_then(words::latency)
+        }),
     ];
     rows.retain(|r| r.cells.iter().any(Option::is_some));
     rows
@@ -218,7 +234,10 @@ fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
             .iter()
             .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
         if !explained {
-            let text = format!(", {}: no cause could be supported", direction.direction.name());
+            let text = format!(
+                ", {}: no cause could be supported",
+                direction.direction.name()
+            );
             page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
             label = "";
         }
@@ -281,7 +300,9 @@ fn advice(page: &mut Page, verdict: &Verdict) {
     for limit in &verdict.limits {
         for advice in &limit.advice {
             page.entry(label, &[(Ink::Bold, &advice.action)], 2);
-            let gain = advice.gain.map(|g| format!("{} goodput x{g:.2}", limit.direction.name()));
+            let gain = advice
+                .gain
+                .map(|g| format!("{} goodput x{g:.2}", limit.direction.name()));
             let undo = (!advice.undo.is_empty()).then(|| format!("undo: {}", advice.undo));
             let more: Vec<String> = [gain, undo].into_iter().flatten().collect();
             if !more.is_empty() {
@@ -311,7 +332,13 @@ mod tests {
 
     fn view((record, model, judged): sample::Result, width: usize, color: bool) -> String {
         let style = Style { width, color };
-        verdict(&record, &model, &judged, Some("2026-11-21T10-31-07-brook"), style)
+        verdict(
+            &record,
+            &model,
+            &judged,
+            Some("2026-11-21T10-31-07-brook"),
+            style,
+        )
     }
 
     #[test]

@@ -104,7 +104,10 @@ pub(crate) fn metric(limit: &Limit) -> String {
 
 /// `x1.92 (1.88 to 1.95)`.
 pub(crate) fn effect(effect: Interval) -> String {
-    format!("x{:.2} ({:.2} to {:.2})", effect.mid, effect.low, effect.high)
+    format!(
+        "x{:.2} ({:.2} to {:.2})",
+        effect.mid, effect.low, effect.high
+    )
 }
 
 /// The first sentence of a cause's page, without its heading: what the cause means, in a line.
@@ -159,7 +162,10 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_page_is_its_first_sentence() {
-        assert_eq!(summary("# id\n\nThe window is small. It binds.\n"), "The window is small");
+        assert_eq!(
+            summary("# id\n\nThe window is small. It binds.\n"),
+            "The window is small"
+        );
         assert_eq!(summary(""), "");
     }
 }
