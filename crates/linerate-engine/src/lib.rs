@@ -9,3 +9,4 @@ pub mod host;
 pub mod link;
 pub mod load;
 pub mod run;
+pub mod store;

@@ -3,6 +3,10 @@
 //! Nothing here is computed; rates, shares and verdicts are derived anew each time. A record holds
 //! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
 
+pub mod frame;
+mod pack;
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Gap, HostFacts};

@@ -48,8 +48,13 @@ fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
 
 /// `$XDG_CONFIG_HOME/linerate/config.toml`, or the same under `~/.config`.
 fn default_path() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|h| h.join(".config")))?;
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let base =
+        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|h| h.join(".config")))?;
     Some(base.join("linerate/config.toml"))
 }
 
@@ -115,7 +120,10 @@ mod tests {
     #[test]
     fn defaults_are_valid_and_complete_where_the_program_relies_on_them() {
         let options = layer(&Options::default(), parse(DEFAULTS).unwrap()).unwrap();
-        assert_eq!(options.run.time.unwrap().0.duration(), Duration::from_secs(60));
+        assert_eq!(
+            options.run.time.unwrap().0.duration(),
+            Duration::from_secs(60)
+        );
         assert_eq!(options.load.streams.unwrap().0, 1);
     }
 
@@ -137,11 +145,17 @@ mod tests {
     fn a_file_outranks_defaults_and_flags_outrank_the_file() {
         let text = "[run]\ntime = '20s'\n[load]\nstreams = 4\n";
         let mut typed = Options::default();
-        assert_eq!(layer(&typed, file(text)).unwrap().load.streams.unwrap().0, 4);
+        assert_eq!(
+            layer(&typed, file(text)).unwrap().load.streams.unwrap().0,
+            4
+        );
         typed.load.streams = "8".parse().ok();
         let options = layer(&typed, file(text)).unwrap();
         assert_eq!(options.load.streams.unwrap().0, 8);
-        assert_eq!(options.run.time.unwrap().0.duration(), Duration::from_secs(20));
+        assert_eq!(
+            options.run.time.unwrap().0.duration(),
+            Duration::from_secs(20)
+        );
     }
 
     #[test]

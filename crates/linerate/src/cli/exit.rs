@@ -136,7 +136,10 @@ mod tests {
     fn a_panic_is_a_bug_and_says_where_to_report_it() {
         assert_eq!(guarded(|| panic!("for the test")), Exit::Bug);
         let text = bug_report("panicked at x.rs:1");
-        assert!(text.contains("x.rs:1") && text.contains("/issues"), "{text}");
+        assert!(
+            text.contains("x.rs:1") && text.contains("/issues"),
+            "{text}"
+        );
     }
 
     #[test]

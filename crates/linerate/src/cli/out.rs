@@ -26,7 +26,11 @@ pub(crate) fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     Style {
-        width: if terminal { columns() } else { Style::PLAIN.width },
+        width: if terminal {
+            columns()
+        } else {
+            Style::PLAIN.width
+        },
         color: match global.color {
             Some(Color::Always) => true,
             Some(Color::Never) => false,

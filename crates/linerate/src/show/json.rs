@@ -225,7 +225,10 @@ fn direction(direction: &DirectionModel) -> DirectionOut {
         steady: base.steady,
         ceiling_bps: direction.ceiling.as_ref().map(|c| integer(c.rate.0 as f64)),
         ceiling_stage: direction.ceiling.as_ref().map(|c| c.stage.name()),
-        streams: std::iter::once(base).chain(&direction.sweep).map(streams).collect(),
+        streams: std::iter::once(base)
+            .chain(&direction.sweep)
+            .map(streams)
+            .collect(),
     }
 }
 
@@ -238,7 +241,12 @@ fn streams(load: &Load) -> StreamsOut {
 }
 
 fn latencies(model: &Model) -> Latencies {
-    let loaded = |d| model.direction(d).and_then(|m| m.base.latency.as_ref()).map(latency);
+    let loaded = |d| {
+        model
+            .direction(d)
+            .and_then(|m| m.base.latency.as_ref())
+            .map(latency)
+    };
     Latencies {
         idle: model.idle.as_ref().map(latency),
         loaded: Loaded {
@@ -353,7 +361,10 @@ mod tests {
     #[test]
     fn golden_of_a_limited_path() {
         let (record, model, judged) = sample::limited();
-        insta::assert_snapshot!("limited_json", verdict(&record, &model, &judged, false).unwrap());
+        insta::assert_snapshot!(
+            "limited_json",
+            verdict(&record, &model, &judged, false).unwrap()
+        );
     }
 
     #[test]

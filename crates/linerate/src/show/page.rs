@@ -225,7 +225,14 @@ mod tests {
     #[test]
     fn words_wrap_under_their_label_and_keep_to_the_width() {
         let mut p = page(60, false);
-        p.entry("Do", &[(Ink::Plain, "one two three four five six seven eight nine ten eleven")], 2);
+        p.entry(
+            "Do",
+            &[(
+                Ink::Plain,
+                "one two three four five six seven eight nine ten eleven",
+            )],
+            2,
+        );
         assert_eq!(
             p.finish(),
             "Do              one two three four five six seven eight nine\n                  ten eleven\n"
@@ -235,8 +242,15 @@ mod tests {
     #[test]
     fn a_word_longer_than_the_page_stands_and_does_no_harm() {
         let mut p = page(1, false);
-        p.entry("Saved", &[(Ink::Plain, "a-name-that-is-longer-than-twenty-columns x")], 0);
-        assert_eq!(p.finish(), "Saved\n  a-name-that-is-longer-than-twenty-columns\n  x\n");
+        p.entry(
+            "Saved",
+            &[(Ink::Plain, "a-name-that-is-longer-than-twenty-columns x")],
+            0,
+        );
+        assert_eq!(
+            p.finish(),
+            "Saved\n  a-name-that-is-longer-than-twenty-columns\n  x\n"
+        );
     }
 
     #[test]

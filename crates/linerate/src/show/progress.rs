@@ -116,7 +116,12 @@ impl<W: Write> Progress<W> {
                 if self.mode == Mode::Quiet && *level != Level::Fatal {
                     return Ok(());
                 }
-                self.say(&format!("{word}: {}: {}: {}", side.name(), gap.what, gap.why))?;
+                self.say(&format!(
+                    "{word}: {}: {}: {}",
+                    side.name(),
+                    gap.what,
+                    gap.why
+                ))?;
                 if gap.hint.is_empty() {
                     return Ok(());
                 }
@@ -191,8 +196,14 @@ mod tests {
     fn a_terminal_gets_one_line_that_is_gone_at_the_end() {
         let text = run(Mode::Rewritten(80));
         assert!(!text.contains('\n'));
-        assert!(text.contains("forward, 1 stream  4.71 Gb/s  22 s left"), "{text}");
-        assert!(text.contains("both  4.71 Gb/s forward  22 s left"), "{text}");
+        assert!(
+            text.contains("forward, 1 stream  4.71 Gb/s  22 s left"),
+            "{text}"
+        );
+        assert!(
+            text.contains("both  4.71 Gb/s forward  22 s left"),
+            "{text}"
+        );
         assert!(text.ends_with(" \r"));
     }
 

@@ -1,9 +1,7 @@
 //! Results made by hand, for the tests of views.
 
 use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{
-    Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares,
-};
+use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares};
 use linerate_core::plan::{Direction, Knobs, Plan, Side};
 use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start};
 use linerate_core::stats::Interval;
@@ -73,7 +71,11 @@ fn interval(low: f64, mid: f64, high: f64) -> Interval {
 
 fn latency(p50: u64, p99: u64) -> Latency {
     Latency {
-        percentiles: vec![(50.0, Nanos(p50)), (90.0, Nanos(p99 * 9 / 10)), (99.0, Nanos(p99))],
+        percentiles: vec![
+            (50.0, Nanos(p50)),
+            (90.0, Nanos(p99 * 9 / 10)),
+            (99.0, Nanos(p99)),
+        ],
         samples: 4_000,
     }
 }
@@ -130,7 +132,10 @@ pub(crate) fn healthy() -> Result {
             .iter()
             .map(|d| direction(*d, 9.39e9, Some(wire())))
             .collect(),
-        both: Direction::ALL.iter().map(|d| (*d, estimate(9.3e9, 2e7))).collect(),
+        both: Direction::ALL
+            .iter()
+            .map(|d| (*d, estimate(9.3e9, 2e7)))
+            .collect(),
         trials: Vec::new(),
         resources: Vec::new(),
         gaps: Vec::new(),
@@ -178,10 +183,26 @@ pub(crate) fn limited() -> Result {
         hint: "sudo linerate serve".into(),
     }];
     verdict.answers = vec![
-        answer("receive-window", "finding", "limited by the window for 97 % of the time"),
-        answer("path-rate", "excluded", "twice the streams gave x1.99, not x1.00"),
-        answer("send-buffer", "clear", "limited by the send buffer for 0 % of the time"),
-        answer("receiver-core", "unknown", "no thread times: /proc/self/task is not readable"),
+        answer(
+            "receive-window",
+            "finding",
+            "limited by the window for 97 % of the time",
+        ),
+        answer(
+            "path-rate",
+            "excluded",
+            "twice the streams gave x1.99, not x1.00",
+        ),
+        answer(
+            "send-buffer",
+            "clear",
+            "limited by the send buffer for 0 % of the time",
+        ),
+        answer(
+            "receiver-core",
+            "unknown",
+            "no thread times: /proc/self/task is not readable",
+        ),
     ];
     (record, model, verdict)
 }
@@ -247,7 +268,11 @@ pub(crate) fn unknowing() -> Result {
     };
     let verdict = Verdict {
         unknown: vec![
-            unknown("near thread times", "/proc is not mounted", "mount -t proc proc /proc"),
+            unknown(
+                "near thread times",
+                "/proc is not mounted",
+                "mount -t proc proc /proc",
+            ),
             unknown("far port", "netlink answered: operation not permitted", ""),
         ],
         ..Verdict::default()
