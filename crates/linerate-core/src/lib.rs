@@ -11,3 +11,4 @@ pub mod metric;
 pub mod plan;
 pub mod record;
 pub mod units;
+pub mod wire;
