@@ -8,3 +8,4 @@ pub mod event;
 pub mod host;
 pub mod link;
 pub mod load;
+pub mod peer;
