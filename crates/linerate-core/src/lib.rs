@@ -8,6 +8,7 @@
 
 pub mod facts;
 pub mod metric;
+pub mod parse;
 pub mod plan;
 pub mod record;
 pub mod units;

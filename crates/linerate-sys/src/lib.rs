@@ -1,1 +1,7 @@
-//! Placeholder.
+//! System calls of linerate, safe on the outside.
+//!
+//! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
+
+pub mod clock;
+pub mod socket;
+pub mod thread;
