@@ -1,4 +1,9 @@
 //! System calls of linerate, safe on the outside.
+//!
+//! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
 
+pub mod clock;
 pub mod namespace;
 pub mod process;
+pub mod socket;
+pub mod thread;

@@ -7,15 +7,18 @@ pub mod cgroup;
 pub mod cpu_stat;
 pub mod cpuinfo;
 pub mod link;
+pub mod mem_info;
 pub mod netlink;
 pub mod pressure;
 pub mod proc_stat;
 pub mod qdisc;
 pub mod route;
+pub mod run;
 pub mod schedstat;
 pub mod softnet;
 pub mod sysctl;
 pub mod task_stat;
+pub mod tcp_info;
 mod text;
 
 /// Why bytes from the kernel could not be understood.
