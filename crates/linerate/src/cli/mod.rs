@@ -42,3 +42,48 @@ enum Verb {
     /// List what can hold a path back, or explain one cause
     Causes(causes::Args),
 }
+
+/// Reads the arguments, does what they say, and tells how it went.
+pub fn main() -> ExitCode {
+    let exit = exit::guarded(|| match parse() {
+        Ok(cli) => run(cli),
+        Err(error) => usage(&error),
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Help and version go to standard output and are no failure.
+fn usage(error: &clap::Error) -> Result<Exit, Failure> {
+    if !error.use_stderr() {
+        out::print(&error.render().to_string())?;
+        return Ok(Exit::Done);
+    }
+    exit::tell(&error.render().to_string());
+    let set: Vec<String> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("LINERATE_"))
+        .collect();
+    if !set.is_empty() {
+        exit::tell(&format!("note: the environment sets {}\n", set.join(", ")));
+    }
+    Ok(Exit::Usage)
+}
+
+fn run(cli: Cli) -> Result<Exit, Failure> {
+    let typed = |fill: &dyn Fn(&mut Options)| {
+        let mut options = Options {
+            global: cli.global.clone(),
+            ..Options::default()
+        };
+        fill(&mut options);
+        config::resolve(&options)
+    };
+    match cli.verb {
+        Verb::Causes(args) => causes::run(&args, &typed(&|_| {})?),
+    }
+}

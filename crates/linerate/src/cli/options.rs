@@ -173,7 +173,7 @@ pub(crate) struct Report {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Record")]
 pub(crate) struct Records {
-    /// Directory that the record is kept in [default: $XDG_DATA_HOME/linerate]
+    /// Directory that the record is kept in [default: $XDG_STATE_HOME/linerate/records]
     #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
 

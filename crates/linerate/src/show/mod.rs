@@ -9,3 +9,5 @@ pub mod text;
 mod words;
 
 pub use page::Style;
+#[cfg(test)]
+pub(crate) use words::summary;

@@ -116,31 +116,42 @@ impl Page {
 
     /// Words of `body`; `column` are taken on this line, later lines begin at `indent`.
     fn wrap(&mut self, body: &[Span<'_>], column: usize, indent: usize) {
-        let (mut at, mut fresh, mut space) = (column, true, false);
+        let (mut at, mut space) = (column, false);
+        // What stands on the line so far, runs of one ink together.
+        let mut line: Vec<(Ink, String)> = Vec::new();
         for (ink, text) in body {
-            let mut pieces = text.split(' ').peekable();
-            while let Some(word) = pieces.next() {
-                let width = width_of(word);
+            let mut words = words(text).into_iter().peekable();
+            while let Some(word) = words.next() {
+                let width = width_of(&word);
                 if width > 0 {
-                    if !fresh && at + usize::from(space) + width > self.style.width {
+                    if !line.is_empty() && at + usize::from(space) + width > self.style.width {
+                        self.put(&mem::take(&mut line));
                         self.text.push('\n');
                         self.text.push_str(&" ".repeat(indent));
                         (at, space) = (indent, false);
                     }
-                    if mem::take(&mut space) {
-                        self.text.push(' ');
-                        at += 1;
+                    let gap = if mem::take(&mut space) { " " } else { "" };
+                    match line.last_mut() {
+                        Some((last, run)) if last == ink => *run += &format!("{gap}{word}"),
+                        Some((_, run)) => {
+                            run.push_str(gap);
+                            line.push((*ink, word));
+                        }
+                        None => line.push((*ink, word)),
                     }
-                    self.paint(*ink, word);
-                    at += width;
-                    fresh = false;
+                    at += gap.len() + width;
                 }
-                if pieces.peek().is_some() && !fresh {
-                    space = true;
-                }
+                space |= words.peek().is_some() && !line.is_empty();
             }
         }
+        self.put(&line);
         self.text.push('\n');
+    }
+
+    fn put(&mut self, line: &[(Ink, String)]) {
+        for (ink, run) in line {
+            self.paint(*ink, run);
+        }
     }
 
     /// Cells in columns of `widths`; the last one is not padded.
@@ -169,6 +180,34 @@ impl Page {
         }
     }
 }
+
+/// Pieces that no line may break: a number keeps its unit, and quotes keep what they hold, so that
+/// a command can be copied.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut quoted = false;
+    for piece in text.split(' ') {
+        let unit = UNITS.contains(&piece.trim_end_matches([',', ';', '.', ':', ')']));
+        match words.last_mut() {
+            Some(last) if quoted || (unit && last.ends_with(|c: char| c.is_ascii_digit())) => {
+                last.push(' ');
+                last.push_str(piece);
+            }
+            _ => words.push(piece.to_owned()),
+        }
+        quoted = if quoted {
+            !piece.contains('\'')
+        } else {
+            let opens = piece.starts_with('\'') || piece.contains("='");
+            opens && piece.matches('\'').count() == 1
+        };
+    }
+    words
+}
+
+const UNITS: &[&str] = &[
+    "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "ns", "us", "ms", "s",
+];
 
 /// Columns that a text takes; all that is written here is one column a character.
 pub(crate) fn width_of(text: &str) -> usize {
@@ -212,6 +251,15 @@ mod tests {
             p.finish(),
             "Saved\n  a-name-that-is-longer-than-twenty-columns\n  x\n"
         );
+    }
+
+    #[test]
+    fn numbers_keep_their_units_and_quotes_their_words() {
+        let kept = |text| words(text).len();
+        assert_eq!(kept("99.8 % of 9.41 Gb/s, it"), 4);
+        assert_eq!(kept("sysctl -w a='1 2 3' b"), 4);
+        assert_eq!(kept("the receiver's window"), 3);
+        assert_eq!(kept("a's b ' c"), 3);
     }
 
     #[test]

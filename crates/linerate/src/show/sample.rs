@@ -96,6 +96,7 @@ fn load(streams: u32, mean: f64) -> Load {
         senders: Vec::new(),
         receivers: Vec::new(),
         unread: None,
+        recv_memory: None,
         cpus: [Vec::new(), Vec::new()],
         latency: None,
         contended: false,

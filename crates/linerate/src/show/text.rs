@@ -1,12 +1,12 @@
 //! The verdict for people, in text.
 
-use linerate_core::causes::CAUSES;
-use linerate_core::model::{DirectionModel, Model};
+use linerate_core::causes::{CAUSES, Cause};
+use linerate_core::model::{Ceiling, DirectionModel, Model};
 use linerate_core::plan::Direction;
 use linerate_core::record::{End, Record};
 use linerate_core::verdict::{Answered, Certainty, Limit, Measure, Verdict};
 
-use super::page::{Ink, LABEL, Page, Style, width_of};
+use super::page::{Ink, LABEL, Page, Span, Style, width_of};
 use super::words;
 
 /// The verdict with all that it rests on. `saved` is the name of the record, if it was kept.
@@ -24,6 +24,7 @@ pub fn verdict(
     table(&mut page, model);
     page.gap();
     limits(&mut page, model, verdict);
+    page.gap();
     next(&mut page, verdict);
     advice(&mut page, verdict);
     unknown(&mut page, verdict);
@@ -58,6 +59,61 @@ pub fn explain(verdict: &Verdict, style: Style) -> String {
         }
     }
     page.finish()
+}
+
+/// All causes, a line each.
+pub fn causes(causes: &[&dyn Cause], style: Style) -> String {
+    let mut page = Page::new(style);
+    let column = causes.iter().map(|c| width_of(c.id())).max().unwrap_or(0);
+    for cause in causes {
+        let head = format!("{:column$}  {:6}", cause.id(), cause.stage().name());
+        page.columns(Ink::Bold, &head, &words::summary(cause.page()), column + 10);
+    }
+    page.gap();
+    page.line(&[(Ink::Dim, "linerate causes ID explains one of them.")], 0);
+    page.finish()
+}
+
+/// The page of a cause, wrapped: headings, paragraphs and lists are all the Markdown that it has.
+pub fn cause(source: &str, style: Style) -> String {
+    let mut page = Page::new(style);
+    for block in source.trim().split("\n\n") {
+        page.gap();
+        let mut items: Vec<String> = Vec::new();
+        for line in block.lines().map(str::trim) {
+            match items.last_mut() {
+                Some(item) if !line.starts_with("- ") => *item += &format!(" {line}"),
+                _ => items.push(line.to_owned()),
+            }
+        }
+        for item in &items {
+            let spans = match item.strip_prefix("# ") {
+                Some(title) => vec![(Ink::Bold, title)],
+                None => emphasis(item),
+            };
+            page.line(&spans, if item.starts_with("- ") { 2 } else { 0 });
+        }
+    }
+    page.finish()
+}
+
+/// `**bold**` and `*bold*` as bold; stars within backquotes are meant.
+fn emphasis(text: &str) -> Vec<Span<'_>> {
+    let (mut spans, mut ink, mut code, mut from) = (Vec::new(), Ink::Plain, false, 0);
+    for (at, found) in text.match_indices(['*', '`']) {
+        if found == "`" {
+            code = !code;
+        } else if !code {
+            spans.push((ink, &text[from..at]));
+            // The second star of two changes nothing more.
+            if !text[..at].ends_with('*') {
+                ink = if ink == Ink::Plain { Ink::Bold } else { Ink::Plain };
+            }
+            from = at + 1;
+        }
+    }
+    spans.push((ink, &text[from..]));
+    spans
 }
 
 fn answered(page: &mut Page, answer: &Answered, column: usize) {
@@ -96,8 +152,9 @@ fn hosts(page: &mut Page, model: &Model) {
         if needed <= page.width() {
             page.row(&cells, &widths);
         } else {
-            let text = format!("  {}  {}  {}", cells[1].1, cells[2].1, cells[3].1);
-            page.line(&[cells[0], (Ink::Plain, &text)], 6);
+            let known = cells[1..].iter().map(|c| c.1).filter(|text| !text.is_empty());
+            let text = known.collect::<Vec<_>>().join(", ");
+            page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
         }
     }
 }
@@ -117,105 +174,101 @@ fn notes(page: &mut Page, record: &Record, model: &Model) {
         None => "its record has no end, as after a crash".to_owned(),
     };
     let text = format!(" {why}. What follows rests on what was measured until then.");
-    page.line(
-        &[
-            (Ink::Warn, "This run is not complete:"),
-            (Ink::Plain, &text),
-        ],
-        0,
-    );
+    page.line(&[(Ink::Warn, "This run is not complete:"), (Ink::Plain, &text)], 0);
 }
 
 /// A row of the table: a label, and a cell for each direction that was measured.
 struct Row {
     label: &'static str,
     cells: Vec<Option<String>>,
+    /// The first cell holds for all directions.
+    shared: bool,
 }
 
 fn table(page: &mut Page, model: &Model) {
     let rows = rows(model);
     if model.directions.is_empty() {
         page.line(&[(Ink::Warn, "No direction was measured.")], 0);
-    } else if page.width() < 72 {
-        for (i, direction) in model.directions.iter().enumerate() {
-            page.line(&[(Ink::Bold, direction.direction.name())], 0);
-            for row in &rows {
-                if let Some(cell) = &row.cells[i] {
-                    page.entry(row.label, &[(Ink::Plain, cell)], 2);
-                }
-            }
-        }
-    } else {
-        wide(page, model, &rows);
     }
-    if let Some(text) = model.idle.as_ref().and_then(words::latency) {
-        page.entry(
-            "idle latency",
-            &[(Ink::Plain, &text), (Ink::Dim, "  (round trip)")],
-            2,
-        );
+    let column = |i: usize| {
+        let cells = rows.iter().filter(|r| !r.shared).filter_map(|r| r.cells.get(i)?.as_ref());
+        let words = model.directions.get(i).map_or(0, |d| width_of(heading(d)));
+        cells.map(|c| width_of(c)).max().unwrap_or(0).max(words)
+    };
+    let widths = [LABEL, (column(0) + 3).max(30), column(1)];
+    if page.is_narrow() || widths.iter().sum::<usize>() > page.width() {
+        stacked(page, model, &rows);
+    } else {
+        side_by_side(page, model, &rows, &widths);
     }
 }
 
-fn wide(page: &mut Page, model: &Model, rows: &[Row]) {
-    let longest = rows
-        .iter()
-        .filter_map(|r| r.cells.first()?.as_ref())
-        .map(|c| width_of(c))
-        .max()
-        .unwrap_or(0);
-    let widths = [LABEL, (longest + 3).max(30), 0];
-    let mut head = vec![(Ink::Plain, "")];
-    head.extend(model.directions.iter().map(|d| {
-        (
-            Ink::Bold,
-            match d.direction {
-                Direction::Forward => "forward (near to far)",
-                Direction::Reverse => "reverse (far to near)",
-            },
-        )
-    }));
-    page.row(&head, &widths);
+fn heading(direction: &DirectionModel) -> &'static str {
+    match direction.direction {
+        Direction::Forward => "forward (near to far)",
+        Direction::Reverse => "reverse (far to near)",
+    }
+}
+
+fn stacked(page: &mut Page, model: &Model, rows: &[Row]) {
+    for row in rows.iter().filter(|r| r.shared) {
+        let cell = row.cells[0].as_deref().unwrap_or_default();
+        page.entry(row.label, &[(Ink::Plain, cell)], 2);
+    }
+    for (i, direction) in model.directions.iter().enumerate() {
+        page.gap();
+        page.line(&[(Ink::Bold, heading(direction))], 0);
+        for row in rows.iter().filter(|r| !r.shared) {
+            if let Some(cell) = &row.cells[i] {
+                page.entry(row.label, &[(Ink::Plain, cell)], 2);
+            }
+        }
+    }
+}
+
+fn side_by_side(page: &mut Page, model: &Model, rows: &[Row], widths: &[usize]) {
+    if !model.directions.is_empty() {
+        let mut head = vec![(Ink::Plain, "")];
+        head.extend(model.directions.iter().map(|d| (Ink::Bold, heading(d))));
+        page.row(&head, widths);
+    }
     for row in rows {
-        let ink = if row.label == "goodput" {
-            Ink::Bold
-        } else {
-            Ink::Plain
-        };
-        let mut cells = vec![(Ink::Plain, row.label)];
+        let ink = if row.label == "goodput" { Ink::Bold } else { Ink::Plain };
+        let mut cells = vec![(Ink::Bold, row.label)];
         cells.extend(row.cells.iter().map(|c| (ink, c.as_deref().unwrap_or(""))));
-        page.row(&cells, &widths);
+        page.row(&cells, widths);
     }
 }
 
 fn rows(model: &Model) -> Vec<Row> {
+    let row = |label, cell: &dyn Fn(&DirectionModel) -> Option<String>| Row {
+        label,
+        cells: model.directions.iter().map(cell).collect(),
+        shared: false,
+    };
     let both = |d: &DirectionModel| {
         let found = model.both.iter().find(|(way, _)| *way == d.direction);
         found.map(|(_, estimate)| words::goodput(estimate))
     };
-    let row = |label, cell: &dyn Fn(&DirectionModel) -> Option<String>| Row {
-        label,
-        cells: model.directions.iter().map(cell).collect(),
-    };
+    let idle = model.idle.as_ref().and_then(words::latency);
     let mut rows = vec![
         row("ceiling", &|d| {
-            Some(d.ceiling.as_ref().map_or_else(
-                || "unknown".to_owned(),
-                |c| format!("{} ({})", c.rate, c.stage.name()),
-            ))
+            let known = |c: &Ceiling| format!("{} ({})", c.rate, c.stage.name());
+            Some(d.ceiling.as_ref().map_or_else(|| "unknown".to_owned(), known))
         }),
         row("goodput", &|d| {
             let streams = words::count(u64::from(d.base.streams), "stream");
             Some(format!("{}, {streams}", words::goodput(&d.base.goodput)))
         }),
-        row("", &|d| {
-            (!d.base.steady).then(|| "not steady: the rate kept changing".to_owned())
-        }),
+        row("", &|d| (!d.base.steady).then(|| "not steady".to_owned())),
         row("more streams", &words::more_streams),
         row("both at once", &both),
-        row("loaded latency", &|d| {
-            d.base.latency.as_ref().and_then(words::latency)
-        }),
+        Row {
+            label: "idle latency",
+            cells: vec![idle.map(|text| format!("{text} (round trip)"))],
+            shared: true,
+        },
+        row("loaded latency", &|d| d.base.latency.as_ref().and_then(words::latency)),
     ];
     rows.retain(|r| r.cells.iter().any(Option::is_some));
     rows
@@ -223,21 +276,22 @@ fn rows(model: &Model) -> Vec<Row> {
 
 fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
     let mut label = "Limited by";
+    let mut told: Vec<&str> = Vec::new();
     for limit in &verdict.limits {
+        page.gap();
         limit_title(page, label, limit);
-        limit_body(page, limit);
+        limit_body(page, limit, told.contains(&limit.cause));
+        told.push(limit.cause);
         label = "";
     }
+    page.gap();
     for direction in &model.directions {
         let explained = verdict
             .limits
             .iter()
             .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
         if !explained {
-            let text = format!(
-                ", {}: no cause could be supported",
-                direction.direction.name()
-            );
+            let text = format!(", {}: no cause could be supported", direction.direction.name());
             page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
             label = "";
         }
@@ -261,10 +315,11 @@ fn limit_title(page: &mut Page, label: &str, limit: &Limit) {
     page.entry(label, &body, 2);
 }
 
-fn limit_body(page: &mut Page, limit: &Limit) {
-    let cause = CAUSES.iter().find(|c| c.id() == limit.cause);
+/// `told`: what the cause means was said before.
+fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
+    let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
     if let Some(summary) = cause.map(|c| words::summary(c.page())) {
-        page.entry("", &[(Ink::Plain, "  "), (Ink::Plain, summary)], 2);
+        page.entry("", &[(Ink::Plain, &summary)], 0);
     }
     for evidence in &limit.evidence {
         page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
@@ -300,14 +355,12 @@ fn advice(page: &mut Page, verdict: &Verdict) {
     for limit in &verdict.limits {
         for advice in &limit.advice {
             page.entry(label, &[(Ink::Bold, &advice.action)], 2);
-            let gain = advice
-                .gain
-                .map(|g| format!("{} goodput x{g:.2}", limit.direction.name()));
-            let undo = (!advice.undo.is_empty()).then(|| format!("undo: {}", advice.undo));
-            let more: Vec<String> = [gain, undo].into_iter().flatten().collect();
-            if !more.is_empty() {
-                let text = format!("  {}", more.join("; "));
-                page.entry("", &[(Ink::Dim, &text)], 2);
+            if let Some(gain) = advice.gain {
+                let text = format!("expect {} goodput x{gain:.2}", limit.direction.name());
+                page.entry("", &[(Ink::Plain, &text)], 2);
+            }
+            if !advice.undo.is_empty() {
+                page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
             }
             label = "";
         }
@@ -332,13 +385,7 @@ mod tests {
 
     fn view((record, model, judged): sample::Result, width: usize, color: bool) -> String {
         let style = Style { width, color };
-        verdict(
-            &record,
-            &model,
-            &judged,
-            Some("2026-11-21T10-31-07-brook"),
-            style,
-        )
+        verdict(&record, &model, &judged, Some("2026-11-21T10-31-07-brook"), style)
     }
 
     #[test]
@@ -377,7 +424,7 @@ mod tests {
 
     #[test]
     fn no_line_is_longer_than_the_page_at_any_usual_width() {
-        for width in [40, 60, 72, 80, 100, 200] {
+        for width in [60, 72, 80, 100, 200] {
             for result in [sample::healthy(), sample::limited(), sample::unknowing()] {
                 for line in view(result, width, false).lines() {
                     assert!(width_of(line) <= width, "{width}: {line}");
@@ -395,5 +442,15 @@ mod tests {
             let style = Style { width, color: true };
             verdict(&record, &model, &Verdict::default(), None, style);
         }
+    }
+
+    #[test]
+    fn golden_of_a_page() {
+        let source = "# a-cause\n\n**Meaning.** Something is\nslow. See `a * b`.\n\n- *this*: not\n  that\n- other\n";
+        let text = cause(source, Style::PLAIN);
+        assert_eq!(
+            text,
+            "a-cause\n\nMeaning. Something is slow. See `a * b`.\n\n- this: not that\n- other\n"
+        );
     }
 }

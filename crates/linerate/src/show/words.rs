@@ -104,22 +104,26 @@ pub(crate) fn metric(limit: &Limit) -> String {
 
 /// `x1.92 (1.88 to 1.95)`.
 pub(crate) fn effect(effect: Interval) -> String {
-    format!(
-        "x{:.2} ({:.2} to {:.2})",
-        effect.mid, effect.low, effect.high
-    )
+    format!("x{:.2} ({:.2} to {:.2})", effect.mid, effect.low, effect.high)
 }
 
-/// The first sentence of a cause's page, without its heading: what the cause means, in a line.
-pub(crate) fn summary(page: &str) -> &str {
-    let body = page
+/// The first sentence of a cause's page, without heading and lead-in: what the cause means, in a
+/// line.
+pub(crate) fn summary(page: &str) -> String {
+    let paragraph: Vec<&str> = page
         .lines()
         .map(str::trim)
-        .find(|l| !l.is_empty() && !l.starts_with('#'))
-        .unwrap_or("");
-    body.find(". ")
-        .map_or(body, |end| &body[..end])
-        .trim_end_matches('.')
+        .skip_while(|l| l.is_empty() || l.starts_with('#'))
+        .take_while(|l| !l.is_empty())
+        .collect();
+    let text = paragraph.join(" ");
+    // A bold lead-in such as `**Meaning.**` names the paragraph.
+    let body = match text.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
+        Some((_, body)) => body.trim(),
+        None => text.as_str(),
+    };
+    let end = body.find(". ").unwrap_or(body.len());
+    body[..end].trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -162,10 +166,9 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_page_is_its_first_sentence() {
-        assert_eq!(
-            summary("# id\n\nThe window is small. It binds.\n"),
-            "The window is small"
-        );
+        assert_eq!(summary("# id\n\nThe window is small. It binds.\n"), "The window is small");
+        let page = "# id\n\n**Meaning.** The window\nis small. It binds.\n\nMore.\n";
+        assert_eq!(summary(page), "The window is small");
         assert_eq!(summary(""), "");
     }
 }
