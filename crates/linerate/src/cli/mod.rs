@@ -2,6 +2,7 @@
 
 mod causes;
 mod config;
+mod demo;
 mod exit;
 mod options;
 mod out;
@@ -41,6 +42,8 @@ Every option has an environment variable and an entry in the configuration file.
 enum Verb {
     /// List what can hold a path back, or explain one cause
     Causes(causes::Args),
+    /// See it at work on a network made on this machine, with a fault that it is not told of
+    Demo(demo::Args),
 }
 
 /// Reads the arguments, does what they say, and tells how it went.
@@ -85,5 +88,12 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     };
     match cli.verb {
         Verb::Causes(args) => causes::run(&args, &typed(&|_| {})?),
+        Verb::Demo(args) => {
+            let options = typed(&|o| {
+                o.demo = args.demo.clone();
+                o.records = args.records.clone();
+            })?;
+            demo::run(&args, &options)
+        }
     }
 }

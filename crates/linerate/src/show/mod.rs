@@ -8,6 +8,7 @@ pub(crate) mod sample;
 pub mod text;
 mod words;
 
+pub(crate) use page::{Ink, Page};
 pub use page::Style;
 #[cfg(test)]
 pub(crate) use words::summary;
