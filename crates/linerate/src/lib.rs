@@ -4,5 +4,6 @@
 //! line turns options into a plan, hands it to the engine, and shows what came back.
 
 pub mod cli;
+mod demo;
 pub mod expect;
 pub mod show;

@@ -9,5 +9,6 @@ pub mod text;
 mod words;
 
 pub use page::Style;
+pub(crate) use page::{Ink, Page};
 #[cfg(test)]
 pub(crate) use words::summary;
