@@ -71,7 +71,7 @@ mod tests {
         for cause in CAUSES {
             let summary = crate::show::summary(cause.page());
             assert!(
-                (10..=160).contains(&summary.len()),
+                (10..=200).contains(&summary.len()),
                 "{}: {summary}",
                 cause.id()
             );

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use super::exit::Failure;
 use super::options::Options;
 
-const DEFAULTS: &str = include_str!("../defaults.toml");
+pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
 
 /// An option that is set in one layer and unsets others of the layers below.
 const OUTRANKS: &[(&str, &str, &[&str])] = &[
@@ -71,7 +71,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     parse(&text).map_err(|e| {
         let what = format!("the configuration file {} is not valid", path.display());
         Failure::usage(anyhow::anyhow!("{}", e.trim_end()).context(what))
-            .hint("names and defaults stand in `linerate help config`")
+            .hint("`linerate VERB --help` names every option")
     })
 }
 

@@ -4,6 +4,7 @@ mod causes;
 mod config;
 mod demo;
 mod exit;
+mod help;
 mod lab;
 mod options;
 mod out;
@@ -19,7 +20,7 @@ mod signal;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use exit::{Exit, Failure};
 use options::Options;
@@ -45,7 +46,8 @@ Start here:
 
 Exit codes: 0 measured, whatever the verdict; 1 a bug in linerate; 2 wrong usage;
 3 could not measure, or only in part; 4 an --expect bound, or the demo's truth, failed.
-Every option has an environment variable and an entry in the configuration file.";
+Every option has an environment variable, such as LINERATE_WRITE_SIZE for --write-size
+(serve: LINERATE_SERVE_OPEN, demo: LINERATE_DEMO_TIME), and a line in the configuration file.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -106,7 +108,7 @@ pub fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches()?;
+    let matches = help::command().try_get_matches()?;
     Cli::from_arg_matches(&matches)
 }
 

@@ -78,7 +78,13 @@ pub(crate) struct Peer {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
     /// Budget of the whole run, trials included (5s to 60min)
-    #[arg(short, long, env = "LINERATE_TIME", value_name = "TIME")]
+    #[arg(
+        short,
+        long,
+        env = "LINERATE_TIME",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
     pub(crate) time: Option<Budget>,
 
     /// Direction to judge; forward is from here to the peer
@@ -101,35 +107,76 @@ pub(crate) struct Run {
 #[command(next_help_heading = "Load")]
 pub(crate) struct Load {
     /// Connections of the load that the verdict explains (1 to 1024)
-    #[arg(short = 'P', long, env = "LINERATE_STREAMS", value_name = "N")]
+    #[arg(
+        short = 'P',
+        long,
+        env = "LINERATE_STREAMS",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
     pub(crate) streams: Option<Streams>,
 
     /// Payload of each read and each write, such as 128KiB [default: chosen by the rate seen]
-    #[arg(long, env = "LINERATE_SIZE", value_name = "SIZE")]
+    #[arg(
+        long,
+        env = "LINERATE_SIZE",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
     pub(crate) size: Option<OpSize>,
 
     /// Payload of each write, where it differs from --size
-    #[arg(long, env = "LINERATE_WRITE_SIZE", value_name = "SIZE")]
+    #[arg(
+        long,
+        env = "LINERATE_WRITE_SIZE",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
     pub(crate) write_size: Option<OpSize>,
 
     /// Payload of each read, where it differs from --size
-    #[arg(long, env = "LINERATE_READ_SIZE", value_name = "SIZE")]
+    #[arg(
+        long,
+        env = "LINERATE_READ_SIZE",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
     pub(crate) read_size: Option<OpSize>,
 
     /// Send buffer, such as 4MiB; turns the kernel's autotuning off
-    #[arg(long, env = "LINERATE_SEND_BUFFER", value_name = "SIZE")]
+    #[arg(
+        long,
+        env = "LINERATE_SEND_BUFFER",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
     pub(crate) send_buffer: Option<Buffer>,
 
     /// Receive buffer, such as 4MiB; turns the kernel's autotuning off
-    #[arg(long, env = "LINERATE_RECV_BUFFER", value_name = "SIZE")]
+    #[arg(
+        long,
+        env = "LINERATE_RECV_BUFFER",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
     pub(crate) recv_buffer: Option<Buffer>,
 
     /// Largest TCP segment, in bytes (88 to 32767)
-    #[arg(long, env = "LINERATE_MSS", value_name = "BYTES")]
+    #[arg(
+        long,
+        env = "LINERATE_MSS",
+        value_name = "BYTES",
+        allow_hyphen_values = true
+    )]
     pub(crate) mss: Option<SegmentSize>,
 
     /// Upper bound of each stream's rate, such as 1Gbit/s
-    #[arg(long, env = "LINERATE_PACING", value_name = "RATE")]
+    #[arg(
+        long,
+        env = "LINERATE_PACING",
+        value_name = "RATE",
+        allow_hyphen_values = true
+    )]
     pub(crate) pacing: Option<Pace>,
 
     /// Congestion control of both ends, such as cubic or bbr [default: the system's]
@@ -208,7 +255,13 @@ pub(crate) struct Serve {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Demo {
     /// Budget of the demonstration's run (5s to 60min)
-    #[arg(short, long, env = "LINERATE_DEMO_TIME", value_name = "TIME")]
+    #[arg(
+        short,
+        long,
+        env = "LINERATE_DEMO_TIME",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
     pub(crate) time: Option<Budget>,
 
     /// Draw the fault, its side and its severity from this number, to see the same again

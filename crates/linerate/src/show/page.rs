@@ -185,24 +185,33 @@ impl Page {
 /// a command can be copied.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let mut quoted = false;
+    let mut quoted = None;
     for piece in text.split(' ') {
         let unit = UNITS.contains(&piece.trim_end_matches([',', ';', '.', ':', ')']));
         match words.last_mut() {
-            Some(last) if quoted || (unit && last.ends_with(|c: char| c.is_ascii_digit())) => {
+            Some(last)
+                if quoted.is_some() || (unit && last.ends_with(|c: char| c.is_ascii_digit())) =>
+            {
                 last.push(' ');
                 last.push_str(piece);
             }
             _ => words.push(piece.to_owned()),
         }
-        quoted = if quoted {
-            !piece.contains('\'')
-        } else {
-            let opens = piece.starts_with('\'') || piece.contains("='");
-            opens && piece.matches('\'').count() == 1
+        quoted = match quoted {
+            Some(quote) if piece.contains(quote) => None,
+            Some(quote) => Some(quote),
+            None => opened(piece),
         };
     }
     words
+}
+
+/// The quote that a word opens and does not close; an apostrophe opens nothing.
+fn opened(word: &str) -> Option<char> {
+    ['\'', '"'].into_iter().find(|quote| {
+        let opens = word.starts_with(*quote) || word.contains(&format!("={quote}"));
+        opens && word.matches(*quote).count() == 1
+    })
 }
 
 const UNITS: &[&str] = &[

@@ -1,0 +1,50 @@
+//! Help texts: what clap derives from the options, with the defaults from `defaults.toml`.
+
+use clap::{Arg, Command, CommandFactory};
+use toml::{Table, Value};
+
+use super::Cli;
+use super::config::DEFAULTS;
+
+/// The program's command line, documented.
+pub(crate) fn command() -> Command {
+    let defaults: Table = DEFAULTS.parse().unwrap_or_default();
+    Cli::command()
+        .mut_args(|arg| document(arg, "global", &defaults))
+        .mut_subcommands(|verb| {
+            let name = verb.get_name().to_owned();
+            verb.mut_args(|arg| document(arg, &name, &defaults))
+        })
+}
+
+/// Adds the default, and leaves out the environment: its names follow a rule, which the end of the
+/// program's help states.
+fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
+    let arg = arg.hide_env(true);
+    let Some(default) = default_of(&arg, verb, defaults) else {
+        return arg;
+    };
+    let text = |help: Option<String>| format!("{} [default: {default}]", help.unwrap_or_default());
+    let long = arg.get_long_help().map(ToString::to_string);
+    let short = arg.get_help().map(ToString::to_string);
+    let arg = arg.help(text(short));
+    match long {
+        Some(long) => arg.long_help(text(Some(long))),
+        None => arg,
+    }
+}
+
+/// The default of the verb's own group, else of any group.
+fn default_of(arg: &Arg, verb: &str, defaults: &Table) -> Option<String> {
+    let name = arg.get_long()?;
+    let own = defaults.get(verb).into_iter();
+    let value = own
+        .chain(defaults.values())
+        .find_map(|group| group.get(name))?;
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        // Switches are off and lists are empty by default.
+        _ => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! The built program, as a user meets it: help, exit codes, errors, layers of options.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// The program, in a home of its own and without the tester's environment.
+fn linerate(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command
+        .env_clear()
+        .env("HOME", home)
+        .stdin(Stdio::null())
+        .current_dir(home);
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    let home = TempDir::new().unwrap();
+    linerate(home.path()).args(args).output().unwrap()
+}
+
+fn words(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Exit code and stderr of a call that should fail.
+fn refusal(args: &[&str]) -> (Option<i32>, String) {
+    let output = run(args);
+    assert!(output.stdout.is_empty(), "{args:?} wrote to stdout");
+    (output.status.code(), words(&output.stderr))
+}
+
+#[test]
+fn help_of_every_verb() {
+    for verb in ["run", "serve", "pair", "show", "demo", "causes", "lab"] {
+        for flag in ["-h", "--help"] {
+            let output = run(&[verb, flag]);
+            assert_eq!(output.status.code(), Some(0));
+            let name = format!("help_{verb}_{}", flag.trim_start_matches('-'));
+            insta::assert_snapshot!(name, words(&output.stdout));
+        }
+    }
+    insta::assert_snapshot!("help", words(&run(&["--help"]).stdout));
+}
+
+#[test]
+fn wrong_quantities_are_usage_errors_that_name_option_value_and_range() {
+    for (option, values) in [
+        ("--time", ["0s", "-3s", "30", "30KiB"]),
+        ("--size", ["0B", "-1B", "64", "64s"]),
+        ("--write-size", ["0KiB", "99999999GiB", "x", "1Gbit/s"]),
+        ("--send-buffer", ["1B", "9GiB", "4096", "4ms"]),
+        ("--pacing", ["0Gbit/s", "9999Tbit/s", "10", "10MiB"]),
+        ("--streams", ["0", "-1", "100000", "four"]),
+        ("--mss", ["0", "87", "40000", "1400B"]),
+    ] {
+        for value in values {
+            let (code, text) = refusal(&["run", "brook", option, value]);
+            assert_eq!(code, Some(2), "{option} {value}: {text}");
+            assert!(text.starts_with("error: "), "{text}");
+            for part in [option, value, "allowed: "] {
+                assert!(
+                    text.contains(part),
+                    "{option} {value}: no `{part}` in: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_environment_is_named() {
+    let home = TempDir::new().unwrap();
+    let output = linerate(home.path())
+        .args(["run", "brook"])
+        .env("LINERATE_TIME", "10")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = words(&output.stderr);
+    assert!(
+        text.contains("--time") && text.contains("sets LINERATE_TIME"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wrong_configuration_is_shown_with_its_line() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join(".config/linerate/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[run]\ntime = \"20s\"\n[load]\nsteams = 4\n").unwrap();
+    let output = linerate(home.path()).arg("causes").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = words(&output.stderr);
+    for part in ["config.toml", "line 4", "steams", "^^^^^^", "`streams`"] {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+}
+
+#[test]
+fn a_configuration_that_was_asked_for_must_exist() {
+    let (code, text) = refusal(&["causes", "--config", "nowhere.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("nowhere.toml"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_exit_code_3_with_a_hint() {
+    // Port 1 of loopback: nothing listens there in a test machine's right mind.
+    let (code, text) = refusal(&["run", "127.0.0.1", "--port", "1", "--open", "--no-save"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(
+        text.contains("127.0.0.1:1") && text.contains("hint: "),
+        "{text}"
+    );
+    let (code, text) = refusal(&["run", "127.0.0.1", "-6"]);
+    assert_eq!(code, Some(3), "{text}");
+    let (code, text) = refusal(&["show", "last"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("hint: linerate run"), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_exit_code_2() {
+    for args in [
+        &["rum"][..],
+        &["run", "a", "b"],
+        &["run", "-4", "-6"],
+        &["run", "--save", "x", "--no-save"],
+        &["run", "not/a/host"],
+        &["run", "--engine", "pigeon"],
+        &["run", "--expect", "goodput"],
+        &["causes", "no-such-cause"],
+        &["demo", "no-such-fault"],
+        &["lab", "run", "--fault", "no-such-fault"],
+        &[],
+    ] {
+        let (code, text) = refusal(args);
+        assert_eq!(code, Some(2), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_broken_pipe_is_no_failure_and_a_full_disk_is() {
+    let home = TempDir::new().unwrap();
+    for args in [&["causes"][..], &["--help"]] {
+        let mut child = linerate(home.path())
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(output.stderr.is_empty(), "{}", words(&output.stderr));
+    }
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = linerate(home.path())
+        .arg("causes")
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(words(&output.stderr).contains("standard output"));
+}
+
+#[test]
+fn a_key_that_is_none_is_refused_without_being_repeated() {
+    let home = TempDir::new().unwrap();
+    let mut child = linerate(home.path())
+        .args(["serve", "--key-stdin", "--listen", "127.0.0.1"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"hunter2!\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("key") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn every_cause_of_the_list_has_its_page() {
+    let list = words(&run(&["causes"]).stdout);
+    let ids: Vec<&str> = list
+        .lines()
+        .filter(|l| !l.starts_with(' ') && !l.starts_with("linerate"))
+        .filter_map(|l| l.split_whitespace().next())
+        .collect();
+    assert!(!ids.is_empty());
+    for id in ids {
+        let output = run(&["causes", id]);
+        assert_eq!(output.status.code(), Some(0), "{id}");
+        assert!(words(&output.stdout).starts_with(id), "{id}");
+    }
+}
