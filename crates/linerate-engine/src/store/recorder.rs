@@ -154,11 +154,11 @@ impl Sink for Recorder {
 fn hint(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, or set XDG_STATE_HOME to a place that has some"
+            "free some space, or name a place that has some: --save DIR"
         }
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory => "set XDG_STATE_HOME to a place that can be written",
+        | io::ErrorKind::NotADirectory => "name a place that can be written: --save DIR",
         _ => "",
     }
 }

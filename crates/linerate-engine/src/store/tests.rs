@@ -214,7 +214,7 @@ fn a_place_that_cannot_be_made_is_a_problem_and_no_end_of_the_run() {
     run(&mut recorder);
     let problem = recorder.problem().unwrap();
     assert!(problem.why.contains("no file could be made"), "{problem:?}");
-    assert!(problem.hint.contains("XDG_STATE_HOME"), "{problem:?}");
+    assert!(problem.hint.contains("--save DIR"), "{problem:?}");
     assert_eq!(recorder.path(), None);
 }
 
