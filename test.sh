@@ -22,7 +22,7 @@ fi
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log
-failures=() skips=()
+failures=()
 
 # step NAME COMMAND...: runs it, remembers a failure, goes on.
 step() {
@@ -35,11 +35,6 @@ step() {
     echo "== $name: FAILED, $((SECONDS - began)) s"
     failures+=("$name")
   fi
-}
-
-skip() {
-  echo "SKIPPED: $1"
-  skips+=("$1")
 }
 
 # Debian packages that tests need.
@@ -155,7 +150,7 @@ totals() {
   echo
   echo "== totals"
   sed -nE 's/^test result: [a-zA-Z]+\. ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$log" |
-    awk '{p += $1; f += $2; i += $3} END {printf "test runner: %d passed, %d failed, %d ignored, in %d runs\n", p, f, i, NR}'
+    awk '{p += $1; f += $2; i += $3} END {printf "test runner: %d passed, %d failed, %d ignored, in %d runs (both users)\n", p, f, i, NR}'
   for key in ok FAILED SKIPPED; do
     printf 'namespace cases %s: %d\n' "$key" "$(grep -cE "^test .* as .* \.\.\. $key\$" "$log")"
   done
@@ -187,10 +182,10 @@ if [[ $(tree) != "$before" ]]; then
 fi
 
 totals
-while IFS= read -r line; do skips+=("$line"); done < <(grep -E '^SKIPPED|\.\.\. SKIPPED$' "$log")
-if [[ ${#skips[@]} -gt 0 ]]; then
-  echo "${#skips[@]} SKIPPED:"
-  printf '  %s\n' "${skips[@]}"
+# A skipped case prints why on a line of its own, and its result on another.
+if grep -qE '^SKIPPED|\.\.\. SKIPPED$' "$log"; then
+  echo "SKIPPED, and why:"
+  grep -E '^SKIPPED' "$log" | sort | uniq -c
   [[ ${CI:-} == true ]] && failures+=("skips, which CI does not allow")
 fi
 if [[ ${#failures[@]} -gt 0 ]]; then

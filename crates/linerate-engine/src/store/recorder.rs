@@ -80,8 +80,19 @@ impl Recorder {
                 });
                 self.append(&frame::header());
                 self.write(&Frame::Start(start));
+                self.remove_unless_begun();
             }
             Err(error) => self.give_up(&format!("no file could be made: {error}"), error.kind()),
+        }
+    }
+
+    /// A file without a start tells nothing, and would be taken for the last record.
+    fn remove_unless_begun(&mut self) {
+        if self.open.is_none()
+            && let Some(path) = self.path.take()
+        {
+            // Should it stay, reading it says what is wrong with it.
+            let _ = std::fs::remove_file(path);
         }
     }
 
