@@ -250,10 +250,10 @@ fn with_full_disk(test: &str, blocks: u32) -> Option<Store> {
         .env(CHILD, &dir)
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}"
     );
     Some(Store::new(dir))
 }
