@@ -217,7 +217,11 @@ fn a_record_of_format_1_is_read_for_ever() {
         std::fs::write(path, encode_all(&expected).unwrap()).unwrap();
     }
     let golden = std::fs::read(path).unwrap();
-    assert_eq!(decode(&golden), Ok((expected, None)));
+    // Not assert_eq: the two records would fill the screen.
+    assert!(
+        decode(&golden) == Ok((expected, None)),
+        "the golden file reads differently"
+    );
 }
 
 proptest! {

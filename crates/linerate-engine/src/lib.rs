@@ -8,4 +8,5 @@ pub mod event;
 pub mod host;
 pub mod link;
 pub mod load;
+pub mod run;
 pub mod store;

@@ -3,6 +3,13 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod derive;
+mod load;
+mod readings;
+
+use derive::latency_of;
+pub use derive::{derive, effect, slices};
+
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
@@ -145,6 +152,8 @@ pub struct Load {
     pub receivers: Vec<Thread>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
+    /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
+    pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: [Vec<Cpu>; 2],
     /// Round trips beside the load.

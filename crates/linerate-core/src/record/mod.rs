@@ -100,6 +100,8 @@ pub struct TrialPlan {
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
+    /// Most blocks of four slices that were to be measured: the interval depends on it.
+    pub max_blocks: u32,
 }
 
 /// A step and all that was read during it.

@@ -1,21 +1,15 @@
-//! Statistics.
+//! Statistics: what a handful of noisy samples allow one to say, and no more.
+//!
+//! Owns comparisons of two settings ([`Comparison`]), means of correlated series ([`mean_ci`]),
+//! the end of a ramp ([`steady_state`]) and percentiles ([`percentile`]). Everything answers
+//! `None` where the samples do not support an answer; nothing here returns NaN.
 
-/// A value with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Best estimate.
-    pub mid: f64,
-    /// Upper end.
-    pub high: f64,
-}
+mod compare;
+mod interval;
+mod percentile;
+mod series;
 
-/// A range that a cause predicts for an effect.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
+pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
+pub use interval::{EQUAL, Interval, Range, is_equal};
+pub use percentile::{BEYOND, merge, percentile, samples};
+pub use series::{mean_ci, steady_state};

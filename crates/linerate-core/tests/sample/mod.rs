@@ -124,6 +124,7 @@ pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
                 window_clamp: Some(Bytes(65_536)),
                 ..knobs
             },
+            max_blocks: 5,
         }],
         steps: vec![idle_step(&mut dice), load_step(streams, rows, &mut dice)],
         end: Some(End::Complete),

@@ -1,5 +1,12 @@
 //! The verdict: what holds the path back, how surely, and what to do.
 
+mod case;
+mod judge;
+mod next;
+
+pub use judge::judge;
+pub use next::{decides, next_trial};
+
 use serde::Serialize;
 
 use crate::plan::{Direction, Side};
@@ -148,8 +155,8 @@ pub struct Decided {
     pub id: u32,
     /// Row of the table of trial kinds.
     pub kind: &'static str,
-    /// What was changed and what came of it: "half the window gave x0.50".
-    pub words: String,
+    /// What was changed, before the word "gave": "half the receive window".
+    pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
     /// Slices measured.

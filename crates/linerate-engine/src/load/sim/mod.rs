@@ -1,0 +1,3 @@
+//! A path that is simulated in virtual time.
+
+pub mod noise;
