@@ -2,98 +2,161 @@
 //!
 //! Both the near end (the client of a session) and the far end (the server's side of it) own one.
 
+mod drive;
+mod lane;
+mod placement;
+mod running;
+mod sampler;
+mod schedule;
+mod step;
+
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_core::facts::HostFacts;
-use linerate_core::plan::{SetPlan, Side, StepPlan};
-use linerate_core::record::{EndReadings, SetEnd};
+use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
+use linerate_core::record::SetEnd;
+use linerate_sys::thread;
 
-use crate::host::Machine;
-use crate::link::Live;
-use crate::load::{Lines, LoadError, Offer};
+use self::lane::Lane;
+pub use self::running::Running;
+use crate::host::{self, Machine, Sources};
+use crate::load::application::Role;
+use crate::load::{ENGINES, Engine, Lines, LoadError, Offer};
 
 /// One end of a path.
-pub struct LocalEnd {}
+pub struct LocalEnd {
+    side: Side,
+    engine: String,
+    machine: Arc<dyn Machine>,
+    toward: IpAddr,
+    shared: bool,
+    cpus: Vec<u32>,
+    facts: Option<HostFacts>,
+    sets: BTreeMap<u32, EndSet>,
+}
+
+/// A set on this end; without lanes until it is connected.
+struct EndSet {
+    plan: SetPlan,
+    lanes: Vec<Arc<Lane>>,
+}
 
 impl LocalEnd {
     /// An end without sets. `toward` is the address of the other end: the port that the route to
     /// it leaves by is the one that is watched.
-    pub fn new(_side: Side, _engine: &str, _machine: Arc<dyn Machine>, _toward: IpAddr) -> Self {
-        todo!()
+    pub fn new(side: Side, engine: &str, machine: Arc<dyn Machine>, toward: IpAddr) -> Self {
+        Self {
+            side,
+            engine: engine.to_owned(),
+            machine,
+            toward,
+            shared: false,
+            // Without the list nothing is pinned, which the set tells.
+            cpus: thread::allowed_cpus().unwrap_or_default(),
+            facts: None,
+            sets: BTreeMap::new(),
+        }
     }
 
-    /// Facts of this host.
+    /// Facts of this host; read once.
     pub fn facts(&mut self) -> HostFacts {
-        todo!()
+        let read = || host::facts(self.machine.as_ref(), self.toward);
+        self.facts.get_or_insert_with(read).clone()
     }
 
     /// Says that both ends share one machine: the near end then takes CPUs from the first on, the
     /// far end from the last on.
-    pub fn share_machine(&mut self, _shared: bool) {
-        todo!()
+    pub fn share_machine(&mut self, shared: bool) {
+        self.shared = shared;
     }
 
     /// Prepares a set; the offer goes to the other end.
-    pub fn prepare(&mut self, _plan: &SetPlan) -> Result<Offer, LoadError> {
-        todo!()
+    pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
+        if self.sets.contains_key(&plan.id) {
+            let what = format!("set {} is prepared already", plan.id);
+            return Err(LoadError::Unsupported { what });
+        }
+        let offer = self.engine()?.prepare(self.side, plan)?;
+        let set = EndSet {
+            plan: plan.clone(),
+            lanes: Vec::new(),
+        };
+        self.sets.insert(plan.id, set);
+        Ok(offer)
     }
 
-    /// Connects a prepared set to the other end's offer.
+    /// Connects a prepared set to the other end's offer. A set that cannot be connected is
+    /// released.
     pub fn connect(
         &mut self,
-        _set: u32,
-        _offer: &Offer,
-        _lines: &mut dyn Lines,
+        set: u32,
+        offer: &Offer,
+        lines: &mut dyn Lines,
     ) -> Result<SetEnd, LoadError> {
-        todo!()
+        let Some(EndSet { plan, .. }) = self.sets.remove(&set) else {
+            return Err(LoadError::NotConnected { set });
+        };
+        let engine = self.engine()?;
+        let (workers, mut end) = engine.connect(self.side, &plan, offer, lines)?;
+        let role = role(engine, self.side, plan.pattern);
+        let cpus = placement::cpus(&self.cpus, self.side, self.shared, &plan);
+        let cap = placement::op_cap(self.facts().l2_cache);
+        let lanes = workers.into_iter().enumerate().map(|(stream, worker)| {
+            let cpu = cpus.get(stream).copied();
+            Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
+        });
+        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
+        end.cpus = cpus;
+        (end.write_size, end.read_size) = sizes(&plan, cap);
+        self.sets.insert(set, EndSet { plan, lanes });
+        Ok(end)
     }
 
     /// Closes a set; unknown ids are ignored.
-    pub fn release(&mut self, _set: u32) {
-        todo!()
+    pub fn release(&mut self, set: u32) {
+        self.sets.remove(&set);
     }
 
     /// Starts the threads of a step and takes the first row of every table; payload flows only
     /// after [`Running::go`].
-    pub fn arm(&mut self, _plan: &StepPlan) -> Result<Running, LoadError> {
-        todo!()
+    pub fn arm(&mut self, plan: &StepPlan) -> Result<Running, LoadError> {
+        schedule::bounds(plan)?;
+        let mut lanes = Vec::new();
+        for set in &plan.sets {
+            match self.sets.get(set) {
+                Some(set) if !set.lanes.is_empty() => lanes.extend(set.lanes.iter().cloned()),
+                _ => return Err(LoadError::NotConnected { set: *set }),
+            }
+        }
+        let sources = Sources::new(Arc::clone(&self.machine), self.toward);
+        Running::arm(plan, lanes, sources)
+    }
+
+    fn engine(&self) -> Result<&'static dyn Engine, LoadError> {
+        let found = ENGINES.iter().find(|e| e.name() == self.engine);
+        found.copied().ok_or_else(|| LoadError::Unsupported {
+            what: format!("there is no engine `{}`", self.engine),
+        })
     }
 }
 
-/// A step in progress on one end. Dropping it aborts it.
-pub struct Running {}
-
-impl Running {
-    /// Opens the barrier: the step's clock starts.
-    pub fn go(&mut self) {
-        todo!()
+/// What the threads of this side do. An engine without a far end is driven by its only end.
+fn role(engine: &dyn Engine, side: Side, pattern: Pattern) -> Role {
+    match pattern {
+        _ if !engine.caps().far_end => Role::Sender,
+        Pattern::Stream { direction } if direction.sender() == side => Role::Sender,
+        Pattern::PingPong { .. } if side == Side::Near => Role::Sender,
+        _ => Role::Receiver,
     }
+}
 
-    /// Waits up to `wait`; true once all threads have ended.
-    pub fn done(&mut self, _wait: Duration) -> bool {
-        todo!()
+/// Largest operations of a set: as the plan says, or up to `cap` where it leaves them open.
+fn sizes(plan: &SetPlan, cap: u32) -> (u64, u64) {
+    if let Pattern::PingPong { size, .. } = plan.pattern {
+        return (size.0, size.0);
     }
-
-    /// What is seen right now.
-    pub fn live(&self) -> Live {
-        todo!()
-    }
-
-    /// Ends the step early and in order: senders put their end marks now.
-    pub fn stop(&self) {
-        todo!()
-    }
-
-    /// Ends the step at once: connections are shut down, their sets are lost.
-    pub fn abort(&self) {
-        todo!()
-    }
-
-    /// Joins the threads (never longer than the drain deadline, 3 s after the step's end) and
-    /// returns what was read.
-    pub fn finish(self) -> EndReadings {
-        todo!()
-    }
+    let open = |asked: u64| if asked == 0 { u64::from(cap) } else { asked };
+    (open(plan.knobs.write_size.0), open(plan.knobs.read_size.0))
 }

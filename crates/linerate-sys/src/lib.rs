@@ -2,3 +2,9 @@
 
 pub mod namespace;
 pub mod process;
+//!
+//! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
+
+pub mod clock;
+pub mod socket;
+pub mod thread;

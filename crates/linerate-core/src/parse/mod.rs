@@ -1,4 +1,5 @@
-//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options.
+//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
+//! and of the marks that another end puts into its payload.
 //!
 //! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
 //! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.
@@ -7,15 +8,18 @@ pub mod cgroup;
 pub mod cpu_stat;
 pub mod cpuinfo;
 pub mod link;
+pub mod mem_info;
 pub mod netlink;
 pub mod pressure;
 pub mod proc_stat;
 pub mod qdisc;
 pub mod route;
+pub mod run;
 pub mod schedstat;
 pub mod softnet;
 pub mod sysctl;
 pub mod task_stat;
+pub mod tcp_info;
 mod text;
 
 /// Why bytes from the kernel could not be understood.

@@ -3,6 +3,7 @@
 pub mod sim;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::facts::{Gap, HostFacts};
@@ -10,6 +11,19 @@ use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{SetEnd, Table};
 
 use crate::event::Level;
+
+mod advice;
+pub(crate) mod application;
+mod null;
+mod pages;
+pub(crate) mod sheet;
+pub(crate) mod spin;
+mod tcp;
+
+pub use advice::Advice;
+
+/// Every engine.
+pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &null::Null];
 
 /// What an engine can do: asked, never assumed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +72,12 @@ pub enum LoadError {
         /// What was asked.
         what: String,
     },
+    /// The set is not there: never connected, in use, or lost in an earlier step.
+    #[error("set {set} is not connected")]
+    NotConnected {
+        /// The set.
+        set: u32,
+    },
 }
 
 /// One operation handed to a worker.
@@ -91,6 +111,22 @@ pub trait Lines: Send {
     ) -> Result<OwnedFd, LoadError>;
 }
 
+/// No connections: for engines without a far end.
+#[derive(Debug, Clone, Copy)]
+pub struct NoLines;
+
+impl Lines for NoLines {
+    fn line(
+        &mut self,
+        set: u32,
+        stream: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<OwnedFd, LoadError> {
+        let what = format!("stream {stream} of set {set} has no far end to connect to");
+        Err(LoadError::Unsupported { what })
+    }
+}
+
 /// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its engine.
 pub type Offer = Vec<u8>;
 
@@ -120,16 +156,23 @@ pub trait Engine: Sync {
 /// Synchronous engines do the work in `submit` and hand the result over in `reap`.
 pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
-    /// here, where they are used.
-    fn begin(&mut self) -> Result<(), LoadError>;
+    /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
     /// Takes operations; returns how many were taken (0: full, reap first). May block, but for no
     /// longer than 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
-    /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`.
+    /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
+    /// that could move nothing in time ends with zero bytes.
     fn reap(&mut self, min: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError>;
-    /// Sender: puts the in-band end mark behind the payload of this step. Receiver: true once the
-    /// other end's mark was read.
+    /// Sender: works towards the in-band end mark behind the payload of this step, true once it is
+    /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
+    /// was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
+    /// Round-trip times of this step in nanoseconds, ascending, with how often each was seen;
+    /// empty for workers that time nothing.
+    fn latencies(&mut self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
     /// A probe that other threads may use to read the worker's own counters (TCP_INFO ...) while it
     /// works; `None` where there are none.
     fn probe(&self) -> Option<Box<dyn Probe>>;
@@ -137,8 +180,10 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row at time `at` (nanoseconds since the step began) to the probe's tables.
-    fn observe(&mut self, at: u64);
+    /// Appends one row to the probe's tables. `at` tells the time since the step began in
+    /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
+    /// a send in progress.
+    fn observe(&mut self, at: &dyn Fn() -> u64);
     /// The tables read since the last call.
     fn take(&mut self) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.

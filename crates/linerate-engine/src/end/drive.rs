@@ -1,0 +1,115 @@
+//! The loop that every engine's workers are driven by, on a thread of their own.
+//!
+//! It asks no clock, takes no lock and allocates nothing.
+
+use std::time::Duration;
+
+use linerate_sys::thread;
+
+use super::lane::Lane;
+use super::step::{Outcome, Step};
+use crate::load::application::Role;
+use crate::load::{Done, LoadError, Op, Worker};
+
+/// Longest wait for an operation to end.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Tells the step that a thread is over, even if it panics.
+struct Leave<'a> {
+    step: &'a Step,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.step.ended(self.outcome.take());
+    }
+}
+
+/// One thread's part of a step, from getting ready to its outcome. A worker that ended in order
+/// goes back to its lane; one that did not is dropped, and its connection with it.
+pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Worker>) {
+    let mut leave = Leave {
+        step,
+        outcome: None,
+    };
+    // A CPU that went offline since the set was made leaves the thread to the scheduler.
+    let _ = lane.cpu.map(thread::pin);
+    if let Err(error) = worker.begin(&lane.advice) {
+        step.failed(error);
+        return;
+    }
+    if !step.ready(lane.subject(), thread::id()) {
+        // Nothing was moved yet, but the connection is shut down already.
+        return;
+    }
+    let result = match lane.role {
+        Role::Sender => send(lane, step, worker.as_mut()),
+        Role::Receiver => receive(lane, step, worker.as_mut()),
+    };
+    let latencies = worker.latencies();
+    if result.is_ok() {
+        lane.give_back(worker);
+    } else if let Some(probe) = worker.probe() {
+        // The other end need not wait for what will not come.
+        probe.abort();
+    }
+    leave.outcome = Some(Outcome {
+        lane: index,
+        error: result.err(),
+        latencies,
+    });
+}
+
+/// Sends until the step is over, then puts the end mark.
+fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
+    let mut done = Vec::with_capacity(16);
+    while !step.stopping() {
+        worker.submit(&[Op::Send(lane.advice.op())])?;
+        worker.reap(1, WAIT, &mut done)?;
+        account(lane, step, &mut done);
+    }
+    loop {
+        let ended = worker.finish()?;
+        worker.reap(1, WAIT, &mut done)?;
+        account(lane, step, &mut done);
+        if ended {
+            return Ok(());
+        }
+        give_up(step)?;
+    }
+}
+
+/// Receives until the end mark.
+fn receive(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
+    let mut done = Vec::with_capacity(16);
+    let op = [Op::Receive(lane.advice.most())];
+    loop {
+        worker.submit(&op)?;
+        worker.reap(1, WAIT, &mut done)?;
+        account(lane, step, &mut done);
+        if worker.finish()? {
+            return Ok(());
+        }
+        give_up(step)?;
+    }
+}
+
+/// An error once the step is aborted: most workers notice by their connection, which is shut down.
+fn give_up(step: &Step) -> Result<(), LoadError> {
+    if step.aborting() {
+        let what = "no end mark".to_owned();
+        return Err(LoadError::Protocol { what });
+    }
+    Ok(())
+}
+
+#[inline]
+fn account(lane: &Lane, step: &Step, done: &mut Vec<Done>) {
+    for Done { bytes, .. } in done.drain(..) {
+        if bytes > 0 {
+            lane.counters.add(bytes);
+            lane.application.take(bytes, step.stop_flag());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One thread's place in a set: its worker between steps, and the counters that it shares.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_core::plan::{Pattern, SetPlan};
+
+use crate::load::application::{Application, Role};
+use crate::load::{Advice, LoadError, Worker};
+
+/// What a thread counts, on a cache line pair of its own. Written by that thread alone.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Counters {
+    bytes: AtomicU64,
+    ops: AtomicU64,
+}
+
+impl Counters {
+    /// Counts one operation that moved `bytes`.
+    #[inline]
+    pub(super) fn add(&self, bytes: u32) {
+        // The only writer: no atomic read-modify-write is needed.
+        let total = self.bytes.load(Relaxed) + u64::from(bytes);
+        self.bytes.store(total, Relaxed);
+        self.ops.store(self.ops.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    pub(super) fn ops(&self) -> u64 {
+        self.ops.load(Relaxed)
+    }
+}
+
+/// One thread's place in a set.
+pub(super) struct Lane {
+    pub(super) set: u32,
+    pub(super) stream: u32,
+    pub(super) role: Role,
+    pub(super) ping_pong: bool,
+    pub(super) cpu: Option<u32>,
+    pub(super) counters: Counters,
+    pub(super) advice: Arc<Advice>,
+    pub(super) application: Application,
+    worker: Mutex<Option<Box<dyn Worker>>>,
+}
+
+impl Lane {
+    /// A lane at rest. `cap` bounds operations whose size the plan leaves open.
+    pub(super) fn new(
+        plan: &SetPlan,
+        stream: u32,
+        role: Role,
+        cpu: Option<u32>,
+        cap: u32,
+        worker: Box<dyn Worker>,
+    ) -> Result<Self, LoadError> {
+        let asked = match role {
+            Role::Sender => plan.knobs.write_size,
+            Role::Receiver => plan.knobs.read_size,
+        };
+        Ok(Self {
+            set: plan.id,
+            stream,
+            role,
+            ping_pong: matches!(plan.pattern, Pattern::PingPong { .. }),
+            cpu,
+            counters: Counters::default(),
+            advice: Arc::new(Advice::new(asked.0, cap)),
+            application: Application::new(role, &plan.knobs)?,
+            worker: Mutex::new(Some(worker)),
+        })
+    }
+
+    /// Subject of this thread's tables: `s3/tx0`.
+    pub(super) fn subject(&self) -> String {
+        let way = match self.role {
+            Role::Sender => "tx",
+            Role::Receiver => "rx",
+        };
+        format!("s{}/{way}{}", self.set, self.stream)
+    }
+
+    /// Takes the worker for a step; `None` when a step has it, or one has lost it.
+    pub(super) fn take(&self) -> Option<Box<dyn Worker>> {
+        self.slot().take()
+    }
+
+    /// Gives the worker back, fit for the next step.
+    pub(super) fn give_back(&self, worker: Box<dyn Worker>) {
+        *self.slot() = Some(worker);
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn Worker>>> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,250 @@
+//! A step in progress.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use linerate_core::facts::Gap;
+use linerate_core::plan::StepPlan;
+use linerate_core::record::{EndReadings, Histogram, Table, Total};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_sys::clock;
+
+use super::drive;
+use super::lane::Lane;
+use super::sampler::Sampler;
+use super::step::{Outcome, Step};
+use crate::host::Sources;
+use crate::link::Live;
+use crate::load::application::Role;
+use crate::load::{LoadError, Worker};
+
+/// Why a step that its owner ended at once did not end in order.
+const ABORTED: &str = "the step was aborted";
+/// Shortest time that a live rate is taken over.
+const LIVE_MIN: u64 = 50_000_000;
+
+/// A step in progress on one end. Dropping it aborts it.
+pub struct Running {
+    step: Arc<Step>,
+    lanes: Vec<Arc<Lane>>,
+    /// Payload of each lane before the step.
+    before: Vec<u64>,
+    threads: Vec<JoinHandle<()>>,
+    sampler: Option<JoinHandle<(Vec<Table>, Vec<Gap>)>>,
+    live: Mutex<Glance>,
+}
+
+/// What was seen when a live rate was last taken.
+#[derive(Debug, Clone, Copy)]
+struct Glance {
+    at: u64,
+    bytes: u64,
+    rate: Rate,
+}
+
+impl Running {
+    pub(super) fn arm(
+        plan: &StepPlan,
+        lanes: Vec<Arc<Lane>>,
+        mut sources: Sources,
+    ) -> Result<Self, LoadError> {
+        let workers = take_all(&lanes)?;
+        let probes = || workers.iter().filter_map(|w| w.probe());
+        let step = Arc::new(Step::new(lanes.len(), probes().collect()));
+        let probes = probes().collect();
+        let mut running = Self {
+            before: lanes.iter().map(|l| l.counters.bytes()).collect(),
+            live: Mutex::new(Glance {
+                at: 0,
+                bytes: seen(&lanes),
+                rate: Rate(0),
+            }),
+            threads: Vec::new(),
+            sampler: None,
+            step,
+            lanes,
+        };
+        running.spawn_workers(workers)?;
+        for (subject, tid) in running.step.wait_ready()? {
+            sources.watch_thread(&subject, tid);
+        }
+        let (step, lanes) = (Arc::clone(&running.step), running.lanes.clone());
+        let mut sampler = Sampler::new(plan, step, lanes, probes, sources);
+        sampler.observe(&|| 0);
+        let thread = spawn("sampler".to_owned(), move || sampler.run())?;
+        running.sampler = Some(thread);
+        Ok(running)
+    }
+
+    fn spawn_workers(&mut self, workers: Vec<Box<dyn Worker>>) -> Result<(), LoadError> {
+        for (index, worker) in workers.into_iter().enumerate() {
+            let (lane, step) = (Arc::clone(&self.lanes[index]), Arc::clone(&self.step));
+            let name = lane.subject();
+            let thread = spawn(name, move || drive::run(index, &lane, &step, worker))?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Opens the barrier: the step's clock starts. The end that receives should go first.
+    pub fn go(&mut self) {
+        self.step.go();
+    }
+
+    /// Waits up to `wait`; true once all threads have ended.
+    pub fn done(&mut self, wait: Duration) -> bool {
+        self.step.wait_ended(wait)
+    }
+
+    /// What is seen right now: the rate since the last look, or over 50 ms if that was less ago.
+    pub fn live(&self) -> Live {
+        let elapsed = self.step.began().map_or(0, |began| clock::now() - began);
+        let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let time = elapsed.saturating_sub(last.at);
+        if time >= LIVE_MIN {
+            let bytes = seen(&self.lanes);
+            *last = Glance {
+                at: elapsed,
+                bytes,
+                rate: Rate::of(Bytes(bytes - last.bytes), Nanos(time)),
+            };
+        }
+        Live {
+            rate: last.rate,
+            elapsed: Nanos(elapsed),
+        }
+    }
+
+    /// Ends the step early and in order: senders put their end marks now.
+    pub fn stop(&self) {
+        self.step.ask_stop();
+    }
+
+    /// Ends the step at once: connections are shut down, their sets are lost.
+    pub fn abort(&self) {
+        self.step.abort(ABORTED);
+    }
+
+    /// Joins the threads (never longer than the drain deadline, 3 s after the step's end) and
+    /// returns what was read. A step that was never let go is aborted.
+    pub fn finish(mut self) -> EndReadings {
+        if self.step.began().is_none() {
+            self.abort();
+        }
+        let (tables, gaps) = self.join();
+        let outcomes = self.step.outcomes();
+        let mut readings = EndReadings {
+            tables,
+            gaps,
+            ..EndReadings::default()
+        };
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let outcome = outcomes.iter().find(|o| o.lane == index);
+            let moved = lane.counters.bytes() - self.before[index];
+            let complete = outcome.is_some_and(|o| o.error.is_none());
+            readings.totals.push(total(lane, moved, complete));
+            if !complete {
+                let why = self.why(outcome);
+                readings.gaps.push(unfinished(lane, why));
+            }
+        }
+        for outcome in outcomes.into_iter().filter(|o| !o.latencies.is_empty()) {
+            readings.latencies.push(Histogram {
+                set: self.lanes[outcome.lane].set,
+                counts: outcome.latencies,
+            });
+        }
+        readings
+    }
+
+    /// An abort is the reason for whatever the threads ran into after it.
+    fn why(&self, outcome: Option<&Outcome>) -> String {
+        let error = outcome.and_then(|o| o.error.as_ref());
+        match (self.step.aborted(), error) {
+            (Some(why), _) => why.to_owned(),
+            (None, Some(error)) => error.to_string(),
+            (None, None) => "its thread failed".to_owned(),
+        }
+    }
+
+    fn join(&mut self) -> (Vec<Table>, Vec<Gap>) {
+        let read = self.sampler.take().and_then(|s| s.join().ok());
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has no outcome, which is reported as such.
+            let _ = thread.join();
+        }
+        read.unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.sampler.is_some() || !self.threads.is_empty() {
+            self.abort();
+            self.join();
+        }
+    }
+}
+
+/// Takes the worker of every lane, or none of them.
+fn take_all(lanes: &[Arc<Lane>]) -> Result<Vec<Box<dyn Worker>>, LoadError> {
+    let mut workers = Vec::new();
+    for lane in lanes {
+        if let Some(worker) = lane.take() {
+            workers.push(worker);
+        } else {
+            for (lane, worker) in lanes.iter().zip(workers) {
+                lane.give_back(worker);
+            }
+            return Err(LoadError::NotConnected { set: lane.set });
+        }
+    }
+    Ok(workers)
+}
+
+fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, LoadError> {
+    let thread = Builder::new().name(name).spawn(body);
+    thread.map_err(|source| LoadError::Call {
+        call: "clone",
+        stream: 0,
+        source,
+    })
+}
+
+/// Payload that this end has received, or sent where it receives none.
+fn seen(lanes: &[Arc<Lane>]) -> u64 {
+    let role = if lanes.iter().any(|l| l.role == Role::Receiver) {
+        Role::Receiver
+    } else {
+        Role::Sender
+    };
+    let same = lanes.iter().filter(|l| l.role == role);
+    same.map(|l| l.counters.bytes()).sum()
+}
+
+fn total(lane: &Lane, moved: u64, complete: bool) -> Total {
+    let (sends, receives) = match lane.role {
+        _ if lane.ping_pong => (true, true),
+        Role::Sender => (true, false),
+        Role::Receiver => (false, true),
+    };
+    Total {
+        set: lane.set,
+        stream: lane.stream,
+        sent: if sends { moved } else { 0 },
+        received: if receives { moved } else { 0 },
+        complete,
+    }
+}
+
+fn unfinished(lane: &Lane, why: String) -> Gap {
+    Gap {
+        what: format!("worker {}", lane.subject()),
+        why,
+        hint: String::new(),
+    }
+}

@@ -1,0 +1,134 @@
+//! The thread that reads counters while the others work, and that ends the step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{WORKER_BYTES, WORKER_OPS};
+use linerate_core::plan::StepPlan;
+use linerate_core::record::Table;
+use linerate_sys::{clock, thread};
+
+use super::lane::Lane;
+use super::schedule::{Point, points};
+use super::step::Step;
+use crate::host::Sources;
+use crate::load::Probe;
+use crate::load::sheet::Sheet;
+
+/// Longest time from the end of a step to the end of its threads.
+const DRAIN: Duration = Duration::from_secs(3);
+/// Why a step that did not drain was aborted.
+const NOT_DRAINED: &str = "its end mark did not come within 3 s of the end of the step";
+
+/// Counters of one lane as they were when its rate was last worked out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    at: u64,
+    bytes: u64,
+}
+
+/// Reads the counters of all lanes of a step.
+pub(super) struct Sampler {
+    step: Arc<Step>,
+    lanes: Vec<Arc<Lane>>,
+    sheets: Vec<Sheet>,
+    last: Vec<Last>,
+    probes: Vec<Box<dyn Probe>>,
+    sources: Sources,
+    points: Vec<(u64, Point)>,
+    washout: u64,
+}
+
+impl Sampler {
+    pub(super) fn new(
+        plan: &StepPlan,
+        step: Arc<Step>,
+        lanes: Vec<Arc<Lane>>,
+        probes: Vec<Box<dyn Probe>>,
+        sources: Sources,
+    ) -> Self {
+        let sheet = |lane: &Arc<Lane>| Sheet::new(WORKER_BYTES.source, lane.subject());
+        let last = |lane: &Arc<Lane>| Last {
+            at: 0,
+            bytes: lane.counters.bytes(),
+        };
+        Self {
+            sheets: lanes.iter().map(sheet).collect(),
+            last: lanes.iter().map(last).collect(),
+            step,
+            lanes,
+            probes,
+            sources,
+            points: points(plan),
+            washout: plan.washout.0,
+        }
+    }
+
+    /// Takes a row of every table; `at` tells the time since the step began.
+    pub(super) fn observe(&mut self, at: &dyn Fn() -> u64) {
+        for (lane, sheet) in self.lanes.iter().zip(&mut self.sheets) {
+            let counters = &lane.counters;
+            let row = [
+                (WORKER_BYTES, Some(counters.bytes() as i64)),
+                (WORKER_OPS, Some(counters.ops() as i64)),
+            ];
+            sheet.push(at(), row);
+        }
+        self.probes.iter_mut().for_each(|probe| probe.observe(at));
+        self.sources.observe(at());
+    }
+
+    /// Samples until the step ends, ends it, and waits for its threads; returns what was read.
+    pub(super) fn run(mut self) -> (Vec<Table>, Vec<Gap>) {
+        // A kernel that refuses only makes rows later; they carry their own time.
+        let _ = thread::exact_timers();
+        if let Some(began) = self.step.wait_go() {
+            self.sample(began);
+        }
+        self.lanes.iter().for_each(|l| l.advice.set_counting(false));
+        self.step.stop();
+        if !self.step.wait_ended(DRAIN) {
+            self.step.abort(NOT_DRAINED);
+        }
+        let (mut tables, gaps) = self.sources.take();
+        tables.extend(self.sheets.iter_mut().filter_map(Sheet::take));
+        tables.extend(self.probes.iter_mut().flat_map(|p| p.take()));
+        (tables, gaps)
+    }
+
+    fn sample(&mut self, began: u64) {
+        let at = move || clock::now().saturating_sub(began);
+        for (time, point) in std::mem::take(&mut self.points) {
+            if !self.step.wait_until(began + time) {
+                self.last_row(&at);
+                return;
+            }
+            if point == Point::Row {
+                self.observe(&at);
+                let counting = |l: &Arc<Lane>| l.advice.set_counting(true);
+                self.lanes.iter().for_each(counting);
+            }
+            self.advise(at());
+        }
+    }
+
+    /// A step that ends early is read once more, as long as something counts.
+    fn last_row(&mut self, at: &dyn Fn() -> u64) {
+        if at() > self.washout && self.step.aborted().is_none() {
+            self.observe(at);
+        }
+    }
+
+    /// Tells the workers how fast they are.
+    fn advise(&mut self, at: u64) {
+        for (lane, last) in self.lanes.iter().zip(&mut self.last) {
+            let (bytes, time) = (lane.counters.bytes(), at - last.at);
+            if time > 0 {
+                let rate = u128::from(bytes - last.bytes) * 1_000_000_000 / u128::from(time);
+                lane.advice.follow(rate as u64);
+                *last = Last { at, bytes };
+            }
+        }
+    }
+}

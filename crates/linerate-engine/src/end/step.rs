@@ -1,0 +1,217 @@
+//! What the threads of one step share: the barrier, the stop, the end.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_sys::clock;
+
+use crate::load::{LoadError, Probe};
+
+/// How a lane's thread ended.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// Place of the lane in the step.
+    pub(super) lane: usize,
+    /// Why it did not end in order.
+    pub(super) error: Option<LoadError>,
+    /// Round-trip times, where it timed them.
+    pub(super) latencies: Vec<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Threads that wait at the barrier, by name of their tables, with their ids.
+    ready: Vec<(String, i32)>,
+    /// Why a thread could not get ready.
+    failed: Option<LoadError>,
+    /// When the barrier was opened, on the monotonic clock.
+    began: Option<u64>,
+    /// Someone asked for an early end.
+    stop_asked: bool,
+    aborted: Option<&'static str>,
+    ended: usize,
+    outcomes: Vec<Outcome>,
+}
+
+/// What the threads of one step share.
+pub(super) struct Step {
+    threads: usize,
+    /// The step is over: senders put their end marks, nobody works on payload any more.
+    stop: AtomicBool,
+    abort: AtomicBool,
+    state: Mutex<State>,
+    change: Condvar,
+    /// Shut the connections down.
+    brakes: Mutex<Vec<Box<dyn Probe>>>,
+}
+
+impl Step {
+    pub(super) fn new(threads: usize, brakes: Vec<Box<dyn Probe>>) -> Self {
+        Self {
+            threads,
+            stop: AtomicBool::new(false),
+            abort: AtomicBool::new(false),
+            state: Mutex::default(),
+            change: Condvar::new(),
+            brakes: Mutex::new(brakes),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+        let waited = self.change.wait_timeout(state, most);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The flag that ends senders and work on payload.
+    pub(super) fn stop_flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    pub(super) fn stopping(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub(super) fn aborting(&self) -> bool {
+        self.abort.load(Relaxed)
+    }
+
+    /// Why the step was aborted, if it was.
+    pub(super) fn aborted(&self) -> Option<&'static str> {
+        self.state().aborted
+    }
+
+    /// Thread: at the barrier until it opens; false when the step is aborted instead.
+    pub(super) fn ready(&self, subject: String, tid: i32) -> bool {
+        let mut state = self.state();
+        state.ready.push((subject, tid));
+        self.change.notify_all();
+        while state.began.is_none() && state.aborted.is_none() {
+            state = self.wait(state, Duration::from_secs(1));
+        }
+        state.aborted.is_none()
+    }
+
+    /// Thread: could not get ready.
+    pub(super) fn failed(&self, error: LoadError) {
+        self.state().failed = Some(error);
+        self.change.notify_all();
+    }
+
+    /// Thread: is over. It stays until the last row is taken, because the kernel forgets what a
+    /// thread has used once it is gone.
+    pub(super) fn ended(&self, outcome: Option<Outcome>) {
+        let mut state = self.state();
+        state.ended += 1;
+        state.outcomes.extend(outcome);
+        self.change.notify_all();
+        while !self.stopping() {
+            state = self.wait(state, Duration::from_secs(1));
+        }
+    }
+
+    /// Waits until all threads are at the barrier; returns their names and ids.
+    pub(super) fn wait_ready(&self) -> Result<Vec<(String, i32)>, LoadError> {
+        let mut state = self.state();
+        loop {
+            if let Some(error) = state.failed.take() {
+                return Err(error);
+            }
+            if state.ended > 0 {
+                let what = "a thread failed before the step began".to_owned();
+                return Err(LoadError::Protocol { what });
+            }
+            if state.ready.len() == self.threads {
+                return Ok(state.ready.clone());
+            }
+            state = self.wait(state, Duration::from_secs(1));
+        }
+    }
+
+    /// Opens the barrier.
+    pub(super) fn go(&self) {
+        let mut state = self.state();
+        state.began.get_or_insert_with(clock::now);
+        drop(state);
+        self.change.notify_all();
+    }
+
+    /// When the barrier was opened.
+    pub(super) fn began(&self) -> Option<u64> {
+        self.state().began
+    }
+
+    /// Sampler: waits for the barrier; `None` when the step is aborted instead.
+    pub(super) fn wait_go(&self) -> Option<u64> {
+        let mut state = self.state();
+        while state.began.is_none() && state.aborted.is_none() {
+            state = self.wait(state, Duration::from_secs(1));
+        }
+        state.began.filter(|_| state.aborted.is_none())
+    }
+
+    /// Sampler: waits until the monotonic clock shows `at`; false when the step is to end, or has
+    /// ended, before.
+    pub(super) fn wait_until(&self, at: u64) -> bool {
+        let mut state = self.state();
+        loop {
+            if state.stop_asked || state.aborted.is_some() || state.ended == self.threads {
+                return false;
+            }
+            let left = at.saturating_sub(clock::now());
+            if left == 0 {
+                return true;
+            }
+            state = self.wait(state, Duration::from_nanos(left));
+        }
+    }
+
+    /// Waits up to `most` for all threads to end; true when they have.
+    pub(super) fn wait_ended(&self, most: Duration) -> bool {
+        let until = clock::now().saturating_add(most.as_nanos() as u64);
+        let mut state = self.state();
+        loop {
+            let left = until.saturating_sub(clock::now());
+            if state.ended == self.threads || left == 0 {
+                return state.ended == self.threads;
+            }
+            state = self.wait(state, Duration::from_nanos(left));
+        }
+    }
+
+    /// Asks for an early end in order.
+    pub(super) fn ask_stop(&self) {
+        self.state().stop_asked = true;
+        self.change.notify_all();
+    }
+
+    /// Sampler: the step is over.
+    pub(super) fn stop(&self) {
+        // Under the lock, so that no thread misses it between its look and its wait.
+        let state = self.state();
+        self.stop.store(true, Relaxed);
+        drop(state);
+        self.change.notify_all();
+    }
+
+    /// Ends everything now, for a reason that is told where a stream did not end in order.
+    pub(super) fn abort(&self, why: &'static str) {
+        let mut state = self.state();
+        state.aborted.get_or_insert(why);
+        self.abort.store(true, Relaxed);
+        self.stop.store(true, Relaxed);
+        drop(state);
+        self.change.notify_all();
+        let brakes = self.brakes.lock().unwrap_or_else(PoisonError::into_inner);
+        brakes.iter().for_each(|b| b.abort());
+    }
+
+    /// How the threads ended, once they have.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
+        std::mem::take(&mut self.state().outcomes)
+    }
+}

@@ -1,0 +1,133 @@
+//! What the sampler tells a worker while it works.
+//!
+//! Workers ask no clock: the sampler, which does, works out rates and leaves them here.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Smallest operation that is chosen where the plan leaves the size open.
+const OP_MIN: u32 = 16 * 1024;
+/// First operation, before a rate is known.
+const OP_FIRST: u32 = 64 * 1024;
+/// An operation should carry no more than this much time's worth of payload, so that stops and
+/// samples are fine enough on slow paths.
+const OP_NANOS: u64 = 2_500_000;
+
+/// Advice to one worker; on a cache line pair of its own, written a few times a second.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Advice {
+    most: u32,
+    fixed: bool,
+    op: AtomicU32,
+    rate: AtomicU64,
+    counting: AtomicBool,
+}
+
+impl Advice {
+    /// Operations of `asked` bytes; where that is zero, of a size that follows the rate up to
+    /// `cap`.
+    pub fn new(asked: u64, cap: u32) -> Self {
+        let fixed = asked != 0;
+        let most = if fixed { asked as u32 } else { cap.max(1) };
+        Self {
+            most,
+            fixed,
+            op: AtomicU32::new(if fixed { most } else { most.min(OP_FIRST) }),
+            rate: AtomicU64::new(0),
+            counting: AtomicBool::new(false),
+        }
+    }
+
+    /// Largest operation there can be, in bytes.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Size of the next operation in bytes.
+    pub fn op(&self) -> u32 {
+        self.op.load(Relaxed)
+    }
+
+    /// Payload in bytes per second; zero when not known yet.
+    pub fn rate(&self) -> u64 {
+        self.rate.load(Relaxed)
+    }
+
+    /// Whether what happens now counts: after the wash-out and before the end of the step.
+    pub fn counting(&self) -> bool {
+        self.counting.load(Relaxed)
+    }
+
+    /// Says whether what happens now counts.
+    pub fn set_counting(&self, on: bool) {
+        self.counting.store(on, Relaxed);
+    }
+
+    /// Takes a new rate in bytes per second, and chooses the size of operations by it.
+    pub fn follow(&self, rate: u64) {
+        self.rate.store(rate, Relaxed);
+        if !self.fixed {
+            let op = next_op(self.op(), rate, self.most);
+            self.op.store(op, Relaxed);
+        }
+    }
+}
+
+/// Doubles or halves by a rule with hysteresis, since a larger operation itself raises the rate.
+fn next_op(now: u32, rate: u64, most: u32) -> u32 {
+    let fits = (u128::from(rate) * u128::from(OP_NANOS) / 1_000_000_000).min(u128::from(most));
+    let fits = (fits as u32).max(OP_MIN).min(most);
+    let mut op = now;
+    while op < fits && (op <= fits / 2 || fits == most) {
+        op = op.saturating_mul(2).min(most);
+    }
+    while op > OP_MIN && op / 2 > fits {
+        op /= 2;
+    }
+    op
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CAP: u32 = 768 * 1024;
+
+    #[test]
+    fn a_fast_path_gets_the_largest_operation_and_a_slow_one_a_small_one() {
+        assert_eq!(next_op(OP_FIRST, 5_000_000_000, CAP), CAP);
+        assert_eq!(next_op(CAP, 1_000, CAP), 24 * 1024);
+        assert_eq!(next_op(OP_FIRST, 1_000, CAP), OP_MIN * 2);
+    }
+
+    #[test]
+    fn a_rate_beside_a_threshold_does_not_make_the_size_flap() {
+        let rate = |op: u32| u64::from(op) * 1_000_000_000 / OP_NANOS;
+        let op = 128 * 1024;
+        for near in [op * 3 / 4, op, op * 3 / 2] {
+            assert_eq!(next_op(op, rate(near), CAP), op);
+        }
+        assert_eq!(next_op(op, rate(op * 2 + 4096), CAP), op * 2);
+        assert_eq!(next_op(op, rate(op / 2 - 4096), CAP), op / 2);
+    }
+
+    #[test]
+    fn a_size_that_was_asked_for_stays() {
+        let advice = Advice::new(1000, CAP);
+        advice.follow(10_000_000_000);
+        assert_eq!((advice.op(), advice.most()), (1000, 1000));
+    }
+
+    proptest! {
+        #[test]
+        fn the_size_stays_within_its_bounds(rate: u64, cap in 1u32..4_000_000, steps in 0usize..5) {
+            let advice = Advice::new(0, cap);
+            for _ in 0..=steps {
+                advice.follow(rate);
+                prop_assert!(advice.op() >= 1 && advice.op() <= cap);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! CPU work of a known cost: computing, without memory and without the clock.
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+
+use linerate_sys::clock;
+
+/// Iterations of one calibration, about half a millisecond.
+const TRY: u64 = 300_000;
+/// Calibrations; the fastest counts, since others were interrupted or began on a slow clock.
+const TRIES: u32 = 9;
+
+/// Does `iterations` steps of a chain in which each needs the one before.
+pub(crate) fn spin(iterations: u64) {
+    let mut x = black_box(iterations);
+    for _ in 0..iterations {
+        x = x
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+    }
+    black_box(x);
+}
+
+/// Iterations that take one nanosecond on this machine; measured once per process.
+pub(crate) fn per_nano() -> f64 {
+    static PER_NANO: OnceLock<f64> = OnceLock::new();
+    *PER_NANO.get_or_init(|| {
+        let best = (0..TRIES)
+            .map(|_| {
+                let start = clock::now();
+                spin(TRY);
+                clock::now() - start
+            })
+            .min();
+        TRY as f64 / best.unwrap_or(1).max(1) as f64
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_time_in_proportion() {
+        let best = |n: u64| {
+            (0..7)
+                .map(|_| {
+                    let start = clock::now();
+                    spin(n);
+                    clock::now() - start
+                })
+                .min()
+                .unwrap() as f64
+        };
+        let ratio = best(400_000) / best(100_000);
+        assert!((2.5..6.0).contains(&ratio), "{ratio}");
+    }
+}

@@ -1,0 +1,132 @@
+//! One connection, with what its worker needs to use it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::parse::run::{MARK_BYTES, Mark};
+use linerate_sys::socket;
+
+use crate::load::LoadError;
+
+/// Longest time that a call may block.
+const BLOCK: Duration = Duration::from_millis(100);
+
+/// A connection; its descriptor is shared with the probes of its worker.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    fd: Arc<OwnedFd>,
+    pub(super) set: u32,
+    pub(super) stream: u32,
+}
+
+impl Line {
+    pub(super) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
+        let line = Self {
+            fd: Arc::new(fd),
+            set,
+            stream,
+        };
+        let timeouts = socket::set_timeouts(line.fd(), BLOCK);
+        timeouts.map_err(|source| line.failed("setsockopt", source))?;
+        Ok(line)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Sends what the kernel takes within the block time; zero when it takes nothing.
+    pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+        self.moved("send", socket::send(self.fd(), bytes, more))
+    }
+
+    /// Receives what is there within the block time; zero when nothing is.
+    pub(super) fn receive(&self, into: &mut [u8]) -> Result<usize, LoadError> {
+        match socket::receive(self.fd(), into) {
+            Ok(0) => Err(self.closed()),
+            other => self.moved("recv", other),
+        }
+    }
+
+    /// Drops what is there within the block time; zero when nothing is.
+    pub(super) fn discard(&self, scratch: &mut [u8]) -> Result<usize, LoadError> {
+        match socket::discard(self.fd(), scratch) {
+            Ok(0) => Err(self.closed()),
+            other => self.moved("recv", other),
+        }
+    }
+
+    fn moved(&self, call: &'static str, result: io::Result<usize>) -> Result<usize, LoadError> {
+        match result {
+            Ok(bytes) => Ok(bytes),
+            Err(e) if is_pause(&e) => Ok(0),
+            Err(e) => Err(self.failed(call, e)),
+        }
+    }
+
+    fn closed(&self) -> LoadError {
+        LoadError::Protocol {
+            what: format!(
+                "the other end closed stream {} of set {} in mid-step",
+                self.stream, self.set
+            ),
+        }
+    }
+
+    /// An error of this stream's protocol.
+    pub(super) fn garbled(&self, what: &str) -> LoadError {
+        LoadError::Protocol {
+            what: format!("stream {} of set {}: {what}", self.stream, self.set),
+        }
+    }
+
+    /// A failed call on this stream.
+    pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
+        LoadError::Call {
+            call,
+            stream: self.stream,
+            source,
+        }
+    }
+}
+
+/// A call that ended by its timeout or by a signal: nothing is wrong, try again.
+fn is_pause(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+/// A mark on its way in or out: calls may move a part of it.
+#[derive(Debug, Default)]
+pub(super) struct MarkPart {
+    raw: [u8; MARK_BYTES],
+    at: usize,
+}
+
+impl MarkPart {
+    /// Sends `mark`; true once all of it is sent. Called with the same mark until then.
+    pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
+        let raw = mark.encode();
+        self.at += line.send(&raw[self.at..], more)?;
+        let all = self.at == MARK_BYTES;
+        if all {
+            self.at = 0;
+        }
+        Ok(all)
+    }
+
+    /// Receives a mark; `None` until all of it is there.
+    pub(super) fn get(&mut self, line: &Line) -> Result<Option<Mark>, LoadError> {
+        self.at += line.receive(&mut self.raw[self.at..])?;
+        if self.at < MARK_BYTES {
+            return Ok(None);
+        }
+        self.at = 0;
+        let mark = Mark::decode(&self.raw);
+        mark.map(Some).map_err(|e| line.garbled(&e.to_string()))
+    }
+}

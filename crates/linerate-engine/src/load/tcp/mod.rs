@@ -1,0 +1,209 @@
+//! TCP: one connection and one blocking thread at each end for each stream.
+
+mod line;
+mod options;
+mod ping_pong;
+mod probe;
+mod receiver;
+mod sender;
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::plan::{Knobs, Pattern, SetPlan, Side};
+use linerate_core::record::SetEnd;
+
+use self::line::Line;
+use super::application::WORK_MAX_PS;
+use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
+use crate::event::Level;
+
+/// Most streams of one set.
+const STREAMS_MAX: u32 = 1024;
+/// Largest operation and message, in bytes: it is allocated for each thread.
+const SIZE_MAX: u64 = 16 * 1024 * 1024;
+
+/// The engine.
+pub(super) struct Tcp;
+
+impl Engine for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            stream: true,
+            ping_pong: true,
+            far_end: true,
+            discard: true,
+        }
+    }
+
+    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
+        check(facts, &plan.knobs)
+            .into_iter()
+            .map(|gap| Notice {
+                level: Level::Hint,
+                gap,
+            })
+            .collect()
+    }
+
+    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
+        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
+        Ok(Offer::new())
+    }
+
+    fn connect(
+        &self,
+        side: Side,
+        plan: &SetPlan,
+        _: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
+        let mut end = SetEnd::default();
+        let mut workers = Vec::new();
+        for stream in 0..plan.knobs.streams {
+            let mut gaps = Vec::new();
+            let fd = lines.line(plan.id, stream, &mut |fd| {
+                gaps = options::set(fd, side, plan);
+                Ok(())
+            })?;
+            if stream == 0 {
+                options::read_back(&fd, side, plan, &mut end);
+                end.gaps.append(&mut gaps);
+            }
+            let line = Line::new(fd, plan.id, stream)?;
+            workers.push(worker(side, plan, line));
+        }
+        Ok((workers, end))
+    }
+}
+
+fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
+    match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => {
+            Box::new(sender::Sender::new(line))
+        }
+        Pattern::Stream { .. } => Box::new(receiver::Receiver::new(line, &plan.knobs)),
+        Pattern::PingPong { size, interval } if side == Side::Near => {
+            Box::new(ping_pong::Pinger::new(line, size.0 as u32, interval))
+        }
+        Pattern::PingPong { size, .. } => Box::new(ping_pong::Echo::new(line, size.0 as u32)),
+    }
+}
+
+/// Refuses what would cost this end more memory or time than a measurement needs: plans come from
+/// the other end.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    if !(1..=STREAMS_MAX).contains(&knobs.streams) {
+        return Err(format!(
+            "{} streams: 1 to {STREAMS_MAX} are possible",
+            knobs.streams
+        ));
+    }
+    for (name, size) in [("write", knobs.write_size), ("read", knobs.read_size)] {
+        if size.0 > SIZE_MAX {
+            return Err(format!("a {name} size of {size} is over 16 MiB"));
+        }
+    }
+    let work = knobs.extra_work;
+    if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
+        return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
+    }
+    match plan.pattern {
+        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
+            Err(format!("a message of {size}: 1 B to 16 MiB are possible"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What `knobs` ask for that this host will not give in full.
+fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    for (name, asked, most) in [
+        ("rmem_max", knobs.recv_buffer, facts.buffers.rmem_max),
+        ("wmem_max", knobs.send_buffer, facts.buffers.wmem_max),
+    ] {
+        if let (Some(asked), Some(most)) = (asked, most)
+            && asked.0 > most
+        {
+            gaps.push(options::buffer_gap(name, asked.0, most * 2));
+        }
+    }
+    if let Some(name) = &knobs.congestion
+        && !facts.congestion_available.is_empty()
+        && !facts.congestion_available.contains(name)
+    {
+        gaps.push(options::congestion_gap(name, "not available on this host"));
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::plan::{Direction, ExtraWork};
+    use linerate_core::units::{Bytes, Nanos};
+
+    use super::*;
+
+    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
+        let mut plan = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream {
+                direction: Direction::Forward,
+            },
+            knobs: Knobs::default(),
+        };
+        change(&mut plan);
+        plan
+    }
+
+    fn ping_pong(size: u64) -> Pattern {
+        Pattern::PingPong {
+            size: Bytes(size),
+            interval: Nanos(0),
+        }
+    }
+
+    #[test]
+    fn plans_are_bounded_on_both_sides_of_each_limit() {
+        let work = |ps| ExtraWork {
+            sender_ps_per_byte: 0,
+            receiver_ps_per_byte: ps,
+        };
+        for (plan, good) in [
+            (plan(|_| ()), true),
+            (plan(|p| p.knobs.streams = 0), false),
+            (plan(|p| p.knobs.streams = STREAMS_MAX), true),
+            (plan(|p| p.knobs.streams = STREAMS_MAX + 1), false),
+            (plan(|p| p.knobs.write_size = Bytes(SIZE_MAX)), true),
+            (plan(|p| p.knobs.read_size = Bytes(SIZE_MAX + 1)), false),
+            (plan(|p| p.knobs.extra_work = work(WORK_MAX_PS)), true),
+            (plan(|p| p.knobs.extra_work = work(WORK_MAX_PS + 1)), false),
+            (plan(|p| p.pattern = ping_pong(0)), false),
+            (plan(|p| p.pattern = ping_pong(SIZE_MAX)), true),
+            (plan(|p| p.pattern = ping_pong(SIZE_MAX + 1)), false),
+        ] {
+            assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_host_will_not_give_is_told_before() {
+        let mut facts = HostFacts::default();
+        let knobs = Knobs {
+            recv_buffer: Some(Bytes(1000)),
+            congestion: Some("bbr".to_owned()),
+            ..Knobs::default()
+        };
+        assert_eq!(check(&facts, &knobs), []);
+        facts.buffers.rmem_max = Some(1000);
+        facts.congestion_available = vec!["cubic".to_owned(), "bbr".to_owned()];
+        assert_eq!(check(&facts, &knobs), []);
+        facts.buffers.rmem_max = Some(999);
+        facts.congestion_available.pop();
+        assert_eq!(check(&facts, &knobs).len(), 2);
+    }
+}

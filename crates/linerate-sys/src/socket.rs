@@ -1,0 +1,246 @@
+//! Stream sockets: moving bytes, and the options that the plan may set.
+//!
+//! Calls return what the kernel says; nothing is retried here.
+
+#![expect(unsafe_code, reason = "socket options that rustix does not have")]
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
+
+/// `TCP_WINDOW_CLAMP`, tcp(7).
+const TCP_WINDOW_CLAMP: c_int = 10;
+/// `SO_MAX_PACING_RATE`, asm-generic/socket.h.
+const SO_MAX_PACING_RATE: c_int = 47;
+/// `SO_MEMINFO`, asm-generic/socket.h.
+const SO_MEMINFO: c_int = 55;
+
+/// Sends bytes without raising SIGPIPE; `more` says that the next send belongs to the same segment.
+pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
+    let mut flags = SendFlags::NOSIGNAL;
+    flags.set(SendFlags::MORE, more);
+    Ok(rustix_send(fd, bytes, flags)?)
+}
+
+/// Receives at most as many bytes as fit; zero when the other end has closed.
+pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(fd, into, RecvFlags::empty())?.1)
+}
+
+/// Takes at most as many bytes as `scratch` is long and drops them in the kernel, without a copy
+/// (`MSG_TRUNC`, tcp(7)); `scratch` is left as it is.
+pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(fd, scratch, RecvFlags::TRUNC)?.1)
+}
+
+/// Shuts both ways down, so that every thread that is blocked on the socket returns.
+pub fn shutdown(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::net::shutdown(fd, Shutdown::Both)?)
+}
+
+/// Bounds the time that a send and a receive may block.
+pub fn set_timeouts(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
+    sockopt::set_socket_timeout(fd, Timeout::Send, Some(most))?;
+    Ok(sockopt::set_socket_timeout(fd, Timeout::Recv, Some(most))?)
+}
+
+/// `TCP_NODELAY`.
+pub fn set_nodelay(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    Ok(sockopt::set_tcp_nodelay(fd, on)?)
+}
+
+/// `SO_SNDBUF`: turns autotuning off; the kernel doubles it, and bounds it without saying so.
+pub fn set_send_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))
+}
+
+/// `SO_RCVBUF`: turns autotuning off; the kernel doubles it, and bounds it without saying so.
+pub fn set_recv_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, int(bytes))
+}
+
+/// `SO_SNDBUF` in force, in bytes of memory.
+pub fn send_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(sockopt::socket_send_buffer_size(fd)? as u64)
+}
+
+/// `SO_RCVBUF` in force, in bytes of memory.
+pub fn recv_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(sockopt::socket_recv_buffer_size(fd)? as u64)
+}
+
+/// `TCP_WINDOW_CLAMP`: an upper bound of the window that this end offers, in bytes.
+pub fn set_window_clamp(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes))
+}
+
+/// `SO_RCVLOWAT`: a blocked receive wakes for this many bytes, not for the first.
+pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
+}
+
+/// `TCP_MAXSEG`: works only before the socket is connected.
+pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    set(
+        fd,
+        libc::IPPROTO_TCP,
+        libc::TCP_MAXSEG,
+        int(u64::from(bytes)),
+    )
+}
+
+/// Payload of a full segment, in bytes.
+pub fn max_segment(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut raw = [0; 4];
+    get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut raw)?;
+    Ok(u32::from_ne_bytes(raw))
+}
+
+/// `SO_MAX_PACING_RATE` in bytes per second.
+pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
+    let raw = bytes_per_sec.to_ne_bytes();
+    set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
+}
+
+/// `TCP_CONGESTION`. Fails where the algorithm is not loaded, or not allowed to this user.
+pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+}
+
+/// The congestion control in force.
+pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
+    // TCP_CA_NAME_MAX is 16.
+    let mut raw = [0; 16];
+    let got = get(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut raw)?;
+    let name = raw[..got].split(|b| *b == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// `TCP_INFO`, raw: how many bytes of it this kernel knows.
+pub fn tcp_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, into)
+}
+
+/// `SO_MEMINFO`, raw: how many bytes of it this kernel knows.
+pub fn mem_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    get(fd, libc::SOL_SOCKET, SO_MEMINFO, into)
+}
+
+/// Payload that waits to be received (`SIOCINQ`).
+pub fn unread(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(rustix::io::ioctl_fionread(fd)?)
+}
+
+/// The kernel's options are ints; what does not fit asks for the most.
+fn int(value: u64) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
+}
+
+fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    set_raw(fd, level, name, &value.to_ne_bytes())
+}
+
+fn set_raw(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel reads `len` bytes
+    // from a slice that is that long, and keeps no reference to it (setsockopt(2)).
+    let rc = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, into: &mut [u8]) -> io::Result<usize> {
+    let mut len = into.len() as libc::socklen_t;
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most
+    // `len` bytes into a slice that is that long, and sets `len` to how many (getsockopt(2)).
+    let rc = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            into.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if rc == 0 {
+        Ok((len as usize).min(into.len()))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn bytes_arrive_and_discarded_ones_leave_the_buffer_alone() {
+        let (near, far) = pair();
+        assert_eq!(send(near.as_fd(), b"abcdef", false).unwrap(), 6);
+        let mut into = [0; 3];
+        assert_eq!(receive(far.as_fd(), &mut into).unwrap(), 3);
+        assert_eq!(&into, b"abc");
+        assert_eq!(unread(far.as_fd()).unwrap(), 3);
+        assert_eq!(discard(far.as_fd(), &mut into).unwrap(), 3);
+        assert_eq!(&into, b"abc");
+    }
+
+    #[test]
+    fn a_blocked_receive_ends_by_its_timeout_and_by_shutdown() {
+        let (near, far) = pair();
+        set_timeouts(far.as_fd(), Duration::from_millis(10)).unwrap();
+        let late = receive(far.as_fd(), &mut [0; 8]).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
+        shutdown(near.as_fd()).unwrap();
+        assert_eq!(receive(far.as_fd(), &mut [0; 8]).unwrap(), 0);
+    }
+
+    #[test]
+    fn options_are_read_back() {
+        let (near, _far) = pair();
+        let fd = near.as_fd();
+        set_send_buffer(fd, 50_000).unwrap();
+        set_recv_buffer(fd, 60_000).unwrap();
+        assert_eq!(send_buffer(fd).unwrap(), 100_000);
+        assert_eq!(recv_buffer(fd).unwrap(), 120_000);
+        set_congestion(fd, "reno").unwrap();
+        assert_eq!(congestion(fd).unwrap(), "reno");
+        assert!(set_congestion(fd, "no-such-thing").is_err());
+        assert!(max_segment(fd).unwrap() > 500);
+        set_window_clamp(fd, 100_000).unwrap();
+        set_pacing(fd, 1_000_000).unwrap();
+    }
+
+    #[test]
+    fn raw_replies_have_the_length_that_the_kernel_knows() {
+        let (near, _far) = pair();
+        let mut raw = [0; 512];
+        let long = tcp_info(near.as_fd(), &mut raw).unwrap();
+        assert!((104..512).contains(&long), "{long}");
+        assert_eq!(tcp_info(near.as_fd(), &mut raw[..10]).unwrap(), 10);
+        assert!(mem_info(near.as_fd(), &mut raw).unwrap() >= 32);
+    }
+}

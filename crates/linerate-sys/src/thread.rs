@@ -1,0 +1,55 @@
+//! The calling thread: its id, its CPUs, its timers.
+
+use std::io;
+use std::num::NonZeroU64;
+
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+
+/// Id of the calling thread, as in /proc/PID/task.
+pub fn id() -> i32 {
+    gettid().as_raw_nonzero().get()
+}
+
+/// CPUs that the calling thread may run on, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let set = sched_getaffinity(None)?;
+    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    Ok(cpus.map(|cpu| cpu as u32).collect())
+}
+
+/// Keeps the calling thread on one CPU. Fails where that CPU is not allowed or does not exist.
+pub fn pin(cpu: u32) -> io::Result<()> {
+    let index = cpu as usize;
+    if index >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(index);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Lets timers of the calling thread fire on time: by default the kernel may add 50 us.
+pub fn exact_timers() -> io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_be_pinned_to_an_allowed_cpu_and_to_no_other() {
+        let last = *allowed_cpus().unwrap().last().unwrap();
+        let pinned = std::thread::spawn(move || {
+            pin(last).unwrap();
+            allowed_cpus().unwrap()
+        });
+        assert_eq!(pinned.join().unwrap(), vec![last]);
+        assert!(pin(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn each_thread_has_its_own_id() {
+        assert_ne!(id(), std::thread::spawn(id).join().unwrap());
+    }
+}
