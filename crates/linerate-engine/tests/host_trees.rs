@@ -2,16 +2,8 @@
 
 use std::path::Path;
 
-use linerate_core::facts::HostFacts;
 use linerate_core::units::Bytes;
 use linerate_engine::host::{Live, facts};
-
-fn facts_of(tree: &str) -> HostFacts {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/hosts")
-        .join(tree);
-    facts(&Live::under(&root).unwrap(), "127.0.0.1".parse().unwrap())
-}
 
 #[test]
 fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
@@ -35,7 +27,10 @@ fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
             256,
         ),
     ] {
-        let facts = facts_of(tree);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/hosts")
+            .join(tree);
+        let facts = facts(&Live::under(&root).unwrap(), "127.0.0.1".parse().unwrap());
         assert_eq!(facts.cpu_model, model, "{tree}");
         assert_eq!(facts.nodes, nodes, "{tree}");
         assert_eq!(facts.l2_cache, Some(Bytes(l2_kib << 10)), "{tree}");

@@ -23,6 +23,8 @@ mod sheet;
 mod softnet;
 mod sources;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod thread;
 

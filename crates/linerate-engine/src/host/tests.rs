@@ -1,68 +1,25 @@
+//! Tests of the sources together, on made-up machines and on this one.
+
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::{Arc, mpsc};
 
-use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
 use linerate_core::parse::{link, qdisc, route};
 use linerate_core::record::Table;
 use proptest::prelude::*;
 use rustix::io::Errno;
 
-use super::{
-    Answer, Capture, Captured, Failure, LIMIT, Live, Machine, Query, Replay, Sources, facts,
-};
+use super::testing::{Fake, LOOPBACK, of};
+use super::{Capture, Captured, LIMIT, Live, Machine, Query, Replay, Sources, facts};
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-/// A captured machine, built by hand.
-#[derive(Default)]
-struct Fake(Captured);
-
-impl Fake {
-    /// A file that reads as `texts` in turn.
-    fn file(mut self, path: &str, texts: &[&str]) -> Self {
-        let answers = texts.iter().map(|t| Answer::Reply(t.as_bytes().to_vec()));
-        self.0.files.insert(path.to_owned(), answers.collect());
-        self
-    }
-
-    /// A file that fails after having read as `texts` in turn.
-    fn failing(self, path: &str, texts: &[&str], errno: Errno) -> Self {
-        let mut this = self.file(path, texts);
-        let failure = Failure {
-            errno: Some(errno.raw_os_error()),
-            kind: String::new(),
-            text: String::new(),
-        };
-        this.0
-            .files
-            .entry(path.to_owned())
-            .or_default()
-            .push(Answer::Failed(failure));
-        this
-    }
-
-    fn sources(self) -> Sources {
-        Sources::new(Arc::new(Replay::new(self.0)), LOOPBACK)
-    }
-
-    /// Takes `rows` rows and gives what `source` made of them.
-    fn watch(self, source: &str, rows: u64) -> (Vec<Table>, Vec<Gap>) {
-        let mut sources = self.sources();
-        (0..rows).for_each(|at| sources.observe(at));
-        of(source, sources.take())
-    }
-}
-
-/// What belongs to one source.
-fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<Table>, Vec<Gap>) {
-    (
-        tables.into_iter().filter(|t| t.source == source).collect(),
-        gaps.into_iter()
-            .filter(|g| g.what.split('.').next() == Some(source))
-            .collect(),
-    )
+/// The loopback addresses that this machine has: some are built without IPv6.
+fn loopbacks() -> Vec<IpAddr> {
+    let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let has_six = UdpSocket::bind((six, 0)).is_ok();
+    std::iter::once(LOOPBACK)
+        .chain(has_six.then_some(six))
+        .collect()
 }
 
 fn values(table: &Table, metric: Metric) -> &[i64] {
@@ -71,7 +28,7 @@ fn values(table: &Table, metric: Metric) -> &[i64] {
 
 #[test]
 fn a_replay_of_a_capture_gives_the_same_facts_and_readings() {
-    for toward in [LOOPBACK, IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+    for toward in loopbacks() {
         let machine = Arc::new(Capture::new(Live::new()));
         let own = i32::try_from(std::process::id()).unwrap();
         let watch = |machine: Arc<dyn Machine>| {
@@ -427,7 +384,7 @@ fn a_tree_neither_blocks_nor_leads_out_of_itself() {
 
 #[test]
 fn the_facts_of_the_port_toward_loopback_are_its_own() {
-    for toward in [LOOPBACK, IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+    for toward in loopbacks() {
         let facts = facts(&Live::new(), toward);
         let port = facts.port.unwrap();
         assert_eq!(

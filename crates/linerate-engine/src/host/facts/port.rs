@@ -149,3 +149,143 @@ impl Reader<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::Port;
+
+    use crate::host::testing::{Fake, LOOPBACK, attr, link, route};
+    use crate::host::{Query, Replay, facts};
+
+    const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 7];
+
+    /// A machine whose port has these attributes.
+    fn machine(attributes: &[Vec<u8>]) -> Fake {
+        let attributes = [
+            attributes,
+            &[attr(1, &ADDRESS), attr(4, &9000u32.to_ne_bytes())],
+        ]
+        .concat();
+        Fake::default()
+            .reply(Query::Route(LOOPBACK), &[&route(7)])
+            .reply(Query::Link(7), &[&link(7, "eth0", &attributes)])
+    }
+
+    /// A /sys that shows the port with this index.
+    fn class(fake: Fake, index: &str, speed: &str) -> Fake {
+        fake.file("/sys/class/net/eth0/ifindex", &[index])
+            .file("/sys/class/net/eth0/address", &["02:00:00:00:00:07\n"])
+            .file("/sys/class/net/eth0/speed", &[speed])
+    }
+
+    fn device(fake: Fake, folder: &str, driver: &str) -> Fake {
+        fake.list(folder, &["uevent"])
+            .file(
+                &format!("{folder}/uevent"),
+                &[&format!("DRIVER={driver}\nMODALIAS=x\n")],
+            )
+            .file(&format!("{folder}/numa_node"), &["1\n"])
+    }
+
+    /// The port, and which of its facts are gaps.
+    fn port(fake: Fake) -> (Port, Vec<String>) {
+        let facts = facts(&Replay::new(fake.0), LOOPBACK);
+        let whats = facts.gaps.into_iter().map(|g| g.what);
+        (
+            facts.port.unwrap(),
+            whats.filter(|w| w.starts_with("facts.port")).collect(),
+        )
+    }
+
+    fn on_bus(bus: &str, name: &str) -> Vec<Vec<u8>> {
+        vec![attr(57, bus.as_bytes()), attr(56, name.as_bytes())]
+    }
+
+    const PCI: &str = "/sys/bus/pci/devices/0000:03:00.0";
+
+    #[test]
+    fn a_card_has_driver_node_and_speed() {
+        let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", "100000\n");
+        let (port, gaps) = port(device(fake, PCI, "mlx5_core"));
+        let want = Port {
+            name: "eth0".to_owned(),
+            driver: "mlx5_core".to_owned(),
+            speed_mbps: Some(100_000),
+            mtu: Some(9000),
+            is_virtual: false,
+            node: Some(1),
+        };
+        assert_eq!((port, gaps), (want, vec![]));
+    }
+
+    #[test]
+    fn before_netlink_named_the_device_the_class_folder_leads_to_it() {
+        let fake = class(machine(&[]), "7\n", "10000\n");
+        let (port, gaps) = port(device(fake, "/sys/class/net/eth0/device", "ixgbe"));
+        assert_eq!(
+            (port.driver.as_str(), port.is_virtual, port.node),
+            ("ixgbe", false, Some(1))
+        );
+        assert_eq!(gaps, [""; 0]);
+    }
+
+    #[test]
+    fn a_sys_of_another_namespace_is_not_believed() {
+        let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "3\n", "1000\n");
+        let (first, gaps) = port(device(fake, PCI, "mlx5_core"));
+        assert_eq!(
+            (first.speed_mbps, first.driver.as_str()),
+            (None, "mlx5_core")
+        );
+        assert_eq!(gaps, ["facts.port.speed_mbps"]);
+
+        let fake = class(machine(&[]), "3\n", "1000\n");
+        let (second, gaps) = port(device(fake, "/sys/class/net/eth0/device", "ixgbe"));
+        assert_eq!((second.speed_mbps, second.driver.as_str()), (None, ""));
+        assert_eq!(gaps, ["facts.port.driver", "facts.port.speed_mbps"]);
+    }
+
+    #[test]
+    fn ports_without_a_wire_are_virtual_and_need_no_speed() {
+        for kind in ["veth", "tun", "bridge", "dummy", "wireguard"] {
+            let (port, gaps) = port(machine(&[attr(18, &attr(1, kind.as_bytes()))]));
+            assert_eq!((port.driver.as_str(), port.is_virtual), (kind, true));
+            assert_eq!(gaps, [""; 0], "{kind}");
+        }
+        let fake = class(machine(&on_bus("virtio", "virtio0")), "7\n", "-1\n");
+        let (virtio, gaps) = port(device(
+            fake,
+            "/sys/bus/virtio/devices/virtio0",
+            "virtio_net",
+        ));
+        assert_eq!(
+            (virtio.is_virtual, virtio.speed_mbps, virtio.node),
+            (true, None, None)
+        );
+        assert_eq!(gaps, [""; 0]);
+        let cloud = device(machine(&on_bus("pci", "0000:03:00.0")), PCI, "ena");
+        assert!(port(cloud).0.is_virtual);
+    }
+
+    #[test]
+    fn ip_over_infiniband_has_a_kind_and_a_wire() {
+        let kind = attr(18, &attr(1, b"ipoib"));
+        let attributes = [vec![kind], on_bus("pci", "0000:03:00.0")].concat();
+        let fake = class(machine(&attributes), "7\n", "56000\n");
+        let (port, _) = port(device(fake, PCI, "mlx4_core"));
+        assert_eq!(
+            (port.driver.as_str(), port.is_virtual),
+            ("mlx4_core", false)
+        );
+        assert_eq!(port.speed_mbps, Some(56_000));
+    }
+
+    #[test]
+    fn a_speed_that_the_driver_does_not_know_is_none() {
+        for (speed, gap) in [("0\n", 0), ("4294967295\n", 0), ("-1\n", 1)] {
+            let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", speed);
+            let (port, gaps) = port(device(fake, PCI, "mlx5_core"));
+            assert_eq!((port.speed_mbps, gaps.len()), (None, gap), "{speed:?}");
+        }
+    }
+}
