@@ -3,12 +3,13 @@
 mod dial;
 mod step;
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{SetPlan, Side, StepPlan};
+use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
@@ -52,6 +53,8 @@ pub struct Client {
     channel: Channel,
     end: LocalEnd,
     dialler: Dialler,
+    // Sets that are connected.
+    sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
     epoch: Instant,
@@ -106,6 +109,7 @@ impl Client {
                 session,
                 secret,
             },
+            sets: HashMap::new(),
             address,
             access,
             epoch,
@@ -201,6 +205,14 @@ impl Client {
         self.lose("it broke the protocol: an answer out of turn")
     }
 
+    /// Whether payload of a set only flows to this end.
+    fn receives(&self, set: u32) -> bool {
+        let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
+            return false;
+        };
+        direction.receiver() == Side::Near
+    }
+
     /// Connects a prepared set from both ends at once.
     fn join(&mut self, plan: &SetPlan, far_offer: &Vec<u8>) -> Result<Set, LinkError> {
         let set = plan.id;
@@ -226,10 +238,13 @@ impl Client {
             }
         };
         match self.receive(CONNECT)? {
-            Answer::Connected { end: far } => Ok(Set {
-                plan: plan.clone(),
-                ends: vec![near, far],
-            }),
+            Answer::Connected { end: far } => {
+                self.sets.insert(set, plan.pattern);
+                Ok(Set {
+                    plan: plan.clone(),
+                    ends: vec![near, far],
+                })
+            }
             _ => Err(self.out_of_turn()),
         }
     }
@@ -289,6 +304,7 @@ impl Link for Client {
 
     fn release(&mut self, set: u32) -> Result<(), LinkError> {
         self.end.release(set);
+        self.sets.remove(&set);
         match self.request(&Ask::Release { set }, ANSWER)? {
             Answer::Released => Ok(()),
             _ => Err(self.out_of_turn()),

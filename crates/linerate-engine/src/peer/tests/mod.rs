@@ -2,6 +2,7 @@
 //! and what is compared is what happened.
 
 mod gate;
+mod sessions;
 mod strangers;
 
 use std::io::{self, Read};
