@@ -17,3 +17,4 @@ pub mod stats;
 pub mod trial;
 pub mod units;
 pub mod verdict;
+pub mod wire;

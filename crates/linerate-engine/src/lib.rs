@@ -10,3 +10,4 @@ pub mod link;
 pub mod load;
 pub mod run;
 pub mod store;
+pub mod peer;

@@ -1,0 +1,289 @@
+//! Messages as CBOR, checked before they are decoded.
+//!
+//! The check walks the headers without allocating: only the plain subset that linerate writes
+//! passes (definite lengths, no tags), no deeper and with no more items than the bounds say. The
+//! decoder behind it can then allocate no more than in proportion to what really arrived.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::WireError;
+
+/// Bounds of one message.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Size in bytes.
+    pub bytes: usize,
+    /// Numbers, texts, lists and maps, each counted once.
+    pub items: usize,
+}
+
+/// Deepest nesting of lists and maps.
+pub const DEPTH_MAX: usize = 16;
+
+impl Bounds {
+    /// Of what a server reads: plans and offers.
+    pub const ASK: Self = Self {
+        bytes: 64 * 1024,
+        items: 16 * 1024,
+    };
+    /// Of what a client reads: the readings of a step.
+    pub const ANSWER: Self = Self {
+        bytes: 32 * 1024 * 1024,
+        items: 16 * 1024 * 1024,
+    };
+}
+
+/// Encodes a message under the bounds that its reader will apply.
+pub fn encode<T: Serialize>(message: &T, bounds: Bounds) -> Result<Vec<u8>, WireError> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(message, &mut bytes)
+        .map_err(|e| WireError::Encode { why: e.to_string() })?;
+    check(&bytes, bounds)?;
+    Ok(bytes)
+}
+
+/// Decodes a message that came from outside. Control characters in its texts are replaced: what a
+/// peer says may end up on a terminal.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, WireError> {
+    let texts = check(bytes, bounds)?;
+    let clean = without_controls(bytes, &texts);
+    let mut rest: &[u8] = &clean;
+    let message = ciborium::de::from_reader_with_recursion_limit(&mut rest, 4 * DEPTH_MAX)
+        .map_err(|e| WireError::Unknown { why: e.to_string() })?;
+    if rest.is_empty() {
+        Ok(message)
+    } else {
+        Err(WireError::Malformed {
+            at: bytes.len() - rest.len(),
+        })
+    }
+}
+
+/// Where texts with control characters stand.
+type Texts = Vec<std::ops::Range<usize>>;
+
+/// Walks over one CBOR item; returns the texts that hold control characters.
+fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
+    if bytes.len() > bounds.bytes {
+        return Err(WireError::TooLarge {
+            limit: bounds.bytes,
+        });
+    }
+    let mut texts = Texts::new();
+    let mut open = [0_u64; DEPTH_MAX];
+    let (mut depth, mut at, mut items) = (0, 0, 0);
+    loop {
+        items += 1;
+        if items > bounds.items {
+            return Err(WireError::TooComplex {
+                what: "items",
+                limit: bounds.items,
+            });
+        }
+        let header = Header::read(bytes, at)?;
+        at = header.end;
+        match header.major {
+            0 | 1 | 7 => {}
+            2 | 3 => {
+                let len = within(header.value, bytes.len() - at, header.start)? as usize;
+                if header.major == 3 && has_controls(&bytes[at..at + len]) {
+                    texts.push(at..at + len);
+                }
+                at += len;
+            }
+            4 | 5 => {
+                let per_entry = u64::from(header.major) - 3;
+                let count = header.value.saturating_mul(per_entry);
+                // Every item takes a byte at least.
+                let count = within(count, bytes.len() - at, header.start)?;
+                if depth == DEPTH_MAX {
+                    return Err(WireError::TooComplex {
+                        what: "levels",
+                        limit: DEPTH_MAX,
+                    });
+                }
+                // One more than there are, because the list itself is taken off below.
+                open[depth] = count + 1;
+                depth += 1;
+            }
+            _ => return Err(WireError::Malformed { at: header.start }),
+        }
+        while depth > 0 {
+            open[depth - 1] -= 1;
+            if open[depth - 1] > 0 {
+                break;
+            }
+            depth -= 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    if at == bytes.len() {
+        Ok(texts)
+    } else {
+        Err(WireError::Malformed { at })
+    }
+}
+
+fn within(value: u64, left: usize, at: usize) -> Result<u64, WireError> {
+    if value <= left as u64 {
+        Ok(value)
+    } else {
+        Err(WireError::Malformed { at })
+    }
+}
+
+/// A CBOR header. //= RFC 8949, section 3
+struct Header {
+    start: usize,
+    end: usize,
+    major: u8,
+    value: u64,
+}
+
+impl Header {
+    fn read(bytes: &[u8], start: usize) -> Result<Self, WireError> {
+        let wrong = WireError::Malformed { at: start };
+        let first = *bytes.get(start).ok_or(wrong.clone())?;
+        let (major, info) = (first >> 5, first & 31);
+        let extra = match info {
+            0..=23 => 0,
+            24..=27 => 1_usize << (info - 24),
+            _ => return Err(wrong),
+        };
+        let end = start + 1 + extra;
+        let tail = bytes.get(start + 1..end).ok_or(wrong)?;
+        let value = if extra == 0 {
+            u64::from(info)
+        } else {
+            tail.iter().fold(0, |v, b| v << 8 | u64::from(*b))
+        };
+        Ok(Self {
+            start,
+            end,
+            major,
+            value,
+        })
+    }
+}
+
+/// Bytes of control characters in UTF-8: C0, DEL, and C1 (0xC2 0x80 to 0xC2 0x9F).
+fn has_controls(text: &[u8]) -> bool {
+    text.iter().any(|b| *b < 0x20 || *b == 0x7F)
+        || text
+            .windows(2)
+            .any(|w| w[0] == 0xC2 && (0x80..0xA0).contains(&w[1]))
+}
+
+fn without_controls<'a>(bytes: &'a [u8], texts: &Texts) -> Cow<'a, [u8]> {
+    if texts.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut clean = bytes.to_vec();
+    for range in texts {
+        let text = &mut clean[range.clone()];
+        for i in 0..text.len() {
+            if text[i] < 0x20 || text[i] == 0x7F {
+                text[i] = b' ';
+            } else if text[i] == 0xC2 && text.get(i + 1).is_some_and(|b| *b < 0xA0) {
+                text[i] = b' ';
+                text[i + 1] = b' ';
+            }
+        }
+    }
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: Bounds = Bounds {
+        bytes: 64,
+        items: 8,
+    };
+
+    #[test]
+    fn bounds_hold_on_both_sides() {
+        let seven = vec![1_u8; 7];
+        assert_eq!(
+            decode::<Vec<u8>>(&encode(&seven, SMALL).unwrap(), SMALL),
+            Ok(seven)
+        );
+        assert!(matches!(
+            encode(&vec![1_u8; 8], SMALL),
+            Err(WireError::TooComplex { limit: 8, .. })
+        ));
+        assert!(encode(&"x".repeat(62), SMALL).is_ok());
+        assert!(matches!(
+            encode(&"x".repeat(63), SMALL),
+            Err(WireError::TooLarge { limit: 64 })
+        ));
+    }
+
+    #[test]
+    fn nesting_is_bounded_on_both_sides() {
+        let bounds = Bounds {
+            bytes: 100,
+            items: 100,
+        };
+        let deep = |n: usize| [vec![0x81; n], vec![0]].concat();
+        assert!(check(&deep(DEPTH_MAX), bounds).is_ok());
+        assert!(matches!(
+            check(&deep(DEPTH_MAX + 1), bounds),
+            Err(WireError::TooComplex { what: "levels", .. })
+        ));
+    }
+
+    #[test]
+    fn announced_sizes_are_not_believed() {
+        for huge in [0x5B, 0x7B, 0x9B, 0xBB] {
+            let bytes = [&[huge], u64::MAX.to_be_bytes().as_slice()].concat();
+            assert_eq!(check(&bytes, SMALL), Err(WireError::Malformed { at: 0 }));
+        }
+    }
+
+    #[test]
+    fn only_the_plain_subset_passes() {
+        // Indefinite list, indefinite text, tag, reserved length, nothing, two items.
+        for bytes in [
+            &[0x9F, 0xFF][..],
+            &[0x7F, 0xFF],
+            &[0xC0, 0x00],
+            &[0x1C],
+            &[],
+            &[0, 0],
+        ] {
+            assert!(check(bytes, SMALL).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_come_through() {
+        let text = "a\u{1b}[2Jb\u{9b}c\u{7f}é".to_owned();
+        let got: String = decode(&encode(&text, SMALL).unwrap(), SMALL).unwrap();
+        assert_eq!(got, "a [2Jb  c é");
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_the_check_decodes_as_some_value(
+            bytes in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let _ = check(&bytes, SMALL);
+            let _ = decode::<Vec<Option<String>>>(&bytes, SMALL);
+        }
+
+        #[test]
+        fn text_stays_text(text in any::<String>()) {
+            let bounds = Bounds { bytes: 4096, items: 4 };
+            let got: String = decode(&encode(&text, bounds).unwrap(), bounds).unwrap();
+            prop_assert!(!got.chars().any(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a plan may ask of a server: a client that was let in may measure, not use the host up.
+
+use crate::plan::{Pattern, SetPlan, StepPlan};
+use crate::units::{Bytes, Nanos, Rate};
+
+/// Limits of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanLimits {
+    /// Sets at a time.
+    pub sets: usize,
+    /// Streams of all sets at a time.
+    pub streams: u32,
+    /// Length of a step, wash-out included.
+    pub step: Nanos,
+    /// Samples of a step.
+    pub samples: u64,
+}
+
+/// Largest operation or message: buffers of this size are made, one or two for each thread.
+const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
+/// Largest socket buffer asked for; the kernel has its own bound below.
+const BUFFER_MAX: Bytes = Bytes(1 << 30);
+/// A thread that burns time must still look up in time to see a stop.
+const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        Self {
+            sets: 32,
+            streams: 128,
+            step: Nanos::from_secs(120),
+            samples: 20_000,
+        }
+    }
+}
+
+impl PlanLimits {
+    /// Whether a set may be prepared beside sets of `streams` streams; the error says what is too
+    /// much, as a lowercase fragment.
+    pub fn set(&self, plan: &SetPlan, sets: usize, streams: u32) -> Result<(), String> {
+        let knobs = &plan.knobs;
+        if sets >= self.sets {
+            return Err(format!("more than {} sets at a time", self.sets));
+        }
+        if knobs.streams == 0 {
+            return Err("a set without streams".into());
+        }
+        if knobs.streams > self.streams.saturating_sub(streams) {
+            return Err(format!("more than {} streams at a time", self.streams));
+        }
+        let message = match plan.pattern {
+            Pattern::Stream { .. } => Bytes(1),
+            Pattern::PingPong { size, .. } => size,
+        };
+        if message == Bytes(0) {
+            return Err("a ping-pong without payload".into());
+        }
+        let operation = message.max(knobs.write_size).max(knobs.read_size);
+        if operation > OPERATION_MAX {
+            return Err(format!("an operation of more than {OPERATION_MAX}"));
+        }
+        let buffers = [knobs.send_buffer, knobs.recv_buffer, knobs.window_clamp];
+        if buffers.into_iter().flatten().any(|b| b > BUFFER_MAX) {
+            return Err(format!("a buffer of more than {BUFFER_MAX}"));
+        }
+        if knobs.pacing == Some(Rate(0)) {
+            return Err("a pacing rate of zero".into());
+        }
+        let work = &knobs.extra_work;
+        if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > EXTRA_WORK_MAX_PS {
+            return Err("extra work of more than 1 us per byte".into());
+        }
+        // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
+        let name_ok = |name: &String| {
+            (1..16).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        };
+        if knobs.congestion.as_ref().is_some_and(|n| !name_ok(n)) {
+            return Err("a malformed name of a congestion control".into());
+        }
+        Ok(())
+    }
+
+    /// Whether a step may be armed; `known` says whether a set is connected.
+    pub fn step(&self, plan: &StepPlan, known: impl Fn(u32) -> bool) -> Result<(), String> {
+        if plan.sets.is_empty() {
+            return Err("a step without sets".into());
+        }
+        for (i, set) in plan.sets.iter().enumerate() {
+            if plan.sets[..i].contains(set) {
+                return Err(format!("set {set} twice in one step"));
+            }
+            if !known(*set) {
+                return Err(format!("a step on set {set}, which is not connected"));
+            }
+        }
+        let length = plan.washout.0.saturating_add(plan.measure.0);
+        if length > self.step.0 {
+            return Err(format!("a step of more than {}", self.step));
+        }
+        if plan.tick.0 == 0 || length / plan.tick.0 > self.samples {
+            return Err(format!("more than {} samples in a step", self.samples));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Direction, Knobs, Purpose};
+
+    fn stream(knobs: Knobs) -> SetPlan {
+        let direction = Direction::Forward;
+        SetPlan {
+            id: 0,
+            pattern: Pattern::Stream { direction },
+            knobs,
+        }
+    }
+
+    fn pings(size: u64) -> SetPlan {
+        SetPlan {
+            id: 0,
+            pattern: Pattern::PingPong {
+                size: Bytes(size),
+                interval: Nanos(0),
+            },
+            knobs: Knobs::default(),
+        }
+    }
+
+    fn step(millis: u64, tick: u64, sets: &[u32]) -> StepPlan {
+        StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets: sets.to_vec(),
+            washout: Nanos(0),
+            measure: Nanos::from_millis(millis),
+            tick: Nanos(tick),
+        }
+    }
+
+    #[test]
+    fn sets_and_streams_are_counted() {
+        let limits = PlanLimits::default();
+        let set = |streams| {
+            stream(Knobs {
+                streams,
+                ..Knobs::default()
+            })
+        };
+        assert!(limits.set(&set(128), 31, 0).is_ok());
+        assert!(limits.set(&set(1), 32, 0).is_err());
+        assert!(limits.set(&set(129), 0, 0).is_err());
+        assert!(limits.set(&set(8), 0, 120).is_ok());
+        assert!(limits.set(&set(8), 0, 121).is_err());
+        assert!(limits.set(&set(u32::MAX), 0, u32::MAX).is_err());
+        assert!(limits.set(&set(0), 0, 0).is_err());
+    }
+
+    #[test]
+    fn operations_are_bounded() {
+        let limits = PlanLimits::default();
+        assert!(limits.set(&pings(OPERATION_MAX.0), 0, 0).is_ok());
+        assert!(limits.set(&pings(OPERATION_MAX.0 + 1), 0, 0).is_err());
+        assert!(limits.set(&pings(0), 0, 0).is_err());
+        let write = |n| {
+            stream(Knobs {
+                write_size: Bytes(n),
+                ..Knobs::default()
+            })
+        };
+        assert!(limits.set(&write(OPERATION_MAX.0), 0, 0).is_ok());
+        assert!(limits.set(&write(OPERATION_MAX.0 + 1), 0, 0).is_err());
+    }
+
+    #[test]
+    fn extra_work_and_names_are_bounded() {
+        let limits = PlanLimits::default();
+        let work = |ps| {
+            let mut knobs = Knobs::default();
+            knobs.extra_work.receiver_ps_per_byte = ps;
+            stream(knobs)
+        };
+        assert!(limits.set(&work(EXTRA_WORK_MAX_PS), 0, 0).is_ok());
+        assert!(limits.set(&work(EXTRA_WORK_MAX_PS + 1), 0, 0).is_err());
+        let congestion = |name: &str| {
+            stream(Knobs {
+                congestion: Some(name.into()),
+                ..Knobs::default()
+            })
+        };
+        assert!(limits.set(&congestion("bbr"), 0, 0).is_ok());
+        assert!(limits.set(&congestion(&"b".repeat(15)), 0, 0).is_ok());
+        for name in ["", "b b", &"b".repeat(16)] {
+            assert!(limits.set(&congestion(name), 0, 0).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn steps_are_bounded() {
+        let limits = PlanLimits::default();
+        let known = |set| set < 3;
+        assert!(
+            limits
+                .step(&step(120_000, 10_000_000, &[0, 2]), known)
+                .is_ok()
+        );
+        assert!(
+            limits
+                .step(&step(120_001, 10_000_000, &[0]), known)
+                .is_err()
+        );
+        assert!(limits.step(&step(1_000, 50_000, &[0]), known).is_ok());
+        assert!(limits.step(&step(1_000, 49_000, &[0]), known).is_err());
+        assert!(limits.step(&step(1, 0, &[0]), known).is_err());
+        assert!(limits.step(&step(1, 1_000, &[]), known).is_err());
+        assert!(limits.step(&step(1, 1_000, &[3]), known).is_err());
+        assert!(limits.step(&step(1, 1_000, &[1, 1]), known).is_err());
+    }
+}

@@ -1,0 +1,325 @@
+//! The messages of a control connection: the near end asks, the far end answers.
+//!
+//! Every ask but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server says
+//! [`Answer::Bye`] on its own when it ends a session.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::WireError;
+use super::codec::{self, Bounds};
+use crate::facts::HostFacts;
+use crate::plan::{SetPlan, StepPlan};
+use crate::record::{EndReadings, SetEnd};
+
+/// From near to far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// First of all: who asks, and with which engine. Answer: [`Answer::Welcome`].
+    Hello {
+        /// Version of linerate on the near host.
+        linerate: String,
+        /// The engine of this session.
+        engine: String,
+        /// Boot id of the near host; empty when unknown.
+        boot_id: String,
+    },
+    /// Facts of the far host, please. Answer: [`Answer::Facts`].
+    Facts,
+    /// Get ready for a set. Answer: [`Answer::Offered`].
+    Prepare {
+        /// The set.
+        plan: SetPlan,
+    },
+    /// Connect a prepared set to the near end's offer; data connections are being dialled.
+    /// Answer: [`Answer::Connected`].
+    Connect {
+        /// The set.
+        set: u32,
+        /// The near end's offer.
+        offer: Vec<u8>,
+    },
+    /// Close a set. Answer: [`Answer::Released`].
+    Release {
+        /// The set.
+        set: u32,
+    },
+    /// What does your clock say? Answer: [`Answer::Pong`].
+    Ping,
+    /// Arm a step. Answer: [`Answer::Armed`].
+    Step {
+        /// The step.
+        plan: StepPlan,
+    },
+    /// Give the armed step up; its sets are lost. Answer: [`Answer::Disarmed`].
+    Disarm,
+    /// Run the armed step. Answer: [`Answer::Going`].
+    Go,
+    /// End the running step early and in order.
+    Stop,
+    /// The near end of the step has ended: what did you read? Answer: [`Answer::Readings`].
+    Read,
+    /// The session ends.
+    Bye,
+}
+
+/// From far to near.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The session is open.
+    Welcome {
+        /// Version of linerate on the far host.
+        linerate: String,
+        /// Boot id of the far host; empty when unknown.
+        boot_id: String,
+        /// Public name of the session.
+        session: [u8; 16],
+        /// Proves that data connections belong to the session.
+        secret: Secret,
+    },
+    /// Facts of the far host.
+    Facts {
+        /// The facts.
+        facts: Box<HostFacts>,
+    },
+    /// The far end's offer for a set.
+    Offered {
+        /// Opaque to all but the engine.
+        offer: Vec<u8>,
+    },
+    /// A set is connected.
+    Connected {
+        /// What the far end got.
+        end: SetEnd,
+    },
+    /// A set is closed.
+    Released,
+    /// What the far clock says.
+    Pong {
+        /// Nanoseconds since some moment of this session.
+        at: u64,
+    },
+    /// The step is armed.
+    Armed,
+    /// The step was given up.
+    Disarmed,
+    /// The step runs.
+    Going {
+        /// When it began, on the clock of [`Answer::Pong`].
+        began: u64,
+    },
+    /// What the far end read during the step.
+    Readings {
+        /// The readings.
+        end: EndReadings,
+    },
+    /// This cannot be done; the session goes on.
+    Refused {
+        /// Why, as a lowercase sentence fragment.
+        what: String,
+        /// What helps; may be empty.
+        hint: String,
+    },
+    /// The server ends the session.
+    Bye {
+        /// Why, as a lowercase sentence fragment.
+        what: String,
+    },
+}
+
+/// A secret that no log shows.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret(pub [u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Ask {
+    /// As CBOR.
+    pub fn encode(&self) -> Result<Vec<u8>, WireError> {
+        codec::encode(self, Bounds::ASK)
+    }
+
+    /// From CBOR that came from outside.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        codec::decode(bytes, Bounds::ASK)
+    }
+
+    /// Its name, for logs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "hello",
+            Self::Facts => "facts",
+            Self::Prepare { .. } => "prepare",
+            Self::Connect { .. } => "connect",
+            Self::Release { .. } => "release",
+            Self::Ping => "ping",
+            Self::Step { .. } => "step",
+            Self::Disarm => "disarm",
+            Self::Go => "go",
+            Self::Stop => "stop",
+            Self::Read => "read",
+            Self::Bye => "bye",
+        }
+    }
+}
+
+impl Answer {
+    /// As CBOR.
+    pub fn encode(&self) -> Result<Vec<u8>, WireError> {
+        codec::encode(self, Bounds::ANSWER)
+    }
+
+    /// From CBOR that came from outside.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        codec::decode(bytes, Bounds::ANSWER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::{Kind, Unit};
+    use crate::plan::{Direction, Knobs, Pattern, Purpose};
+    use crate::record::{Column, Table, Total};
+    use crate::units::{Bytes, Nanos};
+    use proptest::prelude::*;
+
+    fn pattern() -> impl Strategy<Value = Pattern> {
+        prop_oneof![
+            any::<bool>().prop_map(|forward| Pattern::Stream {
+                direction: Direction::ALL[usize::from(forward)],
+            }),
+            any::<(u64, u64)>().prop_map(|(size, interval)| Pattern::PingPong {
+                size: Bytes(size),
+                interval: Nanos(interval),
+            }),
+        ]
+    }
+
+    fn ask() -> impl Strategy<Value = Ask> {
+        let text = "\\PC{0,40}";
+        let hello = (text, text, text).prop_map(|(linerate, engine, boot_id)| Ask::Hello {
+            linerate,
+            engine,
+            boot_id,
+        });
+        let prepare = (any::<u32>(), pattern(), any::<u32>()).prop_map(|(id, pattern, streams)| {
+            let knobs = Knobs {
+                streams,
+                ..Knobs::default()
+            };
+            Ask::Prepare {
+                plan: SetPlan { id, pattern, knobs },
+            }
+        });
+        let step =
+            (any::<[u64; 3]>(), prop::collection::vec(any::<u32>(), 0..9)).prop_map(|(t, sets)| {
+                let (trial, changed) = (t[0] as u32, t[1] & 1 == 0);
+                let plan = StepPlan {
+                    index: t[2] as u32,
+                    purpose: Purpose::Slice { trial, changed },
+                    sets,
+                    washout: Nanos(t[0]),
+                    measure: Nanos(t[1]),
+                    tick: Nanos(t[2]),
+                };
+                Ask::Step { plan }
+            });
+        let connect = (any::<u32>(), prop::collection::vec(any::<u8>(), 0..99))
+            .prop_map(|(set, offer)| Ask::Connect { set, offer });
+        prop_oneof![hello, prepare, step, connect, Just(Ask::Go)]
+    }
+
+    fn readings() -> impl Strategy<Value = Answer> {
+        let table = ("[a-z]{1,9}", prop::collection::vec(any::<i64>(), 0..50));
+        let tables = prop::collection::vec(table, 0..5);
+        (tables, any::<u64>()).prop_map(|(tables, sent)| {
+            let table = |(name, values): (String, Vec<i64>)| Table {
+                source: name.clone(),
+                subject: "s0/tx0".into(),
+                at: values.iter().map(|v| v.unsigned_abs()).collect(),
+                columns: vec![Column {
+                    name,
+                    unit: Unit::Bytes,
+                    kind: Kind::Counter,
+                    values,
+                }],
+            };
+            let end = EndReadings {
+                tables: tables.into_iter().map(table).collect(),
+                totals: vec![Total {
+                    set: 0,
+                    stream: 1,
+                    sent,
+                    received: 0,
+                    complete: true,
+                }],
+                ..EndReadings::default()
+            };
+            Answer::Readings { end }
+        })
+    }
+
+    #[test]
+    fn the_secret_does_not_show() {
+        let welcome = Answer::Welcome {
+            linerate: String::new(),
+            boot_id: String::new(),
+            session: [0; 16],
+            secret: Secret([201; 32]),
+        };
+        assert!(!format!("{welcome:?}").contains("201"));
+        assert_eq!(Answer::decode(&welcome.encode().unwrap()), Ok(welcome));
+    }
+
+    #[test]
+    fn the_largest_ask_is_bounded() {
+        let offer = |n| Ask::Connect {
+            set: 0,
+            offer: vec![1; n],
+        };
+        assert!(offer(16_000).encode().is_ok());
+        assert!(offer(17_000).encode().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn asks_round_trip(ask in ask()) {
+            prop_assert_eq!(Ask::decode(&ask.encode().unwrap()), Ok(ask));
+        }
+
+        #[test]
+        fn readings_round_trip(answer in readings()) {
+            prop_assert_eq!(Answer::decode(&answer.encode().unwrap()), Ok(answer));
+        }
+
+        #[test]
+        fn a_message_cut_short_is_an_error(ask in ask(), cut in any::<prop::sample::Index>()) {
+            let bytes = ask.encode().unwrap();
+            prop_assert!(Ask::decode(&bytes[..cut.index(bytes.len())]).is_err());
+        }
+
+        #[test]
+        fn a_bent_message_is_a_message_or_an_error(
+            answer in readings(), at in any::<prop::sample::Index>(), bits in 1u8..,
+        ) {
+            let mut bytes = answer.encode().unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= bits;
+            let _ = Answer::decode(&bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Ask::decode(&bytes);
+            let _ = Answer::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What two peers say to each other, and how it stands on the wire.
+//!
+//! A connection opens with the [`preamble`], readable by every version. A control connection goes
+//! on with a Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the
+//! [`chunk`]s of Noise transport frames. A data connection goes on with the [`proof`] that it
+//! belongs to a session, and then carries payload. [`limits`] bound what a plan may ask of a
+//! server.
+//!
+//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is
+//! allocated, and no decoder here can panic. This module does no cryptography and no I/O.
+
+pub mod chunk;
+pub mod codec;
+pub mod limits;
+pub mod message;
+pub mod preamble;
+pub mod proof;
+
+/// Why bytes from a peer are not what they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The bytes do not begin with the magic of linerate.
+    #[error("this is not the linerate protocol")]
+    NotLinerate,
+    /// A field of the preamble has no meaning.
+    #[error("malformed {what} in the preamble")]
+    Preamble {
+        /// The field.
+        what: &'static str,
+    },
+    /// A message passes the bound on its size.
+    #[error("message of more than {limit} bytes")]
+    TooLarge {
+        /// The bound, in bytes.
+        limit: usize,
+    },
+    /// A message nests deeper, or holds more items, than the bound allows.
+    #[error("message with more than {limit} {what}")]
+    TooComplex {
+        /// What is too many: `items` or `levels`.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// The bytes are not well-formed CBOR of the kind that linerate writes.
+    #[error("malformed message at byte {at}")]
+    Malformed {
+        /// Offset of the offence.
+        at: usize,
+    },
+    /// Well-formed, but not a message of this protocol.
+    #[error("unknown message: {why}")]
+    Unknown {
+        /// What the decoder met.
+        why: String,
+    },
+    /// A message could not be written.
+    #[error("message cannot be encoded: {why}")]
+    Encode {
+        /// What the encoder met.
+        why: String,
+    },
+    /// A transport frame breaks the rules of chunks.
+    #[error("malformed frame")]
+    Frame,
+}

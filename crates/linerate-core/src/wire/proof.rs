@@ -1,0 +1,130 @@
+//! How a data connection says which session it belongs to, and proves it.
+//!
+//! The keyed hash is made elsewhere; here stand the layout and the exact bytes that it covers.
+
+use super::preamble::{HELLO_LEN, REPLY_LEN};
+
+/// Size of a [`Claim`].
+pub const CLAIM_LEN: usize = 72;
+/// Size of the server's proof, which follows the claim.
+pub const PROOF_LEN: usize = 32;
+
+/// What the dialling side says after the preamble of a data connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// The session, by its public name.
+    pub session: [u8; 16],
+    /// Set of the session.
+    pub set: u32,
+    /// Stream of the set.
+    pub stream: u32,
+    /// Fresh on every connection.
+    pub nonce: [u8; 16],
+    /// HMAC-SHA256 of the [`transcript`] with the session's secret, for [`Prover::Near`].
+    pub proof: [u8; PROOF_LEN],
+}
+
+/// Who proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prover {
+    /// The dialling side.
+    Near,
+    /// The server.
+    Far,
+}
+
+impl Claim {
+    /// As it stands on the wire.
+    pub fn encode(&self) -> [u8; CLAIM_LEN] {
+        let mut bytes = [0; CLAIM_LEN];
+        bytes[..16].copy_from_slice(&self.session);
+        bytes[16..20].copy_from_slice(&self.set.to_be_bytes());
+        bytes[20..24].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[24..40].copy_from_slice(&self.nonce);
+        bytes[40..].copy_from_slice(&self.proof);
+        bytes
+    }
+
+    /// Reads what a dialling side claims. Every pattern of bytes is a claim; the proof decides.
+    pub fn decode(bytes: &[u8; CLAIM_LEN]) -> Self {
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let mut claim = Self {
+            session: [0; 16],
+            set: word(16),
+            stream: word(20),
+            nonce: [0; 16],
+            proof: [0; PROOF_LEN],
+        };
+        claim.session.copy_from_slice(&bytes[..16]);
+        claim.nonce.copy_from_slice(&bytes[24..40]);
+        claim.proof.copy_from_slice(&bytes[40..]);
+        claim
+    }
+}
+
+/// The bytes that a proof covers: who proves, the whole preamble (with the server's nonce), and
+/// the claim without its proof (with the client's nonce). A proof is thus good for one connection,
+/// one stream and one direction.
+pub fn transcript(
+    prover: Prover,
+    hello: &[u8; HELLO_LEN],
+    reply: &[u8; REPLY_LEN],
+    claim: &Claim,
+) -> Vec<u8> {
+    let label: &[u8] = match prover {
+        Prover::Near => b"linerate data, near\0",
+        Prover::Far => b"linerate data, far\0\0",
+    };
+    [
+        label,
+        hello,
+        reply,
+        &claim.encode()[..CLAIM_LEN - PROOF_LEN],
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn claims_round_trip(a in any::<[u8; 32]>(), b in any::<[u8; 32]>(), c in any::<u64>()) {
+            let mut bytes = [0; CLAIM_LEN];
+            bytes[..32].copy_from_slice(&a);
+            bytes[32..64].copy_from_slice(&b);
+            bytes[64..].copy_from_slice(&c.to_be_bytes());
+            prop_assert_eq!(Claim::decode(&bytes).encode(), bytes);
+        }
+
+        #[test]
+        fn no_two_transcripts_are_alike(at in 0usize..(HELLO_LEN + REPLY_LEN + 40)) {
+            let claim = |bytes: &[u8]| {
+                let mut all = [0; CLAIM_LEN];
+                all[..40].copy_from_slice(bytes);
+                Claim::decode(&all)
+            };
+            let make = |parts: &[u8]| {
+                let hello = parts[..HELLO_LEN].try_into().unwrap();
+                let reply = parts[HELLO_LEN..HELLO_LEN + REPLY_LEN].try_into().unwrap();
+                let claim = claim(&parts[HELLO_LEN + REPLY_LEN..]);
+                transcript(Prover::Near, hello, reply, &claim)
+            };
+            let mut parts = [7; HELLO_LEN + REPLY_LEN + 40];
+            let before = make(&parts);
+            parts[at] ^= 1;
+            prop_assert_ne!(before, make(&parts));
+        }
+    }
+
+    #[test]
+    fn the_two_directions_differ() {
+        let claim = Claim::decode(&[1; CLAIM_LEN]);
+        let one = |prover| transcript(prover, &[2; HELLO_LEN], &[3; REPLY_LEN], &claim);
+        assert_ne!(one(Prover::Near), one(Prover::Far));
+    }
+}

@@ -1,0 +1,259 @@
+//! An authenticated, encrypted control connection: whole messages, deadlines, no thread.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use linerate_core::wire::WireError;
+use linerate_core::wire::chunk::{Assembler, CHUNK_MAX, FRAME_MAX, split};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+use snow::TransportState;
+
+use super::stop::Stop;
+
+/// A link that went down for good is noticed after about this time, in silence or under load.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// Why a channel could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChannelError {
+    #[error("the connection was closed")]
+    Closed,
+    #[error("no answer in time")]
+    TimedOut,
+    #[error("stopped")]
+    Stopped,
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Wire(#[from] WireError),
+    #[error("a frame that was not sealed with the session's key")]
+    Forged,
+}
+
+/// Waits until `fd` is ready, the deadline has passed, or a stop was requested.
+pub(crate) fn wait(
+    fd: &impl AsFd,
+    events: PollFlags,
+    stop: Option<&Stop>,
+    deadline: Instant,
+) -> Result<(), ChannelError> {
+    loop {
+        let mut fds = vec![PollFd::new(fd, events)];
+        fds.extend(stop.map(|s| PollFd::new(s, PollFlags::IN)));
+        let left = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut fds, Some(&timespec(left))) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(ChannelError::Io(e.into())),
+            Ok(_) if fds.get(1).is_some_and(|f| !f.revents().is_empty()) => {
+                return Err(ChannelError::Stopped);
+            }
+            Ok(_) if !fds[0].revents().is_empty() => return Ok(()),
+            Ok(_) if left.is_zero() => return Err(ChannelError::TimedOut),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// For `poll`; rounded up to the next millisecond, or the last of them would be spent spinning.
+pub(crate) fn timespec(time: Duration) -> Timespec {
+    let millis = time.as_nanos().div_ceil(1_000_000) as i64;
+    Timespec {
+        tv_sec: millis / 1_000,
+        tv_nsec: millis % 1_000 * 1_000_000,
+    }
+}
+
+/// Makes a control socket notice a silent end, and send small messages at once.
+pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    sockopt::set_tcp_nodelay(stream, true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE / 3)?;
+    sockopt::set_tcp_keepintvl(stream, SILENCE / 5)?;
+    sockopt::set_tcp_keepcnt(stream, 3)?;
+    sockopt::set_tcp_user_timeout(stream, SILENCE.as_millis() as u32)?;
+    Ok(())
+}
+
+/// Reads exactly `buffer`, from a socket that does not block.
+pub(crate) fn read_exact(
+    mut stream: &TcpStream,
+    buffer: &mut [u8],
+    deadline: Instant,
+) -> Result<(), ChannelError> {
+    let mut have = 0;
+    while have < buffer.len() {
+        match stream.read(&mut buffer[have..]) {
+            Ok(0) => return Err(ChannelError::Closed),
+            Ok(n) => have += n,
+            Err(e) => retry(e)?,
+        }
+        if have < buffer.len() {
+            wait(&stream, PollFlags::IN, None, deadline)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes`, to a socket that does not block.
+pub(crate) fn write_all(
+    mut stream: &TcpStream,
+    mut bytes: &[u8],
+    stop: Option<&Stop>,
+    deadline: Instant,
+) -> Result<(), ChannelError> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(0) => return Err(ChannelError::Closed),
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) => {
+                retry(e)?;
+                // A reader that takes a byte at a time must not outrun the deadline.
+                if Instant::now() >= deadline {
+                    return Err(ChannelError::TimedOut);
+                }
+                wait(&stream, PollFlags::OUT, stop, deadline)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn retry(e: io::Error) -> Result<(), ChannelError> {
+    match e.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Err(ChannelError::Closed),
+        _ => Err(ChannelError::Io(e)),
+    }
+}
+
+/// Messages over one connection.
+pub(crate) struct Channel {
+    stream: TcpStream,
+    noise: TransportState,
+    stop: Option<Stop>,
+    assembler: Assembler,
+    // Sealed bytes that make no whole frame yet: length prefix and body.
+    sealed: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+impl Channel {
+    /// Over a connection whose handshake is done; messages read have at most `limit` bytes. A
+    /// requested `stop` ends every wait.
+    pub(crate) fn new(
+        stream: TcpStream,
+        noise: TransportState,
+        limit: usize,
+        stop: Option<Stop>,
+    ) -> io::Result<Self> {
+        tune(&stream)?;
+        Ok(Self {
+            stream,
+            noise,
+            stop,
+            assembler: Assembler::new(limit),
+            sealed: Vec::new(),
+            plain: vec![0; FRAME_MAX],
+        })
+    }
+
+    /// The socket, to wait on it beside others.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&mut self, message: &[u8], deadline: Instant) -> Result<(), ChannelError> {
+        self.send_through(message, deadline, true)
+    }
+
+    /// Sends a last message, even when a stop was requested.
+    pub(crate) fn send_last(&mut self, message: &[u8], time: Duration) -> Result<(), ChannelError> {
+        self.send_through(message, Instant::now() + time, false)
+    }
+
+    fn send_through(
+        &mut self,
+        message: &[u8],
+        deadline: Instant,
+        stoppable: bool,
+    ) -> Result<(), ChannelError> {
+        let mut frame = vec![0; 2 + FRAME_MAX.min(message.len() + 64)];
+        let mut plain = Vec::with_capacity(1 + CHUNK_MAX.min(message.len()));
+        for (last, part) in split(message) {
+            plain.clear();
+            plain.push(u8::from(last));
+            plain.extend_from_slice(part);
+            let sealed = self
+                .noise
+                .write_message(&plain, &mut frame[2..])
+                .map_err(|_| ChannelError::Forged)?;
+            frame[..2].copy_from_slice(&(sealed as u16).to_be_bytes());
+            let stop = self.stop.as_ref().filter(|_| stoppable);
+            write_all(&self.stream, &frame[..2 + sealed], stop, deadline)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a message.
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, ChannelError> {
+        loop {
+            if let Some(message) = self.try_receive()? {
+                return Ok(message);
+            }
+            // A peer that never stops sending parts must not outrun the deadline.
+            if Instant::now() >= deadline {
+                return Err(ChannelError::TimedOut);
+            }
+            wait(&self.stream, PollFlags::IN, self.stop.as_ref(), deadline)?;
+        }
+    }
+
+    /// A message, if the rest of one has arrived; never waits.
+    pub(crate) fn try_receive(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
+        // Bounded: what arrives while we read is looked at in the next call.
+        for _ in 0..64 {
+            let need = self.need();
+            if self.sealed.len() < need {
+                if !self.fill(need)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let n = self
+                .noise
+                .read_message(&self.sealed[2..need], &mut self.plain)
+                .map_err(|_| ChannelError::Forged)?;
+            self.sealed.clear();
+            if let Some(message) = self.assembler.push(&self.plain[..n])? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Bytes that the frame has, as far as is known.
+    fn need(&self) -> usize {
+        match self.sealed[..] {
+            [a, b, ..] => 2 + usize::from(u16::from_be_bytes([a, b])),
+            _ => 2,
+        }
+    }
+
+    /// Reads towards `need`; false when nothing is there.
+    fn fill(&mut self, need: usize) -> Result<bool, ChannelError> {
+        let have = self.sealed.len();
+        self.sealed.resize(need, 0);
+        let got = self.stream.read(&mut self.sealed[have..]);
+        self.sealed.truncate(have + got.as_ref().map_or(0, |n| *n));
+        match got {
+            Ok(0) => Err(ChannelError::Closed),
+            Ok(_) => Ok(true),
+            Err(e) => retry(e).map(|()| false),
+        }
+    }
+}

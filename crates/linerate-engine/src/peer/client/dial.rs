@@ -1,0 +1,297 @@
+//! Dialling: the control connection, with its errors in words, and the data connections.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_core::wire::codec::Bounds;
+use linerate_core::wire::message::Secret;
+use linerate_core::wire::preamble::{
+    Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions,
+};
+use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+
+use crate::load::{Lines, LoadError};
+use crate::peer::PeerError;
+use crate::peer::address::{Family, Target};
+use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_all};
+use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, random, status};
+use crate::peer::keys::Key;
+
+/// Time for a connection to be made, and again for the server's first answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Of all addresses of a host together.
+const PATIENCE_ALL: Duration = Duration::from_secs(15);
+
+const HELLO: Hello = Hello {
+    versions: VERSIONS,
+    kind: Kind::Control,
+};
+
+/// Opens a control connection to the first address that takes it.
+pub(super) fn control(
+    target: &Target,
+    family: Option<Family>,
+    key: Option<&Key>,
+) -> Result<(Channel, Access, SocketAddr), PeerError> {
+    let until = Instant::now() + PATIENCE_ALL;
+    let mut worst: Option<PeerError> = None;
+    for address in target.resolve(family)? {
+        match one(address, &target.host, key) {
+            Ok((channel, access)) => return Ok((channel, access, address)),
+            Err(e) => {
+                if worst.as_ref().is_none_or(|w| e.weight() > w.weight()) {
+                    worst = Some(e);
+                }
+            }
+        }
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    Err(worst.unwrap_or_else(|| PeerError::UnknownHost {
+        host: target.host.clone(),
+        source: ErrorKind::NotFound.into(),
+    }))
+}
+
+fn one(address: SocketAddr, host: &str, key: Option<&Key>) -> Result<(Channel, Access), PeerError> {
+    let stream =
+        TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| unreached(address, e))?;
+    // From here on nothing blocks without a deadline.
+    tune(&stream).map_err(|source| PeerError::System {
+        call: "configuring the control connection",
+        source,
+    })?;
+    let (preamble, reply) = preamble(&stream, HELLO, address)?;
+    let open = Key::open();
+    let host = host.to_owned();
+    let key = match (reply.access, key) {
+        (Access::Key, Some(key)) => key,
+        (Access::Key, None) => return Err(PeerError::NeedsKey { address, host }),
+        (Access::Open, None) => &open,
+        (Access::Open, Some(_)) => return Err(PeerError::UnexpectedlyOpen { address, host }),
+    };
+    let channel = shake(stream, &preamble, key, address, host)?;
+    Ok((channel, reply.access))
+}
+
+fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
+    match source.kind() {
+        ErrorKind::ConnectionRefused => PeerError::NoServer { address },
+        ErrorKind::TimedOut => PeerError::TimedOut {
+            address,
+            seconds: PATIENCE.as_secs(),
+        },
+        _ => PeerError::NoRoute { address, source },
+    }
+}
+
+/// Says what this side speaks and reads what the server speaks.
+fn preamble(
+    stream: &TcpStream,
+    hello: Hello,
+    address: SocketAddr,
+) -> Result<(Preamble, Reply), PeerError> {
+    let deadline = Instant::now() + PATIENCE;
+    let hello = hello.encode();
+    write_all(stream, &hello, None, deadline).map_err(|e| PeerError::broken(address, &e))?;
+    let bytes = first_bytes(stream, address, deadline)?;
+    let other = |_| PeerError::NotLinerate { address, seems: "" };
+    let reply = Reply::decode(&bytes).map_err(other)?;
+    if VERSIONS.common(reply.versions).is_none() {
+        return Err(version(address, reply.versions));
+    }
+    let preamble = Preamble {
+        hello,
+        reply: bytes,
+    };
+    Ok((preamble, reply))
+}
+
+fn version(address: SocketAddr, theirs: Versions) -> PeerError {
+    PeerError::Version {
+        address,
+        theirs,
+        ours: VERSIONS,
+    }
+}
+
+/// Reads the server's preamble; gives up as soon as it cannot be one.
+fn first_bytes(
+    mut stream: &TcpStream,
+    address: SocketAddr,
+    deadline: Instant,
+) -> Result<[u8; REPLY_LEN], PeerError> {
+    let mut bytes = [0; REPLY_LEN];
+    let mut have = 0;
+    let other = |seems| PeerError::NotLinerate { address, seems };
+    while have < REPLY_LEN {
+        match stream.read(&mut bytes[have..]) {
+            Ok(0) => return Err(other(", it closed the connection")),
+            Ok(n) => have += n,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                match wait(&stream, PollFlags::IN, None, deadline) {
+                    Ok(()) => {}
+                    Err(ChannelError::TimedOut) => {
+                        return Err(PeerError::Silent {
+                            address,
+                            seconds: PATIENCE.as_secs(),
+                        });
+                    }
+                    Err(e) => return Err(PeerError::broken(address, &e)),
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Err(other(", it broke the connection")),
+        }
+        if !Reply::may_begin(&bytes[..have]) {
+            return Err(other(seems(&bytes[..have])));
+        }
+    }
+    Ok(bytes)
+}
+
+fn seems(bytes: &[u8]) -> &'static str {
+    let known: [(&[u8], &str); 4] = [
+        (b"HTTP/", ", but a web server"),
+        (b"SSH-", ", but an ssh server"),
+        // A TLS alert: this side's hello was no ClientHello.
+        (&[0x15, 0x03], ", but a TLS server"),
+        (&HELLO.encode(), ", but a service that echoes"),
+    ];
+    known
+        .iter()
+        .find(|(start, _)| bytes.starts_with(start))
+        .map_or("", |(_, seems)| seems)
+}
+
+fn shake(
+    stream: TcpStream,
+    preamble: &Preamble,
+    key: &Key,
+    address: SocketAddr,
+    host: String,
+) -> Result<Channel, PeerError> {
+    let deadline = Instant::now() + PATIENCE;
+    let broken = |e: ChannelError| PeerError::broken(address, &e);
+    let crypto = |_| PeerError::Impostor { address };
+    let (message, state) = preamble.initiate(key).map_err(crypto)?;
+    write_all(&stream, &message, None, deadline).map_err(broken)?;
+    let mut said = [0];
+    read_exact(&stream, &mut said, deadline).map_err(broken)?;
+    match said[0] {
+        status::OK => {}
+        status::WRONG_KEY => return Err(PeerError::WrongKey { address, host }),
+        status::BUSY => return Err(PeerError::Busy { address }),
+        _ => return Err(PeerError::NotLinerate { address, seems: "" }),
+    }
+    let mut answer = [0; MESSAGE_LEN];
+    read_exact(&stream, &mut answer, deadline).map_err(broken)?;
+    let noise = conclude(state, &answer).map_err(crypto)?;
+    Channel::new(stream, noise, Bounds::ANSWER.bytes, None).map_err(|e| broken(e.into()))
+}
+
+/// Dials the data connections of a session.
+pub(super) struct Dialler {
+    pub(super) address: SocketAddr,
+    pub(super) session: [u8; 16],
+    pub(super) secret: Secret,
+}
+
+impl Dialler {
+    fn socket(&self, stream: u32) -> Result<OwnedFd, LoadError> {
+        let family = match self.address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
+            .map_err(|e| call("socket", stream, e))
+    }
+
+    fn connect(&self, socket: &OwnedFd, deadline: Instant) -> Result<(), io::Error> {
+        match connect(socket, &self.address) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INPROGRESS) => {}
+            Err(e) => return Err(e.into()),
+        }
+        match wait(socket, PollFlags::OUT, None, deadline) {
+            Ok(()) => Ok(sockopt::socket_error(socket)??),
+            Err(ChannelError::Io(e)) => Err(e),
+            Err(_) => Err(ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// Proves both ends to each other on a fresh connection.
+    fn prove(
+        &self,
+        line: &TcpStream,
+        set: u32,
+        stream: u32,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let text = |e: ChannelError| e.to_string();
+        let hello = Hello {
+            kind: Kind::Data,
+            ..HELLO
+        };
+        let hello: [u8; HELLO_LEN] = hello.encode();
+        write_all(line, &hello, None, deadline).map_err(text)?;
+        let mut reply = [0; REPLY_LEN];
+        read_exact(line, &mut reply, deadline).map_err(text)?;
+        Reply::decode(&reply).map_err(|e| e.to_string())?;
+        let preamble = Preamble { hello, reply };
+        let mut claim = Claim {
+            session: self.session,
+            set,
+            stream,
+            nonce: random(),
+            proof: [0; PROOF_LEN],
+        };
+        claim.proof = preamble.prove(Prover::Near, &self.secret, &claim);
+        write_all(line, &claim.encode(), None, deadline).map_err(text)?;
+        let mut proof = [0; PROOF_LEN];
+        read_exact(line, &mut proof, deadline).map_err(text)?;
+        if preamble.verify(Prover::Far, &self.secret, &claim, &proof) {
+            Ok(())
+        } else {
+            Err("the server's proof is wrong".into())
+        }
+    }
+}
+
+impl Lines for Dialler {
+    fn line(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<OwnedFd, LoadError> {
+        let deadline = Instant::now() + PATIENCE;
+        let socket = self.socket(stream)?;
+        configure(&socket)?;
+        self.connect(&socket, deadline)
+            .map_err(|e| call("connect", stream, e))?;
+        let line = TcpStream::from(socket);
+        self.prove(&line, set, stream, deadline)
+            .map_err(|why| LoadError::Protocol {
+                what: format!("data connection {stream} of set {set} was not accepted: {why}"),
+            })?;
+        line.set_nonblocking(false)
+            .map_err(|e| call("fcntl", stream, e))?;
+        Ok(line.into())
+    }
+}
+
+fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadError {
+    LoadError::Call {
+        call,
+        stream,
+        source: source.into(),
+    }
+}

@@ -1,0 +1,386 @@
+//! The client: a session with a far end, as a [`Link`].
+
+mod dial;
+mod step;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
+use linerate_core::record::{Host, Set, Step};
+use linerate_core::units::Nanos;
+use linerate_core::wire::message::{Answer, Ask};
+use linerate_core::wire::preamble::Access;
+
+use super::address::{Family, Target};
+use super::channel::{Channel, ChannelError};
+use super::keys::Key;
+use super::server::{Limits, Server, ServerOptions};
+use super::{PeerError, Stop, boot_id};
+use crate::end::LocalEnd;
+use crate::event::Flow;
+use crate::host::Machine;
+use crate::link::{Link, LinkError, Live};
+use crate::load::LoadError;
+use dial::Dialler;
+
+/// Time for a request that needs no waiting on the far end; its host may be loaded.
+const ANSWER: Duration = Duration::from_secs(15);
+/// Time for the far end to tell that all its data connections have arrived, or not.
+const CONNECT: Duration = Duration::from_secs(30);
+/// Time for the session's last word.
+const BYE: Duration = Duration::from_millis(500);
+
+/// What a session is made with.
+pub struct ClientOptions {
+    /// The far end.
+    pub target: Target,
+    /// Only addresses of this family.
+    pub family: Option<Family>,
+    /// The key kept for the far end; `None` when there is none.
+    pub key: Option<Key>,
+    /// The engine's name.
+    pub engine: String,
+    /// This machine.
+    pub machine: Arc<dyn Machine>,
+}
+
+/// A session with a far end.
+pub struct Client {
+    channel: Channel,
+    end: LocalEnd,
+    dialler: Dialler,
+    // Sets that are connected.
+    sets: HashMap<u32, Pattern>,
+    address: SocketAddr,
+    access: Access,
+    epoch: Instant,
+    // Why nothing can be asked any more.
+    lost: Option<String>,
+    // Last field: the near end lets go before the server of a local session is waited for.
+    local: Option<LocalServer>,
+}
+
+impl Client {
+    /// Opens a session with a server.
+    pub fn connect(options: &ClientOptions) -> Result<Self, PeerError> {
+        let epoch = Instant::now();
+        let (target, key) = (&options.target, options.key.as_ref());
+        let (mut channel, access, address) = dial::control(target, options.family, key)?;
+        let near = boot_id(&*options.machine);
+        let hello = Ask::Hello {
+            linerate: env!("CARGO_PKG_VERSION").into(),
+            engine: options.engine.clone(),
+            boot_id: near.clone(),
+        };
+        let (session, secret, far) = match greet(&mut channel, &hello) {
+            Ok(Answer::Welcome {
+                session,
+                secret,
+                boot_id,
+                ..
+            }) => (session, secret, boot_id),
+            Ok(Answer::Refused { what, hint }) => {
+                return Err(PeerError::Refused {
+                    address,
+                    what,
+                    hint,
+                });
+            }
+            Ok(Answer::Bye { what }) => return Err(PeerError::Broken { address, what }),
+            Ok(_) => {
+                let what = "no welcome at the start".into();
+                return Err(PeerError::Broken { address, what });
+            }
+            Err(e) => return Err(PeerError::broken(address, &e)),
+        };
+        let machine = Arc::clone(&options.machine);
+        let toward = address.ip().to_canonical();
+        let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
+        end.share_machine(!far.is_empty() && far == near);
+        Ok(Self {
+            channel,
+            end,
+            dialler: Dialler {
+                address,
+                session,
+                secret,
+            },
+            sets: HashMap::new(),
+            address,
+            access,
+            epoch,
+            lost: None,
+            local: None,
+        })
+    }
+
+    /// Opens a session with this machine itself: with a server on loopback, with a key of its own,
+    /// that lives as long as the session.
+    pub fn local(engine: &str, machine: Arc<dyn Machine>) -> Result<Self, PeerError> {
+        let key = Key::generate();
+        let local = LocalServer::start(key.clone(), Arc::clone(&machine))?;
+        let mut client = Self::connect(&ClientOptions {
+            target: Target {
+                host: local.address.ip().to_string(),
+                port: local.address.port(),
+            },
+            family: None,
+            key: Some(key),
+            engine: engine.into(),
+            machine,
+        })?;
+        client.local = Some(local);
+        Ok(client)
+    }
+
+    /// Address of the far end.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether the server proved that it holds the key, or is open to anyone.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    fn send(&mut self, ask: &Ask) -> Result<(), LinkError> {
+        self.alive()?;
+        let sent = ask
+            .encode()
+            .map_err(ChannelError::Wire)
+            .and_then(|bytes| self.channel.send(&bytes, Instant::now() + ANSWER));
+        sent.map_err(|e| match e {
+            // Too large for the protocol, and nothing was sent.
+            ChannelError::Wire(e) => refused(e.to_string()),
+            e => self.lose(&e.to_string()),
+        })
+    }
+
+    fn receive(&mut self, time: Duration) -> Result<Answer, LinkError> {
+        self.alive()?;
+        let received = self.channel.receive(Instant::now() + time);
+        let decoded = received.and_then(|bytes| Ok(Answer::decode(&bytes)?));
+        match decoded {
+            Ok(Answer::Bye { what }) => Err(self.lose(&what)),
+            Ok(Answer::Refused { what, hint }) => Err(LinkError::Refused {
+                what: format!("the far end refused: {what}"),
+                hint,
+            }),
+            Ok(answer) => Ok(answer),
+            Err(e) => Err(self.lose(&e.to_string())),
+        }
+    }
+
+    fn request(&mut self, ask: &Ask, time: Duration) -> Result<Answer, LinkError> {
+        self.send(ask)?;
+        self.receive(time)
+    }
+
+    fn alive(&self) -> Result<(), LinkError> {
+        match &self.lost {
+            None => Ok(()),
+            Some(what) => Err(LinkError::Lost {
+                what: what.clone(),
+                hint: String::new(),
+            }),
+        }
+    }
+
+    /// Notes that the far end is gone. The connection is of no use after that, even when it is the
+    /// far end's fault alone: nobody knows what it would answer to.
+    fn lose(&mut self, why: &str) -> LinkError {
+        let what = format!("lost the far end {}: {why}", self.address);
+        self.lost = Some(what.clone());
+        LinkError::Lost {
+            what,
+            hint: String::new(),
+        }
+    }
+
+    fn out_of_turn(&mut self) -> LinkError {
+        self.lose("it broke the protocol: an answer out of turn")
+    }
+
+    /// Whether payload of a set only flows to this end.
+    fn receives(&self, set: u32) -> bool {
+        let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
+            return false;
+        };
+        direction.receiver() == Side::Near
+    }
+
+    /// Connects a prepared set from both ends at once.
+    fn join(&mut self, plan: &SetPlan, far_offer: &Vec<u8>) -> Result<Set, LinkError> {
+        let set = plan.id;
+        let near_offer = self.end.prepare(plan).map_err(|e| load(&e))?;
+        self.send(&Ask::Connect {
+            set,
+            offer: near_offer,
+        })?;
+        let near = match self.end.connect(set, far_offer, &mut self.dialler) {
+            Ok(near) => near,
+            Err(e) => {
+                // Tells the far end to wait no longer; then its answers to both requests. Its own
+                // reason, when it has one, came first and says more.
+                self.send(&Ask::Release { set })?;
+                let far = self.receive(CONNECT);
+                self.receive(ANSWER)?;
+                return Err(match far {
+                    Err(LinkError::Refused { what, hint }) if !what.contains("given up") => {
+                        LinkError::Refused { what, hint }
+                    }
+                    _ => load(&e),
+                });
+            }
+        };
+        match self.receive(CONNECT)? {
+            Answer::Connected { end: far } => {
+                self.sets.insert(set, plan.pattern);
+                Ok(Set {
+                    plan: plan.clone(),
+                    ends: vec![near, far],
+                })
+            }
+            _ => Err(self.out_of_turn()),
+        }
+    }
+}
+
+fn greet(channel: &mut Channel, hello: &Ask) -> Result<Answer, ChannelError> {
+    channel.send(&hello.encode()?, Instant::now() + ANSWER)?;
+    let bytes = channel.receive(Instant::now() + ANSWER)?;
+    Ok(Answer::decode(&bytes)?)
+}
+
+fn refused(what: String) -> LinkError {
+    LinkError::Refused {
+        what,
+        hint: String::new(),
+    }
+}
+
+fn load(e: &LoadError) -> LinkError {
+    refused(e.to_string())
+}
+
+impl Link for Client {
+    fn now(&self) -> Nanos {
+        self.epoch.elapsed().into()
+    }
+
+    fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
+        let near = self.end.facts();
+        let Answer::Facts { facts: far } = self.request(&Ask::Facts, ANSWER)? else {
+            return Err(self.out_of_turn());
+        };
+        let host = |side, facts| Host { side, facts };
+        Ok(vec![host(Side::Near, near), host(Side::Far, *far)])
+    }
+
+    fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
+        let ask = Ask::Prepare { plan: plan.clone() };
+        let Answer::Offered { offer } = self.request(&ask, ANSWER)? else {
+            return Err(self.out_of_turn());
+        };
+        let joined = self.join(plan, &offer);
+        if joined.is_err() && self.lost.is_none() {
+            // The reason matters more than what else may fail now.
+            let _ = self.release(plan.id);
+        }
+        joined
+    }
+
+    fn step(
+        &mut self,
+        plan: &StepPlan,
+        watch: &mut dyn FnMut(Live) -> Flow,
+    ) -> Result<Step, LinkError> {
+        step::run(self, plan, watch)
+    }
+
+    fn release(&mut self, set: u32) -> Result<(), LinkError> {
+        self.end.release(set);
+        self.sets.remove(&set);
+        match self.request(&Ask::Release { set }, ANSWER)? {
+            Answer::Released => Ok(()),
+            _ => Err(self.out_of_turn()),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.lost.is_none()
+            && let Ok(bye) = Ask::Bye.encode()
+        {
+            // The far end also notices when the connection closes without it.
+            let _ = self.channel.send_last(&bye, BYE);
+        }
+    }
+}
+
+/// Checks a key against the server it is for: a session is opened with it and closed again. The
+/// server proves in turn that it holds the key.
+pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
+    let (mut channel, ..) = dial::control(target, family, Some(key))?;
+    if let Ok(bye) = Ask::Bye.encode() {
+        let _ = channel.send_last(&bye, BYE);
+    }
+    Ok(())
+}
+
+/// Opens a control connection and says nothing more on it.
+#[cfg(test)]
+pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
+    Ok(dial::control(target, None, Some(key))?.0)
+}
+
+/// The server of a session with this machine itself.
+struct LocalServer {
+    address: SocketAddr,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LocalServer {
+    fn start(key: Key, machine: Arc<dyn Machine>) -> Result<Self, PeerError> {
+        let failed = |call| move |source| PeerError::System { call, source };
+        let server = Server::bind(ServerOptions {
+            listen: vec![IpAddr::from(Ipv4Addr::LOCALHOST)],
+            port: 0,
+            key: Some(key),
+            limits: Limits::default(),
+            machine,
+            log: Arc::new(|_| ()),
+        })?;
+        let address = server.addresses().first().copied();
+        let address = address.ok_or_else(|| {
+            failed("asking for the local port")(std::io::ErrorKind::AddrNotAvailable.into())
+        })?;
+        let stop = Stop::new().map_err(failed("eventfd"))?;
+        let asked = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("local server".into())
+            // Without it the session is lost, and says so.
+            .spawn(move || drop(server.run(&asked)))
+            .map_err(failed("starting a thread"))?;
+        Ok(Self {
+            address,
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for LocalServer {
+    fn drop(&mut self) {
+        self.stop.request();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

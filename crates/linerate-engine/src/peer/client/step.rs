@@ -1,0 +1,216 @@
+//! One step, steered from the near end: arm both ends, let both go, read both when both have ended.
+
+use std::time::{Duration, Instant};
+
+use linerate_core::plan::{Side, StepPlan};
+use linerate_core::record::{ClockPair, EndReadings, Step, Trouble};
+use linerate_core::wire::message::{Answer, Ask};
+
+use super::{ANSWER, Client, load};
+use crate::end::Running;
+use crate::event::Flow;
+use crate::link::{Link, LinkError, Live};
+
+/// Time from one call of `watch` to the next.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time that a step may take beyond its plan.
+const OVERTIME: Duration = Duration::from_secs(10);
+/// Time for the far end to end its step and to send what it read.
+const READINGS: Duration = Duration::from_secs(75);
+/// Questions for the time; the one that was answered fastest counts.
+const PINGS: usize = 8;
+
+/// Runs a step.
+pub(super) fn run(
+    client: &mut Client,
+    plan: &StepPlan,
+    watch: &mut dyn FnMut(Live) -> Flow,
+) -> Result<Step, LinkError> {
+    let clock = clock(client)?;
+    let mut running = arm(client, plan)?;
+    let (began, far_began) = go(client, plan, &mut running)?;
+    let (readings, stopped) = drive(client, plan, running, watch);
+    let mut step = Step {
+        plan: plan.clone(),
+        began: began.into(),
+        ends: vec![readings],
+        clock: Some(clock.since(began, far_began)),
+        trouble: stopped.then(|| trouble(Side::Near, "stopped")),
+    };
+    match far(client) {
+        Ok(readings) => step.ends.push(readings),
+        // What was read here is kept; the next request says that the far end is gone.
+        Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
+            step.trouble = Some(trouble(Side::Far, &what));
+        }
+        Err(e @ LinkError::Interrupted) => return Err(e),
+    }
+    Ok(step)
+}
+
+fn trouble(side: Side, what: &str) -> Trouble {
+    Trouble {
+        side,
+        what: what.into(),
+    }
+}
+
+/// Arms the far end, then the near one.
+fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
+    let ask = Ask::Step { plan: plan.clone() };
+    match client.request(&ask, ANSWER)? {
+        Answer::Armed => {}
+        _ => return Err(client.out_of_turn()),
+    }
+    match client.end.arm(plan) {
+        Ok(running) => Ok(running),
+        Err(e) => match client.request(&Ask::Disarm, ANSWER)? {
+            Answer::Disarmed => Err(load(&e)),
+            _ => Err(client.out_of_turn()),
+        },
+    }
+}
+
+/// Lets both ends go, the one that receives first; when each began, on its own clock.
+fn go(
+    client: &mut Client,
+    plan: &StepPlan,
+    running: &mut Running,
+) -> Result<(Duration, u64), LinkError> {
+    let near_first = plan.sets.iter().all(|set| client.receives(*set));
+    let mut began = client.epoch.elapsed();
+    if near_first {
+        running.go();
+    }
+    let Answer::Going { began: far_began } = client.request(&Ask::Go, ANSWER)? else {
+        return Err(client.out_of_turn());
+    };
+    if !near_first {
+        began = client.epoch.elapsed();
+        running.go();
+    }
+    Ok((began, far_began))
+}
+
+/// Runs the near end of a step to its end: what was read, and whether it was stopped.
+fn drive(
+    client: &mut Client,
+    plan: &StepPlan,
+    mut running: Running,
+    watch: &mut dyn FnMut(Live) -> Flow,
+) -> (EndReadings, bool) {
+    let deadline = Instant::now() + plan.washout.duration() + plan.measure.duration() + OVERTIME;
+    let mut stopped = false;
+    while !running.done(LOOK) {
+        let interrupted = watch(running.live()) == Flow::Stop;
+        if interrupted && !stopped {
+            stopped = true;
+            // When it cannot be sent the far end is gone, which is told below.
+            let _ = client.send(&Ask::Stop);
+            running.stop();
+        }
+        if !silent(client) || Instant::now() >= deadline {
+            running.abort();
+            break;
+        }
+    }
+    (running.finish(), stopped)
+}
+
+/// The far end says nothing while a step runs, unless it ends the session.
+fn silent(client: &mut Client) -> bool {
+    let message = match client.channel.try_receive() {
+        Ok(None) => return true,
+        Ok(Some(message)) => Answer::decode(&message).map_err(|e| e.to_string()),
+        Err(e) => Err(e.to_string()),
+    };
+    match message {
+        Ok(Answer::Bye { what }) | Err(what) => drop(client.lose(&what)),
+        Ok(_) => drop(client.out_of_turn()),
+    }
+    false
+}
+
+/// What the far end read.
+fn far(client: &mut Client) -> Result<EndReadings, LinkError> {
+    match client.request(&Ask::Read, READINGS)? {
+        Answer::Readings { end } => Ok(end),
+        _ => Err(client.out_of_turn()),
+    }
+}
+
+/// The far clock against the near one, both in nanoseconds since moments of their own.
+#[derive(Clone, Copy)]
+struct Clock {
+    offset: i128,
+    bound: u64,
+}
+
+impl Clock {
+    /// From a question sent at `sent`, whose answer came at `came` and said `at`: the far clock
+    /// was read somewhere in between.
+    fn of(sent: u64, at: u64, came: u64) -> Self {
+        let round = came.saturating_sub(sent);
+        Self {
+            offset: i128::from(at) - i128::from(sent) - i128::from(round / 2),
+            bound: round.div_ceil(2),
+        }
+    }
+
+    /// The same for the clocks of a step, each of which begins with it: what must be added to a
+    /// time in the near readings to get the time of the same moment in the far readings.
+    fn since(self, near_began: Duration, far_began: u64) -> ClockPair {
+        let near_began = near_began.as_nanos() as i128;
+        let offset = self.offset + near_began - i128::from(far_began);
+        ClockPair {
+            // A far end that lies about its clock gets a nonsensical offset, not an overflow.
+            offset_ns: offset.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+            bound_ns: self.bound,
+        }
+    }
+}
+
+/// Asks for the time while the path is idle.
+fn clock(client: &mut Client) -> Result<Clock, LinkError> {
+    let mut best: Option<Clock> = None;
+    for _ in 0..PINGS {
+        let sent = client.now().0;
+        let Answer::Pong { at } = client.request(&Ask::Ping, ANSWER)? else {
+            return Err(client.out_of_turn());
+        };
+        let clock = Clock::of(sent, at, client.now().0);
+        if best.is_none_or(|b| clock.bound < b.bound) {
+            best = Some(clock);
+        }
+    }
+    best.ok_or_else(|| client.out_of_turn())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_truth_lies_within_the_bound(
+            near in 0u64..1 << 50, far in 0u64..1 << 50, there in 0u64..1 << 30, back in 0u64..1 << 30,
+            near_began in 0u64..1 << 50, far_began in 0u64..1 << 50,
+        ) {
+            let clock = Clock::of(near, far + there, near + there + back);
+            let truth = i128::from(far) - i128::from(near);
+            prop_assert!((clock.offset - truth).unsigned_abs() <= u128::from(clock.bound));
+
+            let pair = clock.since(Duration::from_nanos(near_began), far_began);
+            let on_steps = (i128::from(far) - i128::from(far_began))
+                - (i128::from(near) - i128::from(near_began));
+            let error = i128::from(pair.offset_ns) - on_steps;
+            prop_assert!(error.unsigned_abs() <= u128::from(pair.bound_ns));
+        }
+
+        #[test]
+        fn a_lying_clock_overflows_nothing(at in any::<u64>(), began in any::<u64>()) {
+            let _ = Clock::of(u64::MAX, at, 0).since(Duration::MAX, began);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Why there is no session with a far end, each with what helps.
+
+use std::io;
+use std::net::SocketAddr;
+
+use linerate_core::wire::preamble::Versions;
+
+use super::address::Family;
+use super::channel::ChannelError;
+use crate::link::LinkError;
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// The name has no address.
+    #[error("host `{host}` is unknown: {source}")]
+    UnknownHost {
+        /// As typed.
+        host: String,
+        /// The resolver's answer.
+        source: io::Error,
+    },
+    /// The host has no address of the family that was asked for.
+    #[error("host `{host}` has no {} address", family.name())]
+    FamilyMismatch {
+        /// As typed.
+        host: String,
+        /// What was asked for.
+        family: Family,
+    },
+    /// Nothing listens there.
+    #[error("no server at {address}: connection refused")]
+    NoServer {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// There is no way to the host.
+    #[error("no route to {address}: {source}")]
+    NoRoute {
+        /// Where.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Nobody answered at all.
+    #[error("{address} did not answer within {seconds} s")]
+    TimedOut {
+        /// Where.
+        address: SocketAddr,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// Something listens there and says nothing.
+    #[error("{address} took the connection but sent no answer within {seconds} s")]
+    Silent {
+        /// Where.
+        address: SocketAddr,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// Something else than linerate listens there.
+    #[error("{address} is not a linerate server{seems}")]
+    NotLinerate {
+        /// Where.
+        address: SocketAddr,
+        /// What it seems to be, in words: ", but a web server"; or nothing.
+        seems: &'static str,
+    },
+    /// The versions of the protocol do not meet.
+    #[error("the server at {address} speaks protocol {}, this linerate {}", range(*theirs), range(*ours))]
+    Version {
+        /// Where.
+        address: SocketAddr,
+        /// Versions of the server.
+        theirs: Versions,
+        /// Versions of this build.
+        ours: Versions,
+    },
+    /// The server asks for a key, and there is none.
+    #[error("the server at {address} asks for a key")]
+    NeedsKey {
+        /// Where.
+        address: SocketAddr,
+        /// As typed.
+        host: String,
+    },
+    /// The key is not the server's.
+    #[error("the server at {address} does not accept the key")]
+    WrongKey {
+        /// Where.
+        address: SocketAddr,
+        /// As typed.
+        host: String,
+    },
+    /// A key is at hand, but the server proves to nobody who it is.
+    #[error(
+        "the server at {address} is open, although a key is kept for {host}: it may be another server"
+    )]
+    UnexpectedlyOpen {
+        /// Where.
+        address: SocketAddr,
+        /// As typed.
+        host: String,
+    },
+    /// The server does not prove that it holds the key.
+    #[error("the server at {address} does not hold the key")]
+    Impostor {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The server has as many sessions as it allows.
+    #[error("the server at {address} is busy: it serves as many sessions as it allows")]
+    Busy {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The server refused the session.
+    #[error("the server at {address} refused: {what}")]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// In its own words.
+        what: String,
+        /// What helps, in its own words.
+        hint: String,
+    },
+    /// The connection broke before the session was open.
+    #[error("the session with {address} could not be opened: {what}")]
+    Broken {
+        /// Where.
+        address: SocketAddr,
+        /// What happened.
+        what: String,
+    },
+    /// A system call failed on this host.
+    #[error("{call} failed: {source}")]
+    System {
+        /// Name of the call, with what it was for.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn range(versions: Versions) -> String {
+    if versions.low == versions.high {
+        format!("version {}", versions.low)
+    } else {
+        format!("versions {} to {}", versions.low, versions.high)
+    }
+}
+
+impl PeerError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoServer { address } => format!("run `linerate serve` on {}", address.ip()),
+            Self::TimedOut { address, .. } => format!(
+                "check that the host is up and that its firewall lets TCP port {} through",
+                address.port()
+            ),
+            Self::Silent { address, .. } | Self::NotLinerate { address, .. } => format!(
+                "check the port: {} belongs to another service there",
+                address.port()
+            ),
+            Self::Version { theirs, ours, .. } if theirs.low > ours.high => {
+                "update linerate on this host".into()
+            }
+            Self::Version { .. } => "update linerate on the far host".into(),
+            Self::NeedsKey { host, .. } | Self::WrongKey { host, .. } => {
+                format!("linerate pair {host}")
+            }
+            Self::UnexpectedlyOpen { host, .. } => format!(
+                "run `linerate serve` without --open there, or remove the key kept for {host}"
+            ),
+            Self::FamilyMismatch { family, .. } => match family {
+                Family::V4 => "leave out -4".into(),
+                Family::V6 => "leave out -6".into(),
+            },
+            Self::Busy { .. } => "try again when other measurements have ended".into(),
+            Self::Refused { hint, .. } => hint.clone(),
+            Self::UnknownHost { .. } => "check the spelling, or type the address".into(),
+            Self::NoRoute { .. }
+            | Self::Impostor { .. }
+            | Self::Broken { .. }
+            | Self::System { .. } => String::new(),
+        }
+    }
+
+    pub(crate) fn broken(address: SocketAddr, error: &ChannelError) -> Self {
+        Self::Broken {
+            address,
+            what: error.to_string(),
+        }
+    }
+
+    /// How much this error says, to pick one when several addresses failed.
+    pub(crate) fn weight(&self) -> u8 {
+        match self {
+            Self::NoRoute { .. } | Self::System { .. } => 0,
+            Self::TimedOut { .. } => 1,
+            Self::NoServer { .. } => 2,
+            Self::Silent { .. } => 3,
+            Self::NotLinerate { .. } => 4,
+            _ => 5,
+        }
+    }
+}
+
+impl From<PeerError> for LinkError {
+    fn from(error: PeerError) -> Self {
+        Self::Lost {
+            what: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}

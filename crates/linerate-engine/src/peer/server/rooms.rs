@@ -1,0 +1,246 @@
+//! Sessions that are open: their secrets, the rooms where their data connections wait, and who
+//! loads the host at the same time as whom.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use linerate_core::wire::message::Secret;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::peer::handshake::random;
+
+/// Public name of a session.
+pub(super) type SessionId = [u8; 16];
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A session's panic ends that session alone; the tables are whole between calls.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All open sessions.
+#[derive(Default)]
+pub(super) struct Sessions {
+    table: Mutex<HashMap<SessionId, Arc<Room>>>,
+    ended: Condvar,
+    // Sessions whose step runs, each with the others that ran at any time during it.
+    loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
+}
+
+impl Sessions {
+    /// Opens a session, unless there are `limit` already.
+    pub(super) fn open(self: &Arc<Self>, limit: usize) -> io::Result<Option<Membership>> {
+        let room = Arc::new(Room::new()?);
+        let id = random();
+        let mut table = lock(&self.table);
+        if table.len() >= limit {
+            return Ok(None);
+        }
+        table.insert(id, Arc::clone(&room));
+        Ok(Some(Membership {
+            sessions: Arc::clone(self),
+            id,
+            room,
+        }))
+    }
+
+    pub(super) fn room(&self, id: &SessionId) -> Option<Arc<Room>> {
+        lock(&self.table).get(id).cloned()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        lock(&self.table).len()
+    }
+
+    pub(super) fn wait_for_end(&self) {
+        let table = lock(&self.table);
+        let waited = self.ended.wait_while(table, |table| !table.is_empty());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A place among the open sessions; given back on drop, also by a panic.
+pub(super) struct Membership {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+    room: Arc<Room>,
+}
+
+impl Membership {
+    pub(super) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// Says that a step of this session runs from now on.
+    pub(super) fn load(&self) -> Load {
+        let mut loading = lock(&self.sessions.loading);
+        let others: HashSet<SessionId> = loading.keys().copied().collect();
+        for seen in loading.values_mut() {
+            seen.insert(self.id);
+        }
+        loading.insert(self.id, others);
+        Load {
+            sessions: Arc::clone(&self.sessions),
+            id: self.id,
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        lock(&self.sessions.table).remove(&self.id);
+        self.sessions.ended.notify_all();
+    }
+}
+
+/// A step that runs; over on drop.
+pub(super) struct Load {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+}
+
+impl Load {
+    /// Other sessions that had a step running at any time during this one, so far.
+    pub(super) fn others(&self) -> u32 {
+        let loading = lock(&self.sessions.loading);
+        loading.get(&self.id).map_or(0, |o| o.len() as u32)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        lock(&self.sessions.loading).remove(&self.id);
+    }
+}
+
+/// Where the data connections of one session wait to be fetched.
+pub(super) struct Room {
+    secret: Secret,
+    // Seats that are expected and still empty, or taken by a connection that waits.
+    seats: Mutex<HashMap<(u32, u32), Option<TcpStream>>>,
+    arrival: OwnedFd,
+}
+
+impl Room {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            secret: Secret(random()),
+            seats: Mutex::default(),
+            arrival: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Expects the streams of a set.
+    pub(super) fn expect(&self, set: u32, streams: u32) {
+        let seats = (0..streams).map(|stream| ((set, stream), None));
+        lock(&self.seats).extend(seats);
+    }
+
+    /// Expects nothing more for a set; connections that still wait are closed.
+    pub(super) fn forget(&self, set: u32) {
+        lock(&self.seats).retain(|(s, _), _| *s != set);
+    }
+
+    /// Whether a seat is expected and empty.
+    pub(super) fn expects(&self, set: u32, stream: u32) -> bool {
+        matches!(lock(&self.seats).get(&(set, stream)), Some(None))
+    }
+
+    /// Lets a proved connection in, when its seat is expected and empty.
+    pub(super) fn admit(&self, set: u32, stream: u32, connection: TcpStream) {
+        if let Some(seat @ None) = lock(&self.seats).get_mut(&(set, stream)) {
+            *seat = Some(connection);
+            // Fails only when the counter is full, and then it is readable already.
+            let _ = rustix::io::write(&self.arrival, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Fetches a connection, if it is there; its seat is gone then.
+    pub(super) fn fetch(&self, set: u32, stream: u32) -> Option<TcpStream> {
+        let mut seats = lock(&self.seats);
+        seats.get_mut(&(set, stream))?.take().inspect(|_| {
+            seats.remove(&(set, stream));
+        })
+    }
+
+    /// Clears the sign of arrivals; to be called before looking, so that none is missed.
+    pub(super) fn clear(&self) {
+        // Fails only when there was no arrival.
+        let _ = rustix::io::read(&self.arrival, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Room {
+    /// Readable after an arrival.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.arrival.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn connection() -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        TcpStream::connect(listener.local_addr().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn sessions_are_limited_and_leave_on_drop() {
+        let sessions = Arc::new(Sessions::default());
+        let first = sessions.open(1).unwrap().unwrap();
+        assert!(sessions.open(1).unwrap().is_none());
+        assert!(sessions.room(&first.id()).is_some());
+        drop(first);
+        assert_eq!(sessions.count(), 0);
+        assert!(sessions.open(1).unwrap().is_some());
+    }
+
+    #[test]
+    fn steps_that_overlap_at_any_moment_are_counted_by_both() {
+        let sessions = Arc::new(Sessions::default());
+        let [a, b, c] = [(); 3].map(|()| sessions.open(9).unwrap().unwrap());
+        let load_a = a.load();
+        {
+            let load_b = b.load();
+            assert_eq!(load_b.others(), 1);
+        }
+        {
+            let load_b = b.load();
+            assert_eq!((load_a.others(), load_b.others()), (1, 1));
+        }
+        let load_c = c.load();
+        assert_eq!((load_a.others(), load_c.others()), (2, 1));
+        drop(load_a);
+        drop(load_c);
+        assert_eq!(a.load().others(), 0);
+    }
+
+    #[test]
+    fn a_seat_takes_one_connection_once() {
+        let room = Room::new().unwrap();
+        assert!(!room.expects(0, 0));
+        room.admit(0, 0, connection());
+        assert!(room.fetch(0, 0).is_none());
+        room.expect(0, 2);
+        assert!(room.expects(0, 1) && !room.expects(0, 2));
+        room.admit(0, 1, connection());
+        assert!(!room.expects(0, 1));
+        assert!(room.fetch(0, 1).is_some());
+        assert!(room.fetch(0, 1).is_none() && !room.expects(0, 1));
+        room.forget(0);
+        assert!(!room.expects(0, 0));
+    }
+}

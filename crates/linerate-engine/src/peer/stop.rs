@@ -1,0 +1,47 @@
+//! A request to stop that a thread blocked in `poll` notices at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be taken back.
+#[derive(Debug, Clone)]
+pub struct Stop(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    requested: AtomicBool,
+    // Readable once the stop was requested; nobody reads it, so it stays readable for all.
+    event: OwnedFd,
+}
+
+impl Stop {
+    /// Not requested yet.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(Inner {
+            requested: AtomicBool::new(false),
+            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })))
+    }
+
+    /// Requests the stop.
+    pub fn request(&self) {
+        self.0.requested.store(true, Ordering::Release);
+        // Fails only when the counter is full, and then it is readable already.
+        let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
+    }
+
+    /// Whether the stop was requested.
+    pub fn requested(&self) -> bool {
+        self.0.requested.load(Ordering::Acquire)
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
+    }
+}
