@@ -118,19 +118,19 @@ impl Solver {
         }
         let rate_at =
             |flow: &Flow, host: f64, queue: f64| host.min(flow.window().0 / (way.rtt + queue));
-        let total = |flows: &[&mut Flow], queue: f64| -> f64 {
-            let all = flows.iter().zip(&self.hosts);
-            all.filter(|(f, _)| index(f.direction) == which)
-                .map(|(f, (host, _))| rate_at(f, *host, queue))
-                .sum()
-        };
-        let overflow = total(flows, way.depth) > way.rate;
+        let mut mine: Vec<(f64, f64)> = flows
+            .iter()
+            .zip(&self.hosts)
+            .filter(|(f, _)| index(f.direction) == which)
+            .map(|(f, (host, _))| (f.window().0, *host))
+            .collect();
+        let overflow = total(&mine, way.rtt + way.depth) > way.rate;
         let queue = if overflow {
             way.depth
         } else {
-            bisect(way.depth, |q| total(flows, q) - way.rate)
+            (round_trip(&mut mine, way.rate) - way.rtt).clamp(0.0, way.depth)
         };
-        let scale = way.rate / total(flows, queue).max(1.0);
+        let scale = way.rate / total(&mine, way.rtt + queue).max(1.0);
         for (flow, &(host, stop)) in flows.iter_mut().zip(&self.hosts) {
             if index(flow.direction) != which {
                 continue;
@@ -140,14 +140,8 @@ impl Solver {
                 _ if rate >= host * (1.0 - 1e-6) && scale > 0.99 => {
                     host_bound(flow, stop, way.noise)
                 }
+                Bound::ReceiveWindow | Bound::SendBuffer if overflow => Bound::Rate,
                 Bound::Congestion => Bound::Rate,
-                window if overflow => {
-                    if window == Bound::Congestion {
-                        window
-                    } else {
-                        Bound::Rate
-                    }
-                }
                 window => window,
             };
             flow.rate = rate * scale.min(1.0);
@@ -188,18 +182,33 @@ fn stall(flows: &mut [&mut Flow], which: usize) {
     }
 }
 
-/// Where `excess` falls to zero between zero and `high`, where it is not positive any more.
-fn bisect(high: f64, excess: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (0.0, high);
-    for _ in 0..30 {
-        let middle = f64::midpoint(low, high);
-        if excess(middle) > 0.0 {
-            low = middle;
-        } else {
-            high = middle;
+/// Rate of all flows, each with its window and what its hosts allow, at a round-trip time.
+fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
+    flows
+        .iter()
+        .map(|&(window, host)| host.min(window / rtt))
+        .sum()
+}
+
+/// The round-trip time at which flows, each with its window and what its hosts allow, make up
+/// `rate` together. Sorts the flows by when their windows begin to bind.
+fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
+    let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
+    flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));
+    let mut rest: f64 = flows.iter().map(|(_, host)| host).sum();
+    let mut windows = 0.0;
+    let mut rtt = f64::MAX;
+    for (k, (window, host)) in flows.iter().enumerate() {
+        windows += window;
+        rest -= host;
+        if rate > rest {
+            rtt = windows / (rate - rest);
+            if flows.get(k + 1).is_none_or(|next| rtt <= binds(next)) {
+                break;
+            }
         }
     }
-    high
+    rtt
 }
 
 /// Which host, or which rate of the flow's own, bounds it.
@@ -211,5 +220,26 @@ fn host_bound(flow: &Flow, stop: Stop, noise: f64) -> Bound {
         // One CPU serves both ends: the costlier one sets the pace.
         Stop::Resource(_) if flow.tx.per_byte() > flow.rx.per_byte() => Bound::Sender,
         Stop::Resource(_) => Bound::Receiver,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_round_trip_makes_the_windows_fit_the_rate() {
+        // Windows alone; hosts bind some; and a host that never lets its window bind.
+        for flows in [
+            vec![(1e6, 1e12), (3e6, 1e12)],
+            vec![(1e6, 3e8), (3e6, 9e8), (1e6, 1e8)],
+            vec![(1e9, 1e8), (1e6, 2e9)],
+        ] {
+            let rtt = round_trip(&mut flows.clone(), 1e9);
+            assert!(
+                (total(&flows, rtt) / 1e9 - 1.0).abs() < 1e-9,
+                "{flows:?}: {rtt}"
+            );
+        }
     }
 }
