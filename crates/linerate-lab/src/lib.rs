@@ -7,6 +7,7 @@
 mod agent;
 mod error;
 mod fault;
+mod forward;
 mod lab;
 mod message;
 mod netlink;
