@@ -3,7 +3,8 @@
 //! Each trial draws a class of noise, its size, a true ratio, and the ranges that two rival causes
 //! predict; slices of 5 ticks follow 2 ticks of wash-out, and the comparison stops as the judge
 //! does: when the interval lies inside one range and outside the other, or far outside of both.
-//! `LINERATE_TRIALS` sets the number of trials (10,000), `LINERATE_SEED` the seed.
+//! `LINERATE_TRIALS` sets the number of trials on noise (10,000), `LINERATE_RUNS` of those on
+//! simulated paths (500), `LINERATE_SEED` the seed.
 
 use linerate_core::metric::WORKER_BYTES;
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};

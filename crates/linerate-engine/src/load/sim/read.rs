@@ -234,9 +234,9 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Flo
         (m::TCP_BYTES_RECEIVED, 0.0),
         (m::TCP_SEGS_OUT, tcp.sent / flow.mss + tcp.retrans),
         (m::TCP_SEGS_IN, tcp.acked / flow.mss / 8.0),
-        (m::TCP_BUSY, tcp.busy * 1e6),
-        (m::TCP_RWND_LIMITED, tcp.rwnd_limited * 1e6),
-        (m::TCP_SNDBUF_LIMITED, tcp.sndbuf_limited * 1e6),
+        (m::TCP_BUSY, jiffies(tcp.busy)),
+        (m::TCP_RWND_LIMITED, jiffies(tcp.rwnd_limited)),
+        (m::TCP_SNDBUF_LIMITED, jiffies(tcp.sndbuf_limited)),
         (m::TCP_NOTSENT, flow.notsent),
         (m::TCP_DELIVERY_RATE, flow.rate * 8.0),
         (
@@ -255,6 +255,11 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Flo
     }
     tables.row(at, &subject, &values);
     socket(at, tables, subject, flow, in_flight + flow.notsent, 0.0);
+}
+
+/// Microseconds of a clock that counts in steps of 4 ms, as the kernel's does at 250 Hz.
+fn jiffies(seconds: f64) -> f64 {
+    (seconds * 250.0).floor() * 4000.0
 }
 
 /// Rate at which the kernel paces, bytes per second.
