@@ -25,6 +25,8 @@ use crate::event::Flow;
 use crate::host::Machine;
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
+#[cfg(test)]
+pub(super) use dial::Dialler as RawDialler;
 use dial::Dialler;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.

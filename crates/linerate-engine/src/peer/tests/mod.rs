@@ -2,7 +2,9 @@
 //! and what is compared is what happened.
 
 mod gate;
+mod hostile;
 mod sessions;
+mod stops;
 mod strangers;
 
 use std::io::{self, Read};
