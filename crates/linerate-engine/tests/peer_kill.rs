@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use linerate_engine::peer::Stop;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::peer::keys::Key;
-use linerate_engine::peer::server::{Limits, Server, ServerOptions};
+use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
 
 const ROLE: &str = "LINERATE_TEST_ROLE";
 const CLIENTS: usize = 200;
@@ -44,23 +45,25 @@ impl Machine for Blank {
 fn main() {
     match std::env::var(ROLE).as_deref() {
         Ok("server") => serve(),
+        Ok("silence") => silence(),
         Ok(address) => measure(address.parse().unwrap()),
         Err(_) => {
             killed_clients_leave_nothing();
             a_killed_server_is_noticed_in_mid_step();
+            a_dead_link_is_noticed_by_both_ends();
             println!("peer_kill: ok");
         }
     }
 }
 
-fn server(key: Key) -> Server {
+fn server(key: Key, log: Log) -> Server {
     Server::bind(ServerOptions {
         listen: vec!["127.0.0.1".parse().unwrap()],
         port: 0,
         key: Some(key),
         limits: Limits::default(),
         machine: Arc::new(Blank),
-        log: Arc::new(|_| ()),
+        log,
     })
     .unwrap()
 }
@@ -116,7 +119,7 @@ fn measure(address: SocketAddr) {
 /// A server that serves until it is killed; says where.
 fn serve() {
     let key = Key::from_environment().unwrap().unwrap();
-    let server = server(key);
+    let server = server(key, Arc::new(|_| ()));
     println!("{}", server.addresses()[0]);
     io::stdout().flush().unwrap();
     server.run(&Stop::new().unwrap()).unwrap();
@@ -190,7 +193,12 @@ fn kill_clients(count: usize, address: SocketAddr, key: &Key, seed: &mut u64) {
 fn killed_clients_leave_nothing() {
     println!("killed_clients_leave_nothing: seed {SEED:#x}");
     let (key, mut seed) = (Key::generate(), SEED);
-    let server = Arc::new(server(key.clone()));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&begun);
+    let log = move |line: &str| {
+        counter.fetch_add(usize::from(line.contains("began")), Ordering::Relaxed);
+    };
+    let server = Arc::new(server(key.clone(), Arc::new(log)));
     let (address, stop) = (server.addresses()[0], Stop::new().unwrap());
     let gate = {
         let (server, stop) = (Arc::clone(&server), stop.clone());
@@ -210,10 +218,13 @@ fn killed_clients_leave_nothing() {
     let resident = resident_kib();
     kill_clients(CLIENTS - CLIENTS / 4, address, &key, &mut seed);
     assert_eq!(settles(&before), before, "after {CLIENTS} clients");
+    let begun = begun.load(Ordering::Relaxed);
+    assert!(begun > CLIENTS / 3, "only {begun} got as far as a session");
     let grown = resident_kib().saturating_sub(resident);
     // One session leaked with its buffers would be 64 KiB and more, and there were 150.
     assert!(grown < 4 * 1024, "resident memory grew by {grown} KiB");
     println!("  {before:?} before and after; resident {resident} KiB, then {grown} KiB more");
+    println!("  {begun} of {CLIENTS} clients had a session");
 
     let mut client = connect(address, key);
     client.prepare(&set(0, Direction::Forward)).unwrap();
@@ -251,5 +262,67 @@ fn a_killed_server_is_noticed_in_mid_step() {
         assert!(!step.ends[0].tables.is_empty());
         assert_eq!(step.trouble.unwrap().side, Side::Far);
         assert!(matches!(client.release(0), Err(LinkError::Lost { .. })));
+    }
+}
+
+/// Nothing is reset when a link goes down: both ends must find out by themselves.
+fn a_dead_link_is_noticed_by_both_ends() {
+    println!("a_dead_link_is_noticed_by_both_ends");
+    let own = std::env::current_exe().unwrap();
+    let network = |program: &std::ffi::OsStr| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net"]).arg(program);
+        command
+    };
+    let possible = network("ip".as_ref()).arg("link").output();
+    if !possible.is_ok_and(|o| o.status.success()) {
+        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+        assert!(!wanted.contains("netns"), "no network namespaces here");
+        println!("  SKIPPED: no network namespaces here (needs unshare and ip)");
+        return;
+    }
+    let status = network(own.as_os_str()).env(ROLE, "silence").status();
+    assert!(status.unwrap().success());
+}
+
+fn link(state: &str) {
+    let status = Command::new("ip")
+        .args(["link", "set", "lo", state])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Both ends in a network of their own, whose only link goes down in the middle of a step.
+fn silence() {
+    for direction in Direction::ALL {
+        link("up");
+        let key = Key::generate();
+        let server = Arc::new(server(key.clone(), Arc::new(|line| println!("  {line}"))));
+        let stop = Stop::new().unwrap();
+        let gate = {
+            let (server, stop) = (Arc::clone(&server), stop.clone());
+            thread::spawn(move || server.run(&stop).unwrap())
+        };
+        let mut client = connect(server.addresses()[0], key);
+        client.prepare(&set(0, direction)).unwrap();
+        let (mut down, mut looks) = (Instant::now(), 0);
+        let step = client.step(&step(0, 90_000), &mut |_| {
+            looks += 1;
+            if looks == 3 {
+                link("down");
+                down = Instant::now();
+            }
+            Flow::Go
+        });
+        let near = down.elapsed();
+        while server.sessions() > 0 && down.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let far = down.elapsed();
+        println!("  {direction:?}: near noticed after {near:?}, far after {far:?} at most");
+        assert!(far < Duration::from_secs(60), "it was not noticed");
+        assert_eq!(step.unwrap().trouble.unwrap().side, Side::Far);
+        stop.request();
+        gate.join().unwrap();
     }
 }
