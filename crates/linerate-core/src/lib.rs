@@ -6,10 +6,15 @@
 //! answer, always. Whatever decodes bytes from outside lives here, and is fuzzed.
 #![forbid(unsafe_code)]
 
+pub mod causes;
 pub mod facts;
 pub mod metric;
+pub mod model;
 pub mod parse;
 pub mod plan;
 pub mod record;
+pub mod stats;
+pub mod trial;
 pub mod units;
+pub mod verdict;
 pub mod wire;

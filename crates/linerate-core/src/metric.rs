@@ -128,6 +128,10 @@ metrics! {
     PORT_TX_DROPPED = "port" "tx_dropped" Packets Counter "Link statistics.";
     PORT_RX_ERRORS = "port" "rx_errors" Packets Counter "Link statistics.";
     PORT_TX_ERRORS = "port" "tx_errors" Packets Counter "Link statistics.";
+    PORT_RX_MISSED = "port" "rx_missed" Packets Counter "Lost because the host had no buffer in the ring, rx_missed_errors.";
+    PORT_RX_FIFO_ERRORS = "port" "rx_fifo_errors" Packets Counter "Lost to an overrun of the receive queue.";
+    PORT_RX_CRC_ERRORS = "port" "rx_crc_errors" Packets Counter "Received with a bad checksum: cable, connector or optics.";
+    PORT_COLLISIONS = "port" "collisions" Count Counter "Collisions, which a full-duplex link cannot have.";
     PORT_CARRIER_CHANGES = "port" "carrier_changes" Count Counter "Times the link went up or down, IFLA_CARRIER_CHANGES.";
     PORT_UP = "port" "up" Count Gauge "1 while the link is up and has carrier.";
     QDISC_BYTES = "qdisc" "bytes" Bytes Counter "Queueing discipline statistics; subject is `PORT KIND HANDLE`.";
@@ -135,10 +139,10 @@ metrics! {
     QDISC_DROPS = "qdisc" "drops" Packets Counter "Queueing discipline statistics.";
     QDISC_OVERLIMITS = "qdisc" "overlimits" Count Counter "Queueing discipline statistics.";
     QDISC_BACKLOG = "qdisc" "backlog_bytes" Bytes Gauge "Queueing discipline statistics.";
-    CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2).";
+    CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
-    PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu.";
+    PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 
 #[cfg(test)]

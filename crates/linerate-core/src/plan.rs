@@ -184,6 +184,11 @@ pub enum Purpose {
     },
     /// Both directions at once.
     Both,
+    /// Warms a trial's connections up; it is not counted.
+    Warm {
+        /// Number of the trial in this run, from 0.
+        trial: u32,
+    },
     /// A slice of a trial.
     Slice {
         /// Number of the trial in this run, from 0.

@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Two-host networks in namespaces with planted faults, for `linerate demo` and for tests.
+//!
+//! A lab needs no rights beyond the making of user namespaces, no programs besides itself, and
+//! leaves nothing behind, even when its owner is killed: its processes live in a PID namespace
+//! whose init, the *agent*, ends when the socket to the owner closes.
+
+mod agent;
+mod cell;
+mod error;
+mod fault;
+mod forward;
+mod lab;
+mod message;
+mod netlink;
+mod program;
+mod spec;
+
+pub use cell::{CELLS, Cell, CellKind, HEALTHY};
+pub use error::LabError;
+pub use fault::{Burden, Depth, Fault, FaultError, Role, Way};
+pub use lab::Lab;
+pub use program::{Finished, Output, Program, Running};
+pub use rustix::process::Signal;
+pub use spec::{Addresses, Forwarded, Host, Port, Queue, Spec, Topology};

@@ -3,5 +3,9 @@
 //! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
 
 pub mod clock;
+pub mod namespace;
+pub mod packet;
+pub mod process;
+pub mod shared;
 pub mod socket;
 pub mod thread;

@@ -1,2 +1,5 @@
-//! The command line.
-fn main() {}
+//! The program.
+
+fn main() -> std::process::ExitCode {
+    linerate::cli::main()
+}

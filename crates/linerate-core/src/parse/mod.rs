@@ -1,5 +1,37 @@
-//! Decoders of bytes from outside: replies of the kernel and what other ends send.
+//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
+//! and of the marks that another end puts into its payload.
+//!
+//! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
+//! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.
 
+pub mod cgroup;
+pub mod cpu_stat;
+pub mod cpuinfo;
+pub mod link;
 pub mod mem_info;
+pub mod netlink;
+pub mod pressure;
+pub mod proc_stat;
+pub mod qdisc;
+pub mod route;
 pub mod run;
+pub mod schedstat;
+pub mod softnet;
+pub mod sysctl;
+pub mod task_stat;
 pub mod tcp_info;
+mod text;
+
+/// Why bytes from the kernel could not be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The bytes end before the thing does.
+    #[error("{0} is cut short")]
+    Short(&'static str),
+    /// What stands where a number should is none, or is too large.
+    #[error("{0} is not a number")]
+    NotANumber(&'static str),
+    /// Something that is always there is not.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+}

@@ -3,6 +3,10 @@
 //! Nothing here is computed; rates, shares and verdicts are derived anew each time. A record holds
 //! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
 
+pub mod frame;
+mod pack;
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Gap, HostFacts};
@@ -96,6 +100,8 @@ pub struct TrialPlan {
     pub before: Knobs,
     /// Setting B: one factor changed.
     pub after: Knobs,
+    /// Most blocks of four slices that were to be measured: the interval depends on it.
+    pub max_blocks: u32,
 }
 
 /// A step and all that was read during it.

@@ -1,28 +1,96 @@
 //! Readings of the machine. One source is one file here.
 //!
 //! Every reading is a file under a root or a query whose raw reply can be captured and replayed:
-//! nothing here looks at the machine but through [`Machine`].
+//! nothing here looks at the machine but through [`Machine`], and nothing here decodes: that is
+//! the work of [`linerate_core::parse`].
 
 use std::io;
 use std::net::IpAddr;
 
+use linerate_core::facts::Gap;
+use serde::{Deserialize, Serialize};
+
+mod capture;
+mod cgroup;
+mod cpu;
+mod facts;
+mod live;
+mod netlink;
+mod port;
+mod psi;
+mod qdisc;
+mod sheet;
+mod softnet;
+mod sources;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub use capture::{Answer, Capture, Captured, Failure, Replay};
+pub use facts::facts;
+pub use live::Live;
+pub use sources::Sources;
+
+/// Most bytes that a file or a reply may have; a larger one is an error.
+pub const LIMIT: usize = 4 << 20;
+
 /// A question to the kernel that is not a file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Query {
-    /// All links with their statistics (`RTM_GETLINK` dump).
-    Links,
-    /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump).
+    /// The link with this index and its statistics (`RTM_GETLINK`).
+    Link(u32),
+    /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no
+    /// request for those of one port).
     Qdiscs,
     /// The route to an address (`RTM_GETROUTE`).
     Route(IpAddr),
+    /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
+    TicksPerSec,
 }
 
 /// The machine, or a capture of one.
 pub trait Machine: Send + Sync {
-    /// Contents of a file, by its absolute path: `/proc/stat`. At most 4 MiB are read.
+    /// Contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes
+    /// is an error, so that what is cut off is never taken for the whole.
     fn file(&self, path: &str) -> io::Result<Vec<u8>>;
     /// Names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
-    /// The raw reply to a query: netlink messages, one after the other.
+    /// The raw reply to a query: netlink messages, one after the other. What the kernel refuses is
+    /// an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
+}
+
+/// A gap where a file or query could not be read or understood.
+fn gap(what: &str, why: &str, hint: &str) -> Gap {
+    Gap {
+        what: what.to_owned(),
+        why: why.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+/// A gap for `path`; where permission is missing the hint says how to get it, else it is `hint`.
+fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => "sudo linerate",
+        _ => hint,
+    };
+    gap(what, &format!("cannot read {path}: {error}"), hint)
+}
+
+/// Reads and decodes a file in one go.
+fn read<T>(
+    machine: &dyn Machine,
+    path: &str,
+    decode: impl FnOnce(&[u8]) -> Result<T, linerate_core::parse::Malformed>,
+) -> io::Result<T> {
+    let text = machine.file(path)?;
+    decode(&text).map_err(invalid)
+}
+
+/// Bytes that could not be understood, as an error.
+fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -1,5 +1,7 @@
 //! Engines: ways to move bytes. One engine is one file here and one row in the table `ENGINES`.
 
+pub mod sim;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,55 @@
+//! Another session loaded a host at the same time.
+
+use super::{Answer, Cause, Finding, base};
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `contended`.
+pub(super) struct Contended;
+
+impl Cause for Contended {
+    fn id(&self) -> &'static str {
+        "contended"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn summary(&self) -> &'static str {
+        "another linerate session loaded a host at the same time"
+    }
+    fn invalidates(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        if !load.contended {
+            return Answer::Clear("no other session was measuring on either host".to_owned());
+        }
+        Answer::Finding(Finding {
+            side: Place::Path,
+            share: 1.0,
+            enough: true,
+            reached: false,
+            evidence: vec!["another session was measuring on a host at the same time".to_owned()],
+        })
+    }
+    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
+        None
+    }
+    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
+        vec![Advice {
+            action: "wait until the other measurement has ended, then run again".to_owned(),
+            undo: String::new(),
+            gain: None,
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/contended.md")
+    }
+}

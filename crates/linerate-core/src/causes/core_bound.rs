@@ -1,0 +1,153 @@
+//! What the two core causes share: one thread that has no time left.
+
+use super::predict::{added_work, around, bystander, threads, wanted};
+use super::{Answer, Finding, base, lacks, percent};
+use crate::model::{Model, Thread};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place};
+
+/// Share of its CPU that a thread must want to be suspected.
+const SUSPECT: f64 = 0.8;
+
+/// Share from which the evidence is enough without a trial (METHOD section 2).
+const ENOUGH: f64 = 0.95;
+
+/// Which end's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Those that send.
+    Sender,
+    /// Those that receive.
+    Receiver,
+}
+
+impl Role {
+    fn side(self, direction: Direction) -> Side {
+        match self {
+            Self::Sender => direction.sender(),
+            Self::Receiver => direction.receiver(),
+        }
+    }
+    fn factor(self) -> Factor {
+        match self {
+            Self::Sender => Factor::SenderWork,
+            Self::Receiver => Factor::ReceiverWork,
+        }
+    }
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sender => "sending",
+            Self::Receiver => "receiving",
+        }
+    }
+}
+
+/// What the counters say.
+pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
+    let load = match base(model, direction) {
+        Ok(load) => load,
+        Err(answer) => return answer,
+    };
+    let side = role.side(direction);
+    let workers = threads(load, direction, side);
+    let Some(share) = wanted(workers) else {
+        return lacks(model, "thread", side);
+    };
+    if share < SUSPECT {
+        return Answer::Clear(format!(
+            "the {} thread needed its CPU only {} of the time",
+            role.word(),
+            percent(share)
+        ));
+    }
+    Answer::Finding(Finding {
+        side: Place::from(side),
+        share,
+        enough: share >= ENOUGH,
+        reached: share >= ENOUGH,
+        evidence: workers
+            .iter()
+            .filter_map(|t| sentence(t, role))
+            .take(4)
+            .collect(),
+    })
+}
+
+fn sentence(thread: &Thread, role: Role) -> Option<String> {
+    let busy = thread.busy?;
+    let place = thread
+        .cpu
+        .map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+    let kernel = thread.user.map_or(String::new(), |u| {
+        format!(", {} of it in the kernel", percent(1.0 - u))
+    });
+    let waited = thread
+        .waiting
+        .filter(|w| *w >= 0.02)
+        .map_or(String::new(), |w| {
+            format!("; it waited for the CPU {} of the time", percent(w))
+        });
+    Some(format!(
+        "one {} thread{place} was {} busy{kernel}{waited}",
+        role.word(),
+        percent(busy)
+    ))
+}
+
+/// What it expects of a trial: more work slows a thread without slack down in proportion.
+pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let factor = trial.factor()?;
+    if factor == role.factor() {
+        let added = added_work(load, trial, role == Role::Sender)?;
+        return Some(around(1.0 / (1.0 + added), 0.06));
+    }
+    match factor {
+        // Anything from threads that share one CPU to twice as many CPUs at work.
+        Factor::MoreStreams => Some(Range {
+            low: 0.6,
+            high: trial.stream_ratio() * 1.1,
+        }),
+        // Buffers move the work of a full CPU between caches: what that does cannot be told.
+        Factor::LargerWindow
+        | Factor::HalfWindow
+        | Factor::LargerSendBuffer
+        | Factor::HalfSendBuffer => Some(Range {
+            low: 0.7,
+            high: 1.15,
+        }),
+        // Calls cost something, up to all there is.
+        Factor::SmallerReads if role == Role::Receiver => Some(Range {
+            low: 0.5,
+            high: 1.1,
+        }),
+        Factor::SmallerWrites if role == Role::Sender => Some(Range {
+            low: 0.5,
+            high: 1.1,
+        }),
+        _ => bystander(model, trial),
+    }
+}
+
+/// More streams, where they were seen to gain.
+pub(super) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(dir) = model.direction(direction) else {
+        return Vec::new();
+    };
+    let knee = dir.knee();
+    let gain = knee.goodput.mean / dir.base.goodput.mean;
+    if knee.streams <= dir.base.streams || gain < 1.05 {
+        return Vec::new();
+    }
+    vec![Advice {
+        action: format!(
+            "use more streams, so that more CPUs share the work: --streams {}",
+            knee.streams
+        ),
+        undo: String::new(),
+        gain: Some(gain),
+    }]
+}

@@ -1,0 +1,131 @@
+//! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
+
+mod contended;
+mod core_bound;
+mod flow_rate_cap;
+mod interrupted;
+mod pacing;
+mod path_rate;
+mod predict;
+mod receive_window;
+mod receiver_app;
+mod receiver_core;
+mod send_buffer;
+mod sender_app;
+mod sender_core;
+
+use crate::facts::Gap;
+use crate::model::{Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Every cause. What makes a measurement invalid comes first.
+pub const CAUSES: &[&dyn Cause] = &[
+    &contended::Contended,
+    &interrupted::Interrupted,
+    &path_rate::PathRate,
+    &flow_rate_cap::FlowRateCap,
+    &receive_window::ReceiveWindow,
+    &send_buffer::SendBuffer,
+    &pacing::Pacing,
+    &receiver_core::ReceiverCore,
+    &sender_core::SenderCore,
+    &receiver_app::ReceiverApp,
+    &sender_app::SenderApp,
+];
+
+/// A reason for slowness that can be tested.
+pub trait Cause: Sync {
+    /// Stable id: `receive-window`.
+    fn id(&self) -> &'static str;
+    /// The stage that binds when this cause holds.
+    fn stage(&self) -> Stage;
+    /// One line for lists: what it means when it holds.
+    fn summary(&self) -> &'static str;
+    /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
+    fn invalidates(&self) -> bool {
+        false
+    }
+    /// What the counters say of it, for one direction.
+    fn check(&self, model: &Model, direction: Direction) -> Answer;
+    /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
+    /// when it cannot tell.
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
+    /// What to do when it holds.
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
+    /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by
+    /// hand, how to mend.
+    fn page(&self) -> &'static str;
+}
+
+/// The row of an id.
+pub fn cause(id: &str) -> Option<&'static dyn Cause> {
+    CAUSES.iter().copied().find(|c| c.id() == id)
+}
+
+/// What a cause answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// It may hold.
+    Finding(Finding),
+    /// It does not hold, and this is why.
+    Clear(String),
+    /// It cannot be told without these.
+    Unknown(Vec<Gap>),
+}
+
+/// A cause that may hold, with its evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Where.
+    pub side: Place,
+    /// How much of the time, or of the slowness, it explains; 0 to 1.
+    pub share: f64,
+    /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
+    /// that cannot be ruled out by counters is a finding, but not enough.
+    pub enough: bool,
+    /// Whether it is a ceiling that was reached: a resource whose capacity and use were both read,
+    /// and that is used up.
+    pub reached: bool,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+}
+
+/// The base load of a direction, or the answer when there is none.
+fn base(model: &Model, direction: Direction) -> Result<&Load, Answer> {
+    model.direction(direction).map(|d| &d.base).ok_or_else(|| {
+        Answer::Unknown(vec![Gap {
+            what: format!("goodput {}", direction.name()),
+            why: "this direction was not measured".to_owned(),
+            hint: String::new(),
+        }])
+    })
+}
+
+/// The answer of a cause that needs a reading of one end which is not there.
+fn lacks(model: &Model, what: &str, side: crate::plan::Side) -> Answer {
+    let known = model
+        .gaps
+        .iter()
+        .find(|(s, g)| *s == side && g.what.starts_with(what));
+    Answer::Unknown(vec![known.map_or_else(
+        || Gap {
+            what: format!("{} {what}", side.name()),
+            why: "the readings hold no such counter".to_owned(),
+            hint: String::new(),
+        },
+        |(_, gap)| gap.clone(),
+    )])
+}
+
+/// A share in per cent, for sentences.
+fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !(0.05..10.0).contains(&value) || value.fract() == 0.0 {
+        format!("{value:.0} %")
+    } else {
+        format!("{value:.1} %")
+    }
+}

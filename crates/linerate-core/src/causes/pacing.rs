@@ -1,0 +1,81 @@
+//! The program asked the kernel to pace its streams.
+
+use super::predict::bystander;
+use super::{Answer, Cause, Finding, base, percent};
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `pacing`.
+pub(super) struct Pacing;
+
+/// Share of the pace that a stream must reach for the pace to be what holds it.
+const REACHED: f64 = 0.85;
+
+impl Cause for Pacing {
+    fn id(&self) -> &'static str {
+        "pacing"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Socket
+    }
+    fn summary(&self) -> &'static str {
+        "the program asked for a pace, and gets it"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
+            return Answer::Clear("no pace was asked for".to_owned());
+        };
+        let reached = load.goodput.mean / f64::from(load.streams.max(1)) / (pace.0 as f64).max(1.0);
+        if reached < REACHED {
+            return Answer::Clear(format!(
+                "each stream ran at {} of the pace of {pace}",
+                percent(reached)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(direction.sender()),
+            share: reached.min(1.0),
+            enough: true,
+            reached: false,
+            evidence: vec![format!(
+                "each stream ran at {} of the pace that was asked for, {pace}",
+                percent(reached)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            Factor::MoreStreams => Some(super::predict::per_stream(trial)),
+            // A gain of any size, up to whatever binds next.
+            Factor::Unpaced => Some(Range {
+                low: 1.05,
+                high: f64::MAX,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let gain = model
+            .trials
+            .iter()
+            .find(|t| t.plan.direction == direction && t.plan.factor() == Some(Factor::Unpaced))
+            .and_then(|t| t.effect)
+            .map(|effect| effect.mid);
+        vec![Advice {
+            action: "run without --pacing".to_owned(),
+            undo: String::new(),
+            gain,
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/pacing.md")
+    }
+}

@@ -1,0 +1,166 @@
+//! The path between the hosts carries one total rate, however many streams share it.
+
+use super::predict::{bystander, wanted};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{DirectionModel, Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Range};
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `path-rate`.
+pub(super) struct PathRate;
+
+/// Share of time that the sender must be held by congestion control alone for the path to be
+/// suspected.
+const HELD: f64 = 0.5;
+
+/// A thread that wants more of its CPU than this has too little slack for the path to bind.
+const BUSY: f64 = 0.9;
+
+/// More streams that gain less than this carry the same.
+const SAME: f64 = 1.05;
+
+impl Cause for PathRate {
+    fn id(&self) -> &'static str {
+        "path-rate"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn summary(&self) -> &'static str {
+        "the network between the hosts carries one total rate, however many streams"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        match held_by_network(model, direction) {
+            Ok(held) => {
+                let sweep = model.direction(direction).map(|d| d.sweep.as_slice());
+                finding(model, sweep.unwrap_or_default(), &held)
+            }
+            Err(answer) => answer,
+        }
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            Factor::MoreStreams => Some(EQUAL),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let rate = model
+            .direction(direction)
+            .map(|d| Rate(d.base.goodput.mean as u64));
+        rate.map(|rate| Advice {
+            action: format!(
+                "ask what is between the hosts for its rate: a shaper, a slower link or a \
+                 contract of about {rate} of payload"
+            ),
+            undo: String::new(),
+            gain: None,
+        })
+        .into_iter()
+        .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/path-rate.md")
+    }
+}
+
+/// A load whose sender is held by congestion control, not by a window, a buffer or a CPU.
+pub(super) struct Held<'a> {
+    /// The load.
+    pub(super) load: &'a Load,
+    /// Share of time.
+    pub(super) share: f64,
+}
+
+/// The load of a direction if the network may hold it back; else why not.
+pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
+    let load = base(model, direction)?;
+    let tcp = &load.tcp;
+    let (Some(busy), Some(rwnd), Some(sndbuf)) = (tcp.busy, tcp.rwnd_limited, tcp.sndbuf_limited)
+    else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    for (threads, side) in [
+        (&load.senders, direction.sender()),
+        (&load.receivers, direction.receiver()),
+    ] {
+        if let Some(w) = wanted(threads)
+            && w > BUSY
+        {
+            return Err(Answer::Clear(format!(
+                "the {} thread was busy {} of the time",
+                side.name(),
+                percent(w)
+            )));
+        }
+    }
+    let share = (busy - rwnd - sndbuf).max(0.0);
+    if share < HELD {
+        return Err(Answer::Clear(format!(
+            "congestion control held the sender only {} of the time",
+            percent(share)
+        )));
+    }
+    Ok(Held { load, share })
+}
+
+fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
+    let load = held.load;
+    let mut evidence = vec![format!(
+        "congestion control held the sender {} of the time, no window or buffer did",
+        percent(held.share)
+    )];
+    let best = sweep
+        .iter()
+        .max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean));
+    if let Some(more) = best {
+        let gain = more.goodput.mean / load.goodput.mean;
+        if gain > SAME {
+            return Answer::Clear(format!(
+                "{} streams carried {gain:.2} times as much",
+                more.streams
+            ));
+        }
+        evidence.push(format!(
+            "{} streams carried no more than {}: {}",
+            more.streams,
+            load.streams,
+            Rate(more.goodput.mean as u64)
+        ));
+    }
+    let queue = standing_queue(model, load);
+    evidence.extend(queue.clone());
+    let lossy = load.tcp.retransmitted.filter(|r| *r > 0.0005);
+    evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
+    Answer::Finding(Finding {
+        side: Place::Path,
+        share: held.share,
+        enough: best.is_some() && (queue.is_some() || lossy.is_some()),
+        reached: false,
+        evidence,
+    })
+}
+
+/// A round trip under load well over the idle one.
+fn standing_queue(model: &Model, load: &Load) -> Option<String> {
+    let idle = model.idle.as_ref()?.percentile(50.0)?;
+    let loaded = load.tcp.rtt?;
+    (loaded.0 > idle.0 * 3 / 2 && loaded.0 > idle.0 + 200_000).then(|| {
+        format!(
+            "a standing queue: the round trip took {loaded} under load, {idle} on the idle path"
+        )
+    })
+}
+
+/// Whether more streams carried more, as far as it was measured.
+pub(super) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
+    direction
+        .sweep
+        .iter()
+        .find(|l| l.streams == direction.base.streams * 2)
+        .map(|l| (l.streams, l.goodput.mean / direction.base.goodput.mean))
+}

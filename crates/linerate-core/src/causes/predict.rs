@@ -1,0 +1,107 @@
+//! What causes predict of trials that do not touch what they are about.
+
+use crate::model::{Load, Model, Thread};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Range};
+use crate::trial::{Factor, ps_per_byte};
+
+/// A thread that wants more than this share of its CPU has no time left that could be relied on.
+const FULL: f64 = 0.92;
+
+/// Share of time that the busiest thread runs or waits for its CPU; `None` where it was not read.
+pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
+    threads
+        .iter()
+        .map(|t| Some((t.busy? + t.waiting.unwrap_or(0.0)).min(1.0)))
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .reduce(f64::max)
+}
+
+/// The threads of one end.
+pub(super) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread] {
+    if side == direction.sender() {
+        &load.senders
+    } else {
+        &load.receivers
+    }
+}
+
+/// Work that a trial adds on one end, as a share of the wall time of each byte.
+pub(super) fn added_work(load: &Load, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
+    let (a, b) = (trial.before.extra_work, trial.after.extra_work);
+    let extra = if on_sender {
+        b.sender_ps_per_byte.saturating_sub(a.sender_ps_per_byte)
+    } else {
+        b.receiver_ps_per_byte
+            .saturating_sub(a.receiver_ps_per_byte)
+    };
+    Some(extra as f64 / ps_per_byte(load)?)
+}
+
+/// A range around a ratio, by a share of it.
+pub(super) fn around(ratio: f64, by: f64) -> Range {
+    Range {
+        low: ratio * (1.0 - by),
+        high: ratio * (1.0 + by),
+    }
+}
+
+/// What a cause predicts that is about something else than the trial's factor: nothing changes,
+/// unless the change would make a new limit. `None` where that cannot be told.
+pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    match trial.factor()? {
+        Factor::MoreStreams => None,
+        Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer => Some(EQUAL),
+        Factor::SenderWork => Some(work(wanted(&load.senders), added_work(load, trial, true)?)),
+        Factor::ReceiverWork => Some(work(
+            wanted(&load.receivers),
+            added_work(load, trial, false)?,
+        )),
+        Factor::HalfWindow => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
+        // A send buffer holds at most half its memory as payload in flight.
+        Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
+        Factor::SmallerReads => cheap(wanted(&load.receivers)),
+        Factor::SmallerWrites => cheap(wanted(&load.senders)),
+    }
+}
+
+/// More work on a thread that does not bind: no effect while it has time left, else up to as much
+/// as would be missing.
+fn work(wanted: Option<f64>, added: f64) -> Range {
+    // Not read: anything from a thread without slack to one with all of it.
+    let need = wanted.unwrap_or(1.0) + added;
+    if need < FULL {
+        EQUAL
+    } else {
+        Range {
+            low: 0.95 / need.max(1.0),
+            high: EQUAL.high,
+        }
+    }
+}
+
+/// Whether so many bytes in flight of each stream carry the goodput with room to spare, by the
+/// round trip of an unqueued path.
+fn roomy(load: &Load, bytes: u64) -> bool {
+    let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
+    load.tcp
+        .min_rtt
+        .is_some_and(|rtt| bytes as f64 * 8.0 > 1.5 * per_stream * rtt.secs())
+}
+
+/// Twice the calls at most double a thread's work: no effect while that leaves it time.
+fn cheap(wanted: Option<f64>) -> Option<Range> {
+    wanted.filter(|w| w * 2.0 < FULL).map(|_| EQUAL)
+}
+
+/// What a limit of each single stream predicts of more streams: up to the same again for each,
+/// less where the next limit comes in between.
+pub(super) fn per_stream(trial: &TrialPlan) -> Range {
+    Range {
+        low: 1.2,
+        high: trial.stream_ratio() * 1.1,
+    }
+}

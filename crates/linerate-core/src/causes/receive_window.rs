@@ -1,0 +1,157 @@
+//! The receiver's window is smaller than the path could use.
+
+use super::predict::{around, bystander, per_stream};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Bytes;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `receive-window`.
+pub(super) struct ReceiveWindow;
+
+/// Share of time limited by the window from which it may be the cause.
+const SUSPECT: f64 = 0.2;
+
+/// Share of time from which the evidence is enough without a trial.
+const ENOUGH: f64 = 0.5;
+
+/// Unread payload, as a share of the window, from which a slow reader closes the window rather
+/// than its size.
+pub(super) const UNREAD: f64 = 0.3;
+
+impl Cause for ReceiveWindow {
+    fn id(&self) -> &'static str {
+        "receive-window"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Socket
+    }
+    fn summary(&self) -> &'static str {
+        "the receive window is too small for the round trip"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(limited) = load.tcp.rwnd_limited else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        if limited < SUSPECT {
+            return Answer::Clear(format!(
+                "the receive window held the sender only {} of the time",
+                percent(limited)
+            ));
+        }
+        if let Some(unread) = unread_share(load)
+            && unread > UNREAD
+        {
+            return Answer::Clear(format!(
+                "{} of the window was payload that the application had not read",
+                percent(unread)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(direction.receiver()),
+            share: limited,
+            enough: limited >= ENOUGH,
+            reached: false,
+            evidence: evidence(load, limited),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        match trial.factor()? {
+            Factor::MoreStreams => Some(per_stream(trial)),
+            // As much more as the buffer is larger, or less where the next limit comes in between.
+            Factor::LargerWindow => {
+                let ratio = trial.after.recv_buffer?.0 as f64 * 2.0 / load.recv_memory?.0 as f64;
+                Some(Range {
+                    low: 1.15,
+                    high: ratio * 1.25,
+                })
+            }
+            Factor::HalfWindow => {
+                let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
+                Some(around(ratio, 0.2))
+            }
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        advice(model, direction).into_iter().collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/receive-window.md")
+    }
+}
+
+/// Unread payload as a share of what one stream could have outstanding: in flight and unread.
+pub(super) fn unread_share(load: &Load) -> Option<f64> {
+    let (unread, flight) = (load.unread?, load.tcp.in_flight?.0 as f64);
+    (unread + flight > 0.0).then(|| unread / (unread + flight))
+}
+
+fn evidence(load: &Load, limited: f64) -> Vec<String> {
+    let mut all = vec![format!(
+        "the receive window held the sender {} of the time",
+        percent(limited)
+    )];
+    if let (Some(flight), Some(window), Some(rtt)) =
+        (load.tcp.in_flight, load.tcp.window, load.tcp.rtt)
+    {
+        all.push(format!(
+            "{flight} in flight of a window of {window}, and a round trip of {rtt}"
+        ));
+    }
+    all
+}
+
+fn advice(model: &Model, direction: Direction) -> Option<Advice> {
+    let load = &model.direction(direction)?.base;
+    let host = model
+        .hosts
+        .iter()
+        .find(|h| h.side == direction.receiver())?;
+    let (ratio, gain) = measured_gain(model, direction, Factor::LargerWindow)?;
+    // The measured buffer, for autotuning's maximum: memory, as SO_RCVBUF counts it.
+    let size = (load.recv_memory?.0 as f64 * ratio) as u64;
+    let [min, default, max] = host.facts.buffers.tcp_rmem?;
+    Some(Advice {
+        action: format!(
+            "on the {} host: sysctl -w net.ipv4.tcp_rmem=\"{min} {default} {}\"   (a receive \
+             buffer of {})",
+            direction.receiver().name(),
+            size.max(max),
+            Bytes(size)
+        ),
+        undo: format!("sysctl -w net.ipv4.tcp_rmem=\"{min} {default} {max}\""),
+        gain: Some(gain),
+    })
+}
+
+/// How much larger a trial's buffer was, and what it gained.
+pub(super) fn measured_gain(
+    model: &Model,
+    direction: Direction,
+    factor: Factor,
+) -> Option<(f64, f64)> {
+    let load = &model.direction(direction)?.base;
+    let trial = model
+        .trials
+        .iter()
+        .find(|t| t.plan.direction == direction && t.plan.factor() == Some(factor))?;
+    let (asked, memory) = match factor {
+        Factor::LargerWindow => (trial.plan.after.recv_buffer?, load.recv_memory?),
+        _ => (trial.plan.after.send_buffer?, load.tcp.send_memory?),
+    };
+    // The kernel doubles what is asked for.
+    Some((
+        asked.0 as f64 * 2.0 / memory.0.max(1) as f64,
+        trial.effect?.mid,
+    ))
+}

@@ -1,0 +1,108 @@
+//! The receiving program does not come to read, though data wait and it has CPU time.
+
+use super::predict::{added_work, around, bystander, per_stream, wanted};
+use super::receive_window::{UNREAD, unread_share};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Bytes;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `receiver-app`.
+pub(super) struct ReceiverApp;
+
+/// Share of its CPU from which a thread is busy, not idle.
+pub(super) const BUSY: f64 = 0.8;
+
+impl Cause for ReceiverApp {
+    fn id(&self) -> &'static str {
+        "receiver-app"
+    }
+    fn stage(&self) -> Stage {
+        Stage::App
+    }
+    fn summary(&self) -> &'static str {
+        "the receiving program waits for something else while data wait for it"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(busy) = wanted(&load.receivers) else {
+            return lacks(model, "thread", direction.receiver());
+        };
+        let Some(unread) = unread_share(load) else {
+            return lacks(model, "socket", direction.receiver());
+        };
+        if busy >= BUSY {
+            return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+        }
+        if unread <= UNREAD {
+            return Answer::Clear(format!(
+                "the program kept up: only {} of the outstanding payload was unread",
+                percent(unread)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(direction.receiver()),
+            share: (1.0 - busy) * unread,
+            enough: true,
+            reached: false,
+            evidence: vec![
+                format!(
+                    "{} of payload waited for the program on average",
+                    Bytes(load.unread.unwrap_or_default() as u64)
+                ),
+                format!("its thread used its CPU only {} of the time", percent(busy)),
+            ],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        match trial.factor()? {
+            Factor::SmallerReads => halved(wanted(&load.receivers)),
+            Factor::ReceiverWork => {
+                Some(around(1.0 / (1.0 + added_work(load, trial, false)?), 0.06))
+            }
+            Factor::MoreStreams => Some(per_stream(trial)),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        operation(model, direction, |l| &l.receivers)
+            .map(|size| Advice {
+                action: format!(
+                    "let the receiving program read more at a time than {size}, or keep it from \
+                     waiting between reads"
+                ),
+                undo: String::new(),
+                gain: None,
+            })
+            .into_iter()
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/receiver-app.md")
+    }
+}
+
+/// Half the bytes in each operation of a thread that pauses between operations: half the goodput,
+/// and a little more for the time that the operation itself took.
+pub(super) fn halved(busy: Option<f64>) -> Option<Range> {
+    let busy = busy?;
+    Some(around(0.5 / (1.0 - 0.5 * busy), 0.12))
+}
+
+/// Bytes of a typical operation of the base load.
+pub(super) fn operation(
+    model: &Model,
+    direction: Direction,
+    threads: impl Fn(&Load) -> &Vec<crate::model::Thread>,
+) -> Option<Bytes> {
+    let load = &model.direction(direction)?.base;
+    threads(load).first()?.bytes_per_op.map(|b| Bytes(b as u64))
+}

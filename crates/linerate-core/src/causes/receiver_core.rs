@@ -1,0 +1,36 @@
+//! The thread that receives has no CPU time left.
+
+use super::core_bound::{self, Role};
+use super::{Answer, Cause};
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::verdict::{Advice, Stage};
+
+/// Cause `receiver-core`.
+pub(super) struct ReceiverCore;
+
+impl Cause for ReceiverCore {
+    fn id(&self) -> &'static str {
+        "receiver-core"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn summary(&self) -> &'static str {
+        "the thread that receives keeps one CPU busy all the time"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        core_bound::check(model, direction, Role::Receiver)
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        core_bound::predict(model, trial, Role::Receiver)
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        core_bound::advice(model, direction)
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/receiver-core.md")
+    }
+}

@@ -1,0 +1,96 @@
+//! The sending program does not come to write, though there is room and it has CPU time.
+
+use super::predict::{added_work, around, bystander, per_stream, wanted};
+use super::receiver_app::{BUSY, halved, operation};
+use super::send_buffer::SUSPECT;
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `sender-app`.
+pub(super) struct SenderApp;
+
+/// Share of samples limited by the application from which it is suspected.
+const STARVED: f64 = 0.5;
+
+impl Cause for SenderApp {
+    fn id(&self) -> &'static str {
+        "sender-app"
+    }
+    fn stage(&self) -> Stage {
+        Stage::App
+    }
+    fn summary(&self) -> &'static str {
+        "the sending program waits for something else while the path waits for it"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(busy) = wanted(&load.senders) else {
+            return lacks(model, "thread", direction.sender());
+        };
+        let (Some(starved), Some(rwnd), Some(sndbuf)) = (
+            load.tcp.app_limited,
+            load.tcp.rwnd_limited,
+            load.tcp.sndbuf_limited,
+        ) else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        if busy >= BUSY {
+            return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
+        }
+        if sndbuf >= SUSPECT || rwnd >= SUSPECT {
+            return Answer::Clear("a buffer or window held the sender, not the program".to_owned());
+        }
+        if starved < STARVED {
+            return Answer::Clear(format!(
+                "the program left the connection without data in only {} of the samples",
+                percent(starved)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(direction.sender()),
+            share: starved * (1.0 - busy),
+            enough: true,
+            reached: false,
+            evidence: vec![
+                format!(
+                    "the program left the connection without data in {} of the samples",
+                    percent(starved)
+                ),
+                format!("its thread used its CPU only {} of the time", percent(busy)),
+            ],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        match trial.factor()? {
+            Factor::SmallerWrites => halved(wanted(&load.senders)),
+            Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(load, trial, true)?), 0.06)),
+            Factor::MoreStreams => Some(per_stream(trial)),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        operation(model, direction, |l| &l.senders)
+            .map(|size| Advice {
+                action: format!(
+                    "let the sending program write more at a time than {size}, or keep it from \
+                     waiting between writes"
+                ),
+                undo: String::new(),
+                gain: None,
+            })
+            .into_iter()
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/sender-app.md")
+    }
+}

@@ -1,0 +1,238 @@
+//! From a record to its model.
+
+use super::load::{end, load, slice_goodput, stream_set};
+use super::readings::Window;
+use super::{DirectionModel, Estimate, Latency, Load, Model, Resource, TrialModel};
+use crate::facts::Gap;
+use crate::plan::{Direction, Pattern, Purpose, Side};
+use crate::record::{End, Record, Step, TrialPlan};
+use crate::stats::{Comparison, merge, percentile, samples};
+use crate::units::Nanos;
+use crate::verdict::{Place, Stage};
+
+/// Percentiles that are shown where the samples support them.
+const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+
+/// Derives the model of a record.
+pub fn derive(record: &Record) -> Model {
+    let directions: Vec<DirectionModel> = Direction::ALL
+        .iter()
+        .filter_map(|d| direction(record, *d))
+        .collect();
+    Model {
+        hosts: record.hosts.clone(),
+        same_machine: same_machine(record),
+        idle: first(record, |p| matches!(p, Purpose::IdleLatency))
+            .and_then(|step| latency_of(record, step)),
+        both: both(record),
+        trials: record
+            .trials
+            .iter()
+            .filter_map(|t| trial(record, t.id))
+            .collect(),
+        resources: resources(&directions),
+        directions,
+        gaps: gaps(record),
+        complete: matches!(record.end, Some(End::Complete)),
+    }
+}
+
+fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&Step> {
+    record.steps.iter().find(|s| is(&s.plan.purpose))
+}
+
+fn same_machine(record: &Record) -> bool {
+    match record.hosts.as_slice() {
+        [near, far, ..] => {
+            !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
+        }
+        _ => true,
+    }
+}
+
+/// Round trips of the ping-pong sets of a step.
+pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
+    let timed = |set: u32| {
+        record
+            .sets
+            .iter()
+            .any(|s| s.plan.id == set && matches!(s.plan.pattern, Pattern::PingPong { .. }))
+    };
+    let all = step
+        .ends
+        .iter()
+        .flat_map(|e| &e.latencies)
+        .filter(|h| timed(h.set));
+    let merged = merge(all)?;
+    let percentiles = PERCENTILES
+        .iter()
+        .filter_map(|p| Some((*p, Nanos(percentile(&merged, p / 100.0)?))))
+        .collect();
+    Some(Latency {
+        percentiles,
+        samples: samples(&merged),
+    })
+}
+
+fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
+    let base = record
+        .steps
+        .iter()
+        .filter(|s| matches!(s.plan.purpose, Purpose::Base { direction: d } if d == direction))
+        .find_map(|s| load(record, s, direction))?;
+    let mut sweep: Vec<Load> = record
+        .steps
+        .iter()
+        .filter(|s| matches!(s.plan.purpose, Purpose::Sweep { direction: d } if d == direction))
+        .filter_map(|s| load(record, s, direction))
+        .collect();
+    sweep.sort_by_key(|l| l.streams);
+    Some(DirectionModel {
+        direction,
+        base,
+        sweep,
+        ceiling: None,
+    })
+}
+
+fn both(record: &Record) -> Vec<(Direction, Estimate)> {
+    let Some(step) = first(record, |p| matches!(p, Purpose::Both)) else {
+        return Vec::new();
+    };
+    Direction::ALL
+        .iter()
+        .filter_map(|d| Some((*d, load(record, step, *d)?.goodput)))
+        .collect()
+}
+
+/// Goodput of each slice of a trial, in order.
+pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
+    let Some(plan) = record.trials.iter().find(|t| t.id == id) else {
+        return Vec::new();
+    };
+    record
+        .steps
+        .iter()
+        .filter_map(|step| match step.plan.purpose {
+            Purpose::Slice { trial, changed } if trial == id && step.trouble.is_none() => {
+                let set = stream_set(record, step, plan.direction)?;
+                let receiving = end(step, plan.direction.receiver())?;
+                Some((
+                    changed,
+                    slice_goodput(receiving, set.plan.id, Window::of(step))?,
+                ))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The effect of slices that came in their order; a slice out of order ends the comparison.
+pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
+    let mut comparison = Comparison::new(plan.max_blocks as usize);
+    for (changed, goodput) in slices {
+        if comparison.push(*changed, *goodput).is_err() {
+            break;
+        }
+    }
+    comparison
+}
+
+fn trial(record: &Record, id: u32) -> Option<TrialModel> {
+    let plan = record.trials.iter().find(|t| t.id == id)?;
+    let slices = slices(record, id);
+    if slices.is_empty() {
+        return None;
+    }
+    let mean_of = |changed: bool| {
+        let of: Vec<f64> = slices
+            .iter()
+            .filter(|s| s.0 == changed)
+            .map(|s| s.1)
+            .collect();
+        if of.is_empty() {
+            0.0
+        } else {
+            of.iter().sum::<f64>() / of.len() as f64
+        }
+    };
+    Some(TrialModel {
+        plan: plan.clone(),
+        effect: effect(plan, &slices).interval(),
+        slices: slices.len() as u32,
+        goodput: [mean_of(false), mean_of(true)],
+    })
+}
+
+/// What the bytes cross. Capacities stay unknown until something can read them.
+fn resources(directions: &[DirectionModel]) -> Vec<Resource> {
+    let resource = |name: &str, stage, side| Resource {
+        name: name.to_owned(),
+        stage,
+        side,
+        capacity: None,
+        demand: [None; 2],
+    };
+    let mut all = vec![
+        resource("near cpu", Stage::Cpu, Place::Near),
+        resource("net", Stage::Net, Place::Path),
+        resource("far cpu", Stage::Cpu, Place::Far),
+    ];
+    for model in directions {
+        let slot = usize::from(model.direction == Direction::Reverse);
+        let load = &model.base;
+        for (side, threads) in [
+            (model.direction.sender(), &load.senders),
+            (model.direction.receiver(), &load.receivers),
+        ] {
+            let place = Place::from(side);
+            // CPU seconds per bit: what the threads used over what arrived.
+            let busy: Option<f64> = threads.iter().map(|t| t.busy).sum();
+            if let Some(r) = all
+                .iter_mut()
+                .find(|r| r.side == place && r.stage == Stage::Cpu)
+            {
+                r.demand[slot] = busy
+                    .filter(|_| load.goodput.mean > 0.0)
+                    .map(|b| b / load.goodput.mean);
+                let cpus = load.cpus[usize::from(side != model.direction.sender())].len();
+                r.capacity = (cpus > 0).then(|| {
+                    let n = cpus as f64;
+                    crate::stats::Interval {
+                        low: n,
+                        mid: n,
+                        high: n,
+                    }
+                });
+            }
+        }
+        all[1].demand[slot] = Some(1.0);
+    }
+    all
+}
+
+/// Gaps of facts, sets and steps, once each.
+fn gaps(record: &Record) -> Vec<(Side, Gap)> {
+    let facts = record.hosts.iter().map(|h| (h.side, &h.facts.gaps));
+    let sets = record.sets.iter().flat_map(|s| {
+        s.ends
+            .iter()
+            .zip([Side::Near, Side::Far])
+            .map(|(e, side)| (side, &e.gaps))
+    });
+    let steps = record.steps.iter().flat_map(|s| {
+        s.ends
+            .iter()
+            .zip([Side::Near, Side::Far])
+            .map(|(e, side)| (side, &e.gaps))
+    });
+    let mut all: Vec<(Side, Gap)> = Vec::new();
+    for (side, gaps) in facts.chain(sets).chain(steps) {
+        for gap in gaps {
+            if !all.iter().any(|(s, g)| *s == side && g == gap) {
+                all.push((side, gap.clone()));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,301 @@
+//! One direction of one step under load.
+
+use super::readings::{Window, gauge, growth, mean, per_second};
+use super::{Cpu, Estimate, Load, TcpShares, Thread};
+use crate::metric as m;
+use crate::plan::{Direction, Pattern, Side};
+use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
+use crate::stats::{mean_ci, steady_state};
+use crate::units::{Bytes, Nanos, Rate};
+
+/// The readings of one side.
+pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
+    step.ends.get(index(side))
+}
+
+/// Where a side's data stand in lists of both ends.
+pub(super) const fn index(side: Side) -> usize {
+    match side {
+        Side::Near => 0,
+        Side::Far => 1,
+    }
+}
+
+/// The stream set of a step that flows in `direction`.
+pub(super) fn stream_set<'a>(
+    record: &'a Record,
+    step: &Step,
+    direction: Direction,
+) -> Option<&'a Set> {
+    record.sets.iter().find(|s| {
+        step.plan.sets.contains(&s.plan.id)
+            && matches!(s.plan.pattern, Pattern::Stream { direction: d } if d == direction)
+    })
+}
+
+/// What a step says about one direction; `None` when it did not load it or nothing was counted.
+pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
+    let set = stream_set(record, step, direction)?;
+    let sending = end(step, direction.sender())?;
+    let receiving = end(step, direction.receiver())?;
+    let whole = Window::of(step);
+    let ticks = ticks(receiving, set.plan.id, whole);
+    let rates: Vec<f64> = ticks.iter().map(|(_, r)| *r).collect();
+    let ramp_end = steady_state(&rates);
+    let steady = &rates[ramp_end.unwrap_or(0).min(rates.len())..];
+    let window = whole.starting(
+        ramp_end
+            .and_then(|i| ticks.get(i))
+            .map_or(0, |(from, _)| *from),
+    );
+    let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
+    let goodput = slice_goodput(receiving, set.plan.id, window)?;
+    Some(Load {
+        streams: set.plan.knobs.streams,
+        knobs: set.plan.knobs.clone(),
+        made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
+        goodput: Estimate {
+            mean: goodput,
+            interval: mean_ci(steady),
+            samples: steady.len(),
+        },
+        goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
+        steady: ramp_end.is_some(),
+        tcp: tcp(sending, set.plan.id, window),
+        senders: threads(sending, &format!("s{}/tx", set.plan.id), window),
+        receivers: threads(receiving, &format!("s{}/rx", set.plan.id), window),
+        unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
+        recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
+            .map(|v| Bytes(v.max(0.0) as u64)),
+        cpus: [cpus(sending, window), cpus(receiving, window)],
+        latency: super::latency_of(record, step),
+        contended: step.ends.iter().any(|e| e.other_sessions > 0),
+        interruptions: interruptions(step, &rates),
+        ticks: rates,
+    })
+}
+
+/// Goodput of a set over a window at the receiving end, bits per second, all streams.
+pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
+    let prefix = format!("s{set}/rx");
+    let rates: Vec<f64> = receiving
+        .about("worker", |s| s.starts_with(&prefix))
+        .filter_map(|t| per_second(t, m::WORKER_BYTES, window))
+        .collect();
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
+}
+
+/// Start time and rate (bits per second) of each tick at the receiver, all streams.
+fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
+    let prefix = format!("s{set}/rx");
+    let mut sum: Vec<(u64, f64)> = Vec::new();
+    for table in receiving.about("worker", |s| s.starts_with(&prefix)) {
+        for (i, tick) in table_ticks(table, window).into_iter().enumerate() {
+            match sum.get_mut(i) {
+                Some(slot) => slot.1 += tick.1,
+                None => sum.push(tick),
+            }
+        }
+    }
+    sum
+}
+
+fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
+    let Some(bytes) = table.column(m::WORKER_BYTES) else {
+        return Vec::new();
+    };
+    // Half a tick of tolerance: rows carry the time at which they were really read.
+    let slack = 20_000_000;
+    let rows: Vec<(u64, i64)> = table
+        .at
+        .iter()
+        .copied()
+        .zip(bytes.iter().copied())
+        .filter(|(at, _)| (window.from.saturating_sub(slack)..=window.to + slack).contains(at))
+        .collect();
+    rows.windows(2)
+        .filter(|w| w[1].0 > w[0].0)
+        .map(|w| {
+            (
+                w[0].0,
+                (w[1].1 - w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
+            )
+        })
+        .collect()
+}
+
+/// The sender's TCP counters, averaged over streams.
+fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
+    let prefix = format!("s{set}/");
+    let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
+    let sockets: Vec<&Table> = sending
+        .about("socket", |s| s.starts_with(&prefix))
+        .collect();
+    // Clocks of TCP_INFO count microseconds.
+    let share = |metric| {
+        mean(tables.iter().filter_map(|t| per_second(t, metric, window)))
+            .map(|us_per_s| (us_per_s / 1e6).clamp(0.0, 1.0))
+    };
+    let all = |from: &[&Table], metric| -> Vec<f64> {
+        from.iter().flat_map(|t| gauge(t, metric, window)).collect()
+    };
+    let bytes = |metric| mean(all(&tables, metric)).map(|v| Bytes(v.max(0.0) as u64));
+    let mss = bytes(m::TCP_SND_MSS);
+    let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
+    let micros = |v: f64| Nanos((v.max(0.0) * 1e3) as u64);
+    let total = |metric| {
+        let grown: Vec<f64> = tables
+            .iter()
+            .filter_map(|t| growth(t, metric, window))
+            .map(|(g, _)| g)
+            .collect();
+        (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
+    };
+    let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
+        (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
+        _ => None,
+    };
+    TcpShares {
+        busy: share(m::TCP_BUSY),
+        rwnd_limited: share(m::TCP_RWND_LIMITED),
+        sndbuf_limited: share(m::TCP_SNDBUF_LIMITED),
+        app_limited: mean(all(&tables, m::TCP_APP_LIMITED)),
+        in_flight: segments(m::TCP_UNACKED),
+        window: bytes(m::TCP_SND_WND),
+        cwnd: segments(m::TCP_CWND),
+        not_sent: bytes(m::TCP_NOTSENT),
+        rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
+        min_rtt: all(&tables, m::TCP_MIN_RTT)
+            .into_iter()
+            .reduce(f64::min)
+            .map(micros),
+        retransmitted,
+        max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
+        send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
+        mss,
+    }
+}
+
+/// The worker threads whose subject begins with `prefix`.
+fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
+    let stream_of = |subject: &str| subject.strip_prefix(prefix).and_then(|s| s.parse().ok());
+    end.about("worker", |s| s.starts_with(prefix))
+        .filter_map(|worker| {
+            let stream = stream_of(&worker.subject)?;
+            let own = end.about("thread", |s| s == worker.subject).next();
+            let share = |metric| Some((per_second(own?, metric, window)? / 1e9).clamp(0.0, 1.0));
+            let ticks = |metric| own.and_then(|t| growth(t, metric, window)).map(|(g, _)| g);
+            let user = match (ticks(m::THREAD_USER), ticks(m::THREAD_SYSTEM)) {
+                // Ticks are 10 ms: fewer than ten of them say nothing.
+                (Some(u), Some(s)) if u + s >= 10.0 => Some(u / (u + s)),
+                _ => None,
+            };
+            let moved = |metric| growth(worker, metric, window).map(|(g, _)| g);
+            let bytes_per_op = match (moved(m::WORKER_BYTES), moved(m::WORKER_OPS)) {
+                (Some(bytes), Some(ops)) if ops > 0.0 => Some(bytes / ops),
+                _ => None,
+            };
+            Some(Thread {
+                stream,
+                busy: share(m::THREAD_RUN),
+                waiting: share(m::THREAD_WAIT),
+                user,
+                cpu: own.and_then(|t| t.column(m::THREAD_CPU)?.last().map(|c| *c as u32)),
+                bytes_per_op,
+            })
+        })
+        .collect()
+}
+
+/// Mean of a gauge of the sockets of a set, over streams and time.
+fn socket_mean(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    mean(
+        end.about("socket", |s| s.starts_with(&prefix))
+            .flat_map(|t| gauge(t, metric, window)),
+    )
+}
+
+/// CPUs of one host.
+fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
+    const KINDS: [m::Metric; 8] = [
+        m::CPU_USER,
+        m::CPU_NICE,
+        m::CPU_SYSTEM,
+        m::CPU_IDLE,
+        m::CPU_IOWAIT,
+        m::CPU_IRQ,
+        m::CPU_SOFTIRQ,
+        m::CPU_STEAL,
+    ];
+    end.about("cpu", |_| true)
+        .filter_map(|t| {
+            let grown: Vec<f64> = KINDS
+                .iter()
+                .map(|k| growth(t, *k, window).map_or(0.0, |(g, _)| g))
+                .collect();
+            let all: f64 = grown.iter().sum();
+            (all > 0.0).then(|| Cpu {
+                number: t.subject.parse().unwrap_or_default(),
+                busy: 1.0 - (grown[3] + grown[4]) / all,
+                softirq: (grown[5] + grown[6]) / all,
+                steal: grown[7] / all,
+            })
+        })
+        .collect()
+}
+
+/// What interrupted a step: link changes, silence in mid-flow, ends that stopped.
+fn interruptions(step: &Step, ticks: &[f64]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (end, side) in step.ends.iter().zip([Side::Near, Side::Far]) {
+        for port in end.about("port", |_| true) {
+            let all = Window {
+                from: 0,
+                to: u64::MAX,
+            };
+            if let Some((changes, _)) = growth(port, m::PORT_CARRIER_CHANGES, all)
+                && changes > 0.0
+            {
+                found.push(format!(
+                    "the link of {} {} went up or down {changes:.0} times",
+                    side.name(),
+                    port.subject
+                ));
+            }
+        }
+    }
+    if let Some(silent) = longest_silence(ticks) {
+        found.push(format!(
+            "no payload arrived for {silent} samples in a row, in mid-flow"
+        ));
+    }
+    if let Some(trouble) = &step.trouble {
+        found.push(format!("{}: {}", trouble.side.name(), trouble.what));
+    }
+    found
+}
+
+/// The longest run of samples without any payload, when it is two or more, is not the whole
+/// series, and has payload on at least one side of it.
+fn longest_silence(ticks: &[f64]) -> Option<usize> {
+    let longest = ticks
+        .split(|rate| *rate > 0.0)
+        .map(<[f64]>::len)
+        .max()
+        .unwrap_or(0);
+    (longest >= 2 && longest < ticks.len()).then_some(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longest_silence;
+
+    #[test]
+    fn silence_counts_from_two_samples_on() {
+        assert_eq!(longest_silence(&[5.0, 0.0, 5.0]), None);
+        assert_eq!(longest_silence(&[5.0, 0.0, 0.0, 5.0]), Some(2));
+        assert_eq!(longest_silence(&[0.0, 0.0, 0.0]), None);
+        assert_eq!(longest_silence(&[]), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! The model: rates, shares and intervals derived from a record. Always recomputed, never saved.
+//!
+//! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
+//! is filled in.
+
+mod derive;
+mod load;
+mod readings;
+
+use derive::latency_of;
+pub use derive::{derive, effect, slices};
+
+use crate::facts::Gap;
+use crate::plan::{Direction, Knobs, Side};
+use crate::record::{Host, SetEnd, TrialPlan};
+use crate::stats::Interval;
+use crate::units::{Bytes, Nanos, Rate};
+
+/// What a record says, in the units that causes and views need.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// The hosts, near first.
+    pub hosts: Vec<Host>,
+    /// Both ends share one machine (same boot id), hence its CPUs.
+    pub same_machine: bool,
+    /// Round trips on the idle path.
+    pub idle: Option<Latency>,
+    /// The directions that were measured, forward first.
+    pub directions: Vec<DirectionModel>,
+    /// Goodput of each direction while both were loaded.
+    pub both: Vec<(Direction, Estimate)>,
+    /// Trials with at least one slice.
+    pub trials: Vec<TrialModel>,
+    /// What the bytes cross, with capacities as far as they are known.
+    pub resources: Vec<Resource>,
+    /// What could not be read, once each.
+    pub gaps: Vec<(Side, Gap)>,
+    /// Whether the run was cut short.
+    pub complete: bool,
+}
+
+impl Model {
+    /// The model of a direction, when it was measured.
+    pub fn direction(&self, direction: Direction) -> Option<&DirectionModel> {
+        self.directions.iter().find(|d| d.direction == direction)
+    }
+}
+
+/// Something with a capacity on which flows make demands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    /// Stage and place in words: `near cpu`, `net`.
+    pub name: String,
+    /// The stage that it belongs to.
+    pub stage: crate::verdict::Stage,
+    /// Where it stands.
+    pub side: crate::verdict::Place,
+    /// Capacity in units per second (bits, cycles, packets); `None` while unknown.
+    pub capacity: Option<Interval>,
+    /// Demand of each direction per bit of goodput, in the same units; `None` while unknown.
+    pub demand: [Option<f64>; 2],
+}
+
+/// The most goodput that a resource leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ceiling {
+    /// The goodput.
+    pub rate: Rate,
+    /// The stage that gives it.
+    pub stage: crate::verdict::Stage,
+    /// The formula with numbers in.
+    pub formula: String,
+}
+
+/// One direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DirectionModel {
+    /// Which.
+    pub direction: Direction,
+    /// The load that the verdict explains: the plan's streams with the plan's knobs.
+    pub base: Load,
+    /// Loads with other numbers of streams, ascending.
+    pub sweep: Vec<Load>,
+    /// The lowest ceiling, where one is known.
+    pub ceiling: Option<Ceiling>,
+}
+
+impl DirectionModel {
+    /// The load with the fewest streams that comes within 5 % of the best: where more gain nothing.
+    pub fn knee(&self) -> &Load {
+        let loads = || std::iter::once(&self.base).chain(&self.sweep);
+        let best = loads().map(|l| l.goodput.mean).fold(0.0, f64::max);
+        loads()
+            .filter(|l| l.goodput.mean >= best * 0.95)
+            .min_by_key(|l| l.streams)
+            .unwrap_or(&self.base)
+    }
+}
+
+/// A mean with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Mean, in bits per second for goodput.
+    pub mean: f64,
+    /// 95 % interval; `None` when there are too few samples to say.
+    pub interval: Option<Interval>,
+    /// Number of samples.
+    pub samples: usize,
+}
+
+/// Round-trip times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latency {
+    /// Percentile (50, 90, 99, 99.9) and its value, only where the samples support it.
+    pub percentiles: Vec<(f64, Nanos)>,
+    /// Number of round trips.
+    pub samples: u64,
+}
+
+impl Latency {
+    /// The value of a percentile, if the samples support it.
+    pub fn percentile(&self, p: f64) -> Option<Nanos> {
+        self.percentiles
+            .iter()
+            .find(|(q, _)| (q - p).abs() < 1e-9)
+            .map(|(_, v)| *v)
+    }
+}
+
+/// One step under load, one direction of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// Connections.
+    pub streams: u32,
+    /// What they were made with.
+    pub knobs: Knobs,
+    /// What each end got: sender, receiver.
+    pub made: [SetEnd; 2],
+    /// Goodput at the receiver over the steady part.
+    pub goodput: Estimate,
+    /// Goodput at the receiver with the ramp.
+    pub goodput_with_ramp: f64,
+    /// Goodput of each tick at the receiver, bits per second.
+    pub ticks: Vec<f64>,
+    /// Whether a steady part was found.
+    pub steady: bool,
+    /// The sender's sockets.
+    pub tcp: TcpShares,
+    /// The sending threads.
+    pub senders: Vec<Thread>,
+    /// The receiving threads.
+    pub receivers: Vec<Thread>,
+    /// Payload that waits for the receiving application, mean bytes over streams and time.
+    pub unread: Option<f64>,
+    /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
+    pub recv_memory: Option<Bytes>,
+    /// CPUs of the sender's and of the receiver's host.
+    pub cpus: [Vec<Cpu>; 2],
+    /// Round trips beside the load.
+    pub latency: Option<Latency>,
+    /// Other sessions loaded a host at the same time.
+    pub contended: bool,
+    /// What interrupted it, in words.
+    pub interruptions: Vec<String>,
+}
+
+/// The sender's TCP counters over the time that counts: means over streams, shares of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TcpShares {
+    /// Share of time with data unacknowledged.
+    pub busy: Option<f64>,
+    /// Share of time limited by the receiver's window.
+    pub rwnd_limited: Option<f64>,
+    /// Share of time limited by the send buffer.
+    pub sndbuf_limited: Option<f64>,
+    /// Share of samples that were limited by the application.
+    pub app_limited: Option<f64>,
+    /// Payload in flight of one stream, mean.
+    pub in_flight: Option<Bytes>,
+    /// Window offered to one stream, mean.
+    pub window: Option<Bytes>,
+    /// Congestion window of one stream, mean.
+    pub cwnd: Option<Bytes>,
+    /// Payload of one stream that waits in the send queue, mean.
+    pub not_sent: Option<Bytes>,
+    /// Smoothed round-trip time, mean.
+    pub rtt: Option<Nanos>,
+    /// Smallest round-trip time.
+    pub min_rtt: Option<Nanos>,
+    /// Bytes sent again over bytes sent.
+    pub retransmitted: Option<f64>,
+    /// The pace the application asked for, each stream.
+    pub max_pacing: Option<Rate>,
+    /// Memory of the send buffer (`sk_sndbuf`), mean.
+    pub send_memory: Option<Bytes>,
+    /// Maximum segment size.
+    pub mss: Option<Bytes>,
+}
+
+/// One worker thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thread {
+    /// Stream that it serves.
+    pub stream: u32,
+    /// Share of time on a CPU.
+    pub busy: Option<f64>,
+    /// Share of time runnable but not running.
+    pub waiting: Option<f64>,
+    /// Share of `busy` spent in user code.
+    pub user: Option<f64>,
+    /// CPU it ran on last.
+    pub cpu: Option<u32>,
+    /// Payload per operation, mean.
+    pub bytes_per_op: Option<f64>,
+}
+
+/// One CPU of a host, whole machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cpu {
+    /// Its number.
+    pub number: u32,
+    /// Share of time not idle.
+    pub busy: f64,
+    /// Share of time in softirq.
+    pub softirq: f64,
+    /// Share of time stolen by the hypervisor.
+    pub steal: f64,
+}
+
+/// A trial and its measured effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialModel {
+    /// What was tried.
+    pub plan: TrialPlan,
+    /// Goodput after over before; `None` while too few slices were measured.
+    pub effect: Option<Interval>,
+    /// Slices measured.
+    pub slices: u32,
+    /// Mean goodput of each setting, bits per second.
+    pub goodput: [f64; 2],
+}

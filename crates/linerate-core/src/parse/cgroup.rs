@@ -1,0 +1,173 @@
+//! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own CPU controller is.
+
+use super::{Malformed, text};
+
+/// Version of the cgroup interface that holds the CPU controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// One hierarchy for each controller.
+    V1,
+    /// One hierarchy for all.
+    V2,
+}
+
+/// Where our own cgroup is seen in the file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Which interface.
+    pub version: Version,
+    /// Where the hierarchy is mounted.
+    pub mount: String,
+    /// Our group below the mount: empty or starting with `/`.
+    pub group: String,
+}
+
+/// Finds the cgroup of our CPU controller from the two files. `Ok(None)`: there is none.
+pub fn place(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malformed> {
+    let Some((version, group)) = membership_of_cpu(membership)? else {
+        return Ok(None);
+    };
+    for line in text::lines(mountinfo, "mountinfo") {
+        let Some((root, mount)) = mount_of(line?, version) else {
+            continue;
+        };
+        // A mount may show a part of the hierarchy only; a group outside it cannot be seen.
+        if let Some(below) = below(&group, &root) {
+            let group = below.to_owned();
+            return Ok(Some(Place {
+                version,
+                mount,
+                group,
+            }));
+        }
+    }
+    Err(Malformed::Missing("a mount that shows our own cgroup"))
+}
+
+/// The hierarchy that holds our CPU controller, with our path in it. Where v1 has the controller,
+/// v2 cannot have it.
+fn membership_of_cpu(text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
+    let mut found = None;
+    for line in text::lines(text, "/proc/self/cgroup") {
+        let mut parts = line?.splitn(3, |&b| b == b':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Malformed::Short("/proc/self/cgroup"));
+        };
+        let path = String::from_utf8_lossy(path).into_owned();
+        if controllers.split(|&b| b == b',').any(|c| c == b"cpu") {
+            return Ok(Some((Version::V1, path)));
+        }
+        if controllers.is_empty() {
+            found = Some((Version::V2, path));
+        }
+    }
+    Ok(found)
+}
+
+/// Root and mount point of a line of mountinfo, if it mounts the hierarchy looked for:
+/// `31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw`.
+fn mount_of(line: &[u8], version: Version) -> Option<(String, String)> {
+    let mut fields = text::fields(line);
+    let (root, mount) = (fields.nth(3)?, fields.next()?);
+    // Optional fields stand before the dash.
+    fields.find(|&f| f == b"-")?;
+    let kind = fields.next()?;
+    let options = fields.nth(1)?;
+    let fits = match version {
+        Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == b"cpu"),
+        Version::V2 => kind == b"cgroup2",
+    };
+    fits.then(|| (unescaped(root), unescaped(mount)))
+}
+
+/// Undoes the octal escapes of blanks in mountinfo (`\040`).
+fn unescaped(field: &[u8]) -> String {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if byte == b'\\' => {
+                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = &tail[3..];
+            }
+            _ => plain.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// `group` relative to `root`, if it lies in it and never climbs out of it.
+fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
+    let rest = group.strip_prefix(root.trim_end_matches('/'))?;
+    let inside = rest.is_empty() || rest.starts_with('/');
+    (inside && rest.split('/').all(|part| part != "..")).then(|| rest.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Place, Version, place};
+
+    fn at(version: Version, mount: &str, group: &str) -> Place {
+        Place {
+            version,
+            mount: mount.to_owned(),
+            group: group.to_owned(),
+        }
+    }
+
+    #[test]
+    fn v1_hybrid_v2_and_containers() {
+        let hybrid = b"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+            33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n\
+            32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu\n\
+            41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let got = place(b"2:cpuacct:/x\n1:cpu:/a/b\n0::/c\n", hybrid).unwrap();
+        assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu", "/a/b")));
+
+        let unified = b"30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let got = place(b"0::/user.slice/s-3.scope\n", unified).unwrap();
+        assert_eq!(
+            got,
+            Some(at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope"))
+        );
+        let got = place(b"0::/\n", unified).unwrap();
+        assert_eq!(got, Some(at(Version::V2, "/sys/fs/cgroup", "")));
+
+        let docker =
+            b"9 8 0:30 /docker/f00 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n";
+        let got = place(b"4:cpu,cpuacct:/docker/f00\n", docker).unwrap();
+        assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu,cpuacct", "")));
+        assert!(
+            place(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(),
+            "another container"
+        );
+        assert!(
+            place(b"0::/../../x\n", unified).is_err(),
+            "outside what we can see"
+        );
+    }
+
+    #[test]
+    fn none_is_none_and_blanks_are_unescaped() {
+        assert_eq!(place(b"", b""), Ok(None));
+        assert_eq!(place(b"3:memory:/\n", b""), Ok(None));
+        assert!(place(b"0::/\n", b"").is_err());
+        let odd = b"1 1 0:1 / /mnt/a\\040b rw - cgroup2 none rw\n";
+        assert_eq!(
+            place(b"0::/\n", odd).unwrap(),
+            Some(at(Version::V2, "/mnt/a b", ""))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(a: Vec<u8>, b: Vec<u8>) {
+            let _ = place(&a, &b);
+            let _ = place(b"0::/\n", &[b"1 1 0:1 / /", &b[..], b" rw - cgroup2 none rw\n"].concat());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `RTM_NEWLINK`: a network port with its statistics.
+
+use std::borrow::Cow;
+
+use super::netlink::{after, attributes, string, u16_at, u32_at, u64_at};
+use super::{Malformed, netlink};
+
+const WHAT: &str = "link message";
+const NEW_LINK: u16 = 16;
+/// Size of `struct ifinfomsg`.
+const FIXED: usize = 16;
+
+/// Hardware type of the loopback port (`ARPHRD_LOOPBACK`).
+pub const LOOPBACK: u16 = 772;
+
+/// A network port. Text that is not known is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// Index in its network namespace.
+    pub index: u32,
+    /// Hardware type (`ARPHRD_*`).
+    pub hardware: u16,
+    /// Up, and the lower layer has carrier.
+    pub up: bool,
+    /// Name.
+    pub name: Cow<'a, str>,
+    /// Kind of a port made by software: `veth`, `bridge`, `tun` ...
+    pub kind: Cow<'a, str>,
+    /// Hardware address.
+    pub address: &'a [u8],
+    /// Maximum transmission unit in bytes.
+    pub mtu: Option<u32>,
+    /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
+    pub device: Cow<'a, str>,
+    /// Bus of that device: `pci`, `virtio`.
+    pub bus: Cow<'a, str>,
+    /// Times that the link went up or down.
+    pub carrier_changes: Option<u32>,
+    /// Counters.
+    pub stats: Option<LinkStats>,
+}
+
+/// Counters of a port: the part of `struct rtnl_link_stats64` that is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Bad packets received.
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    pub tx_errors: u64,
+    /// Packets received but dropped by the host.
+    pub rx_dropped: u64,
+    /// Packets dropped on their way out.
+    pub tx_dropped: u64,
+    /// Collisions.
+    pub collisions: u64,
+    /// Packets received with a bad checksum.
+    pub rx_crc_errors: u64,
+    /// Packets lost to an overrun of the receive queue.
+    pub rx_fifo_errors: u64,
+    /// Packets lost because the host had no buffer for them.
+    pub rx_missed: u64,
+}
+
+/// The links of a reply.
+pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> {
+    netlink::messages(reply).filter_map(|message| match message {
+        Ok(message) => (message.kind == NEW_LINK).then(|| link(message.body)),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
+    // IFF_UP and IFF_LOWER_UP.
+    const CARRIER: u32 = 1 | 1 << 16;
+    let mut link = Link {
+        hardware: u16_at(body, 2, WHAT)?,
+        index: u32_at(body, 4, WHAT)?,
+        up: u32_at(body, 8, WHAT)? & CARRIER == CARRIER,
+        ..Link::default()
+    };
+    for attribute in attributes(after(body, FIXED, WHAT)?) {
+        let (kind, value) = attribute?;
+        // IFLA_* of linux/if_link.h.
+        match kind {
+            1 => link.address = value,
+            3 => link.name = string(value),
+            4 => link.mtu = Some(u32_at(value, 0, "link MTU")?),
+            18 => link.kind = info_kind(value)?,
+            23 => link.stats = Some(stats(value)?),
+            35 => link.carrier_changes = Some(u32_at(value, 0, "carrier changes")?),
+            56 => link.device = string(value),
+            57 => link.bus = string(value),
+            _ => {}
+        }
+    }
+    Ok(link)
+}
+
+/// `IFLA_INFO_KIND` in `IFLA_LINKINFO`.
+fn info_kind(info: &[u8]) -> Result<Cow<'_, str>, Malformed> {
+    for attribute in attributes(info) {
+        if let (1, value) = attribute? {
+            return Ok(string(value));
+        }
+    }
+    Ok(Cow::Borrowed(""))
+}
+
+fn stats(value: &[u8]) -> Result<LinkStats, Malformed> {
+    let counter = |index: usize| u64_at(value, index * 8, "link statistics");
+    Ok(LinkStats {
+        rx_packets: counter(0)?,
+        tx_packets: counter(1)?,
+        rx_bytes: counter(2)?,
+        tx_bytes: counter(3)?,
+        rx_errors: counter(4)?,
+        tx_errors: counter(5)?,
+        rx_dropped: counter(6)?,
+        tx_dropped: counter(7)?,
+        collisions: counter(9)?,
+        rx_crc_errors: counter(12)?,
+        rx_fifo_errors: counter(14)?,
+        rx_missed: counter(15)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Link, parse};
+    use crate::parse::netlink::tests::{attr, msg};
+
+    fn sample() -> Vec<u8> {
+        let mut fixed = [0u8; 16];
+        fixed[2..4].copy_from_slice(&1u16.to_ne_bytes());
+        fixed[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        fixed[8..12].copy_from_slice(&0x1_0043u32.to_ne_bytes());
+        let stats: Vec<u8> = (100u64..125).flat_map(u64::to_ne_bytes).collect();
+        let body = [
+            fixed.to_vec(),
+            attr(3, b"veth0\0"),
+            attr(1, &[2, 0, 0, 0, 0, 1]),
+            attr(4, &1400u32.to_ne_bytes()),
+            attr(18, &[attr(9, b"later"), attr(1, b"veth\0")].concat()),
+            attr(23, &stats),
+            attr(35, &2u32.to_ne_bytes()),
+            attr(999, b"from a newer kernel"),
+        ];
+        [msg(16, &body.concat()), msg(3, &[0; 4])].concat()
+    }
+
+    #[test]
+    fn a_link_parses_exactly() {
+        let reply = sample();
+        let links: Vec<Link> = parse(&reply).map(Result::unwrap).collect();
+        let [link] = &links[..] else {
+            panic!("{links:?}")
+        };
+        assert_eq!((link.index, link.hardware, link.up), (7, 1, true));
+        assert_eq!(
+            (&*link.name, &*link.kind, link.mtu),
+            ("veth0", "veth", Some(1400))
+        );
+        assert_eq!(link.carrier_changes, Some(2));
+        let stats = link.stats.unwrap();
+        assert_eq!(
+            (stats.rx_packets, stats.tx_bytes, stats.tx_dropped),
+            (100, 103, 107)
+        );
+        assert_eq!((stats.collisions, stats.rx_crc_errors), (109, 112));
+        assert_eq!((stats.rx_fifo_errors, stats.rx_missed), (114, 115));
+    }
+
+    #[test]
+    fn a_port_without_carrier_is_not_up() {
+        let mut reply = sample();
+        reply[16 + 8..16 + 12].copy_from_slice(&0x1003u32.to_ne_bytes());
+        assert!(!parse(&reply).next().unwrap().unwrap().up);
+    }
+
+    #[test]
+    fn a_cut_reply_gives_an_error_or_the_whole_link() {
+        let reply = sample();
+        let whole = parse(&reply).next().unwrap();
+        for end in 1..reply.len() {
+            let first = parse(&reply[..end]).next();
+            assert!(
+                matches!(first, Some(Err(_))) || first == Some(whole.clone()),
+                "cut at {end}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn mutated_replies_never_panic(changes: Vec<(prop::sample::Index, u8)>, end: prop::sample::Index) {
+            let mut reply = sample();
+            for (at, byte) in changes {
+                let at = at.index(reply.len());
+                reply[at] = byte;
+            }
+            let end = end.index(reply.len() + 1);
+            let _ = parse(&reply[..end]).count();
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Netlink framing: messages and their attributes.
+//!
+//! Written here rather than taken from a crate because a reply is read ten times a second while
+//! the path is loaded: only what is used is looked at, nothing is copied, and what a newer kernel
+//! adds cannot turn a whole reply into an error.
+
+use std::borrow::Cow;
+
+use super::Malformed;
+
+/// Message type: an error, or the positive acknowledgement.
+pub const ERROR: u16 = 2;
+/// Message type: the end of a dump.
+pub const DONE: u16 = 3;
+/// Message flag: what was dumped changed meanwhile, so that parts may be missing.
+pub const DUMP_INTERRUPTED: u16 = 0x10;
+
+/// Attribute types carry two flags in their top bits.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// One netlink message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Type, for example `RTM_NEWLINK`.
+    pub kind: u16,
+    /// Flags.
+    pub flags: u16,
+    /// Number that the request bore.
+    pub sequence: u32,
+    /// What follows the header.
+    pub body: &'a [u8],
+}
+
+/// The messages of a reply; ends after the first error.
+pub fn messages(reply: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
+    Cut {
+        rest: reply,
+        cut: message,
+    }
+}
+
+/// The attributes that follow the fixed part of a message; ends after the first error.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
+    Cut {
+        rest: bytes,
+        cut: attribute,
+    }
+}
+
+/// The error number that an error message carries: positive, 0 for an acknowledgement.
+pub fn error_number(body: &[u8]) -> Result<i32, Malformed> {
+    Ok(i32::from_ne_bytes(array(body, 0, "netlink error")?).saturating_neg())
+}
+
+/// `u16` at `offset`.
+pub(super) fn u16_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u16, Malformed> {
+    array(bytes, offset, what).map(u16::from_ne_bytes)
+}
+
+/// `u32` at `offset`.
+pub(super) fn u32_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u32, Malformed> {
+    array(bytes, offset, what).map(u32::from_ne_bytes)
+}
+
+/// `u64` at `offset`.
+pub(super) fn u64_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u64, Malformed> {
+    array(bytes, offset, what).map(u64::from_ne_bytes)
+}
+
+/// What follows a fixed part of `size` bytes.
+pub(super) fn after<'a>(
+    body: &'a [u8],
+    size: usize,
+    what: &'static str,
+) -> Result<&'a [u8], Malformed> {
+    body.get(size..).ok_or(Malformed::Short(what))
+}
+
+/// A string attribute, which may or may not end with a zero byte.
+pub(super) fn string(value: &[u8]) -> Cow<'_, str> {
+    let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
+    String::from_utf8_lossy(&value[..end])
+}
+
+fn array<const N: usize>(
+    bytes: &[u8],
+    offset: usize,
+    what: &'static str,
+) -> Result<[u8; N], Malformed> {
+    let tail = bytes.get(offset..).ok_or(Malformed::Short(what))?;
+    tail.first_chunk().copied().ok_or(Malformed::Short(what))
+}
+
+/// An item and what is left behind it.
+type Front<'a, T> = (T, &'a [u8]);
+
+/// Cuts one item after the other off the front of a buffer.
+struct Cut<'a, T> {
+    rest: &'a [u8],
+    cut: fn(&'a [u8]) -> Result<Front<'a, T>, Malformed>,
+}
+
+impl<T> Iterator for Cut<'_, T> {
+    type Item = Result<T, Malformed>;
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let cut = (self.cut)(self.rest);
+        let (item, rest) = match cut {
+            Ok((item, rest)) => (Ok(item), rest),
+            Err(error) => (Err(error), &[][..]),
+        };
+        self.rest = rest;
+        Some(item)
+    }
+}
+
+fn message(bytes: &[u8]) -> Result<Front<'_, Message<'_>>, Malformed> {
+    const WHAT: &str = "netlink message";
+    let length = u32_at(bytes, 0, WHAT)? as usize;
+    let whole = bytes.get(..length).ok_or(Malformed::Short(WHAT))?;
+    let message = Message {
+        kind: u16_at(whole, 4, WHAT)?,
+        flags: u16_at(whole, 6, WHAT)?,
+        sequence: u32_at(whole, 8, WHAT)?,
+        body: after(whole, 16, WHAT)?,
+    };
+    Ok((message, aligned(bytes, length)))
+}
+
+fn attribute(bytes: &[u8]) -> Result<Front<'_, (u16, &[u8])>, Malformed> {
+    const WHAT: &str = "netlink attribute";
+    let length = usize::from(u16_at(bytes, 0, WHAT)?);
+    let whole = bytes.get(..length).ok_or(Malformed::Short(WHAT))?;
+    let kind = u16_at(whole, 2, WHAT)? & TYPE_MASK;
+    Ok(((kind, after(whole, 4, WHAT)?), aligned(bytes, length)))
+}
+
+/// What is left behind an item of `length` bytes and its padding to four.
+fn aligned(bytes: &[u8], length: usize) -> &[u8] {
+    bytes.get(length.next_multiple_of(4)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::{attributes, error_number, messages};
+    use crate::parse::Malformed;
+
+    /// An attribute with its padding.
+    pub(crate) fn attr(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(value.len() + 4).unwrap();
+        let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    /// A message with its header and padding.
+    pub(crate) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 16).unwrap();
+        let mut bytes = [
+            &length.to_ne_bytes()[..],
+            &kind.to_ne_bytes(),
+            &[0; 10],
+            body,
+        ]
+        .concat();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn padding_and_flags_are_passed_over() {
+        let bytes = [
+            attr(0x8003, b"eth0\0"),
+            attr(4, &[1, 2, 3, 4]),
+            attr(9, b""),
+        ]
+        .concat();
+        let got: Result<Vec<_>, _> = attributes(&bytes).collect();
+        assert_eq!(
+            got,
+            Ok(vec![(3, &b"eth0\0"[..]), (4, &[1, 2, 3, 4]), (9, b"")])
+        );
+    }
+
+    #[test]
+    fn lengths_that_lie_are_errors_and_end_the_walk() {
+        for length in [0u32, 1, 15, 17, 4096, u32::MAX] {
+            let mut bytes = msg(16, b"");
+            bytes[..4].copy_from_slice(&length.to_ne_bytes());
+            let got: Vec<_> = messages(&bytes).collect();
+            assert_eq!(
+                got,
+                [Err(Malformed::Short("netlink message"))],
+                "length {length}"
+            );
+        }
+        for length in [0u16, 3, 9, u16::MAX] {
+            let mut bytes = attr(1, &[7; 4]);
+            bytes[..2].copy_from_slice(&length.to_ne_bytes());
+            let got: Vec<_> = attributes(&bytes).collect();
+            assert_eq!(
+                got,
+                [Err(Malformed::Short("netlink attribute"))],
+                "length {length}"
+            );
+        }
+    }
+
+    #[test]
+    fn error_numbers_are_positive() {
+        assert_eq!(error_number(&(-101i32).to_ne_bytes()), Ok(101));
+        assert_eq!(error_number(&i32::MIN.to_ne_bytes()), Ok(i32::MAX));
+        assert!(error_number(&[1, 2, 3]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            prop_assert!(messages(&bytes).count() <= bytes.len());
+            prop_assert!(attributes(&bytes).count() <= bytes.len());
+        }
+    }
+}

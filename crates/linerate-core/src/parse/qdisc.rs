@@ -1,0 +1,171 @@
+//! `RTM_NEWQDISC`: a queueing discipline with its statistics.
+
+use std::borrow::Cow;
+
+use super::netlink::{after, attributes, string, u32_at, u64_at};
+use super::{Malformed, netlink};
+
+const WHAT: &str = "qdisc message";
+const NEW_QDISC: u16 = 36;
+/// Size of `struct tcmsg`.
+const FIXED: usize = 20;
+
+/// Parent of the discipline at the root of a port.
+pub const ROOT: u32 = u32::MAX;
+
+/// A queueing discipline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qdisc<'a> {
+    /// Index of its port.
+    pub port: u32,
+    /// Handle; zero for those that the kernel made by itself.
+    pub handle: u32,
+    /// What it hangs on: [`ROOT`], or a class.
+    pub parent: u32,
+    /// Kind: `fq_codel`, `tbf`, `noqueue` ...
+    pub kind: Cow<'a, str>,
+    /// Counters.
+    pub stats: Option<QdiscStats>,
+}
+
+/// Counters of a queueing discipline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QdiscStats {
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes that wait now.
+    pub backlog: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Times that a limit delayed a packet.
+    pub overlimits: u64,
+}
+
+/// The queueing disciplines of a reply.
+pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
+    netlink::messages(reply).filter_map(|message| match message {
+        Ok(message) => (message.kind == NEW_QDISC).then(|| qdisc(message.body)),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+fn qdisc(body: &[u8]) -> Result<Qdisc<'_>, Malformed> {
+    let mut qdisc = Qdisc {
+        port: u32_at(body, 4, WHAT)?,
+        handle: u32_at(body, 8, WHAT)?,
+        parent: u32_at(body, 12, WHAT)?,
+        kind: Cow::Borrowed(""),
+        stats: None,
+    };
+    for attribute in attributes(after(body, FIXED, WHAT)?) {
+        // TCA_KIND and TCA_STATS2 of linux/rtnetlink.h.
+        match attribute? {
+            (1, value) => qdisc.kind = string(value),
+            (7, value) => qdisc.stats = Some(stats(value)?),
+            _ => {}
+        }
+    }
+    Ok(qdisc)
+}
+
+/// TCA_STATS_* of linux/gen_stats.h.
+fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
+    const WHAT: &str = "qdisc statistics";
+    let mut stats = QdiscStats::default();
+    let (mut basic, mut queue, mut packets_64) = (false, false, None);
+    for attribute in attributes(nested) {
+        match attribute? {
+            (1, value) => {
+                stats.bytes = u64_at(value, 0, WHAT)?;
+                stats.packets = u64::from(u32_at(value, 8, WHAT)?);
+                basic = true;
+            }
+            (3, value) => {
+                stats.backlog = u64::from(u32_at(value, 4, WHAT)?);
+                stats.drops = u64::from(u32_at(value, 8, WHAT)?);
+                stats.overlimits = u64::from(u32_at(value, 16, WHAT)?);
+                queue = true;
+            }
+            // Sent only once the 32-bit count has overflowed (5.5+).
+            (8, value) => packets_64 = Some(u64_at(value, 0, WHAT)?),
+            _ => {}
+        }
+    }
+    stats.packets = packets_64.unwrap_or(stats.packets);
+    if basic && queue {
+        Ok(stats)
+    } else {
+        Err(Malformed::Missing(WHAT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{QdiscStats, parse};
+    use crate::parse::netlink::tests::{attr, msg};
+
+    fn sample(extra: &[u8]) -> Vec<u8> {
+        let words: Vec<u8> = [0u32, 4, 0x8001_0000, u32::MAX, 2]
+            .into_iter()
+            .flat_map(u32::to_ne_bytes)
+            .collect();
+        let basic = [&9000u64.to_ne_bytes()[..], &6u32.to_ne_bytes(), &[0; 4]].concat();
+        let queue: Vec<u8> = [1u32, 1500, 7, 0, 5]
+            .into_iter()
+            .flat_map(u32::to_ne_bytes)
+            .collect();
+        let stats = [&attr(1, &basic)[..], &attr(3, &queue), extra].concat();
+        msg(36, &[words, attr(1, b"tbf\0"), attr(7, &stats)].concat())
+    }
+
+    #[test]
+    fn a_qdisc_parses_exactly() {
+        let reply = sample(&[]);
+        let got = parse(&reply).next().unwrap().unwrap();
+        assert_eq!(
+            (got.port, got.handle, got.parent),
+            (4, 0x8001_0000, super::ROOT)
+        );
+        assert_eq!(got.kind, "tbf");
+        let want = QdiscStats {
+            bytes: 9000,
+            packets: 6,
+            backlog: 1500,
+            drops: 7,
+            overlimits: 5,
+        };
+        assert_eq!(got.stats, Some(want));
+    }
+
+    #[test]
+    fn a_count_past_32_bits_replaces_the_short_one() {
+        let reply = sample(&attr(8, &5_000_000_000u64.to_ne_bytes()));
+        let got = parse(&reply).next().unwrap().unwrap();
+        assert_eq!(got.stats.unwrap().packets, 5_000_000_000);
+    }
+
+    #[test]
+    fn a_cut_reply_is_an_error() {
+        let reply = sample(&[]);
+        for end in 1..reply.len() {
+            assert!(parse(&reply[..end]).any(|q| q.is_err()), "cut at {end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn mutated_replies_never_panic(changes: Vec<(prop::sample::Index, u8)>, end: prop::sample::Index) {
+            let mut reply = sample(&attr(8, &[0; 8]));
+            for (at, byte) in changes {
+                let at = at.index(reply.len());
+                reply[at] = byte;
+            }
+            let end = end.index(reply.len() + 1);
+            let _ = parse(&reply[..end]).count();
+        }
+    }
+}

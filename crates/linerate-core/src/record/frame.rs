@@ -1,0 +1,338 @@
+//! The file format of a record: frames that are only ever appended.
+//!
+//! ```text
+//! file   = magic (8 bytes) version (u32) frame*
+//! frame  = length (u32, of the payload) crc32 (u32, of all that follows) kind (u8) payload
+//! ```
+//!
+//! Numbers are little-endian; the checksum covers the length too, as four bytes before the kind.
+//! A payload is one CBOR item. The first frame is the start and there is one; the frame of the end
+//! is the last.
+//!
+//! The guarantee: every frame before the first damaged byte is read, nothing at or after it is, and
+//! the reader says where that byte is. Frames of a kind that this version does not know are skipped
+//! and counted. Memory grows with the bytes that are there, never with a length that they claim.
+
+use std::fmt;
+
+use ciborium::de::from_reader;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::stored::{Budget, StoredStep};
+use super::{End, FORMAT, Host, Record, Set, Start, Step, TrialPlan};
+
+/// What a record begins with. The first byte is no text and the line ends are of both kinds, so
+/// that a transfer that rewrites text is noticed.
+pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
+
+/// Most values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
+/// more than an hour of 64 streams at 100 ms.
+pub const MAX_VALUES: u64 = 1 << 28;
+
+const FILE_HEADER: usize = MAGIC.len() + 4;
+const FRAME_HEADER: usize = 9;
+
+/// Why bytes are no record, or a record cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The magic is not there.
+    #[error("this is not a record of linerate")]
+    NotARecord,
+    /// Written by a version that this one does not understand.
+    #[error("format {found} of the record is not known here (this linerate reads format {FORMAT})")]
+    UnknownFormat {
+        /// The version found.
+        found: u32,
+    },
+    /// Not even the start can be read.
+    #[error("the start of the record cannot be read: {0}")]
+    NoStart(Cut),
+    /// A table that must not be written: it would not be read again.
+    #[error("column `{column}` of table `{table}` is not as long as its times")]
+    Ragged {
+        /// Source and subject of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// More readings than a record holds, or more bytes than a frame holds.
+    #[error("one step has too many readings for a record ({values} values)")]
+    TooLarge {
+        /// Values of the step.
+        values: u64,
+    },
+}
+
+/// What a reader could not use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Frames of kinds that this version does not know; the rest was read.
+    pub skipped: u32,
+    /// Where reading stopped, when it stopped early.
+    pub cut: Option<Cut>,
+}
+
+/// Where a record is damaged. What stands before is whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// First byte that is not used, counted from the start of the file.
+    pub at: usize,
+    /// Bytes from there to the end: all lost.
+    pub lost: usize,
+    /// What is wrong there, as a lowercase sentence fragment.
+    pub what: String,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, lost, what } = self;
+        write!(
+            f,
+            "{what} at byte {at}; {lost} bytes from there on are lost"
+        )
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cut) = &self.cut {
+            write!(f, "{cut}")?;
+        }
+        if self.cut.is_some() && self.skipped > 0 {
+            f.write_str("; ")?;
+        }
+        if self.skipped > 0 {
+            let count = self.skipped;
+            write!(f, "{count} frames of a kind unknown here were skipped")?;
+        }
+        Ok(())
+    }
+}
+
+/// One frame to be written.
+#[derive(Debug, Clone, Copy)]
+pub enum Frame<'a> {
+    /// How the run began.
+    Start(&'a Start),
+    /// Facts of a host.
+    Host(&'a Host),
+    /// A set of connections as it was made.
+    Set(&'a Set),
+    /// A trial as it was planned.
+    Trial(&'a TrialPlan),
+    /// A step with its readings.
+    Step(&'a Step),
+    /// How the run ended.
+    End(&'a End),
+}
+
+/// Kind tags. Numbers are never used again for something else.
+mod kind {
+    pub(super) const START: u8 = 1;
+    pub(super) const HOST: u8 = 2;
+    pub(super) const SET: u8 = 3;
+    pub(super) const TRIAL: u8 = 4;
+    pub(super) const STEP: u8 = 5;
+    pub(super) const END: u8 = 6;
+}
+
+/// What a file begins with: the magic and [`FORMAT`].
+pub fn header() -> Vec<u8> {
+    [&MAGIC[..], &FORMAT.to_le_bytes()].concat()
+}
+
+/// The bytes of one frame, to be appended.
+pub fn encode(frame: &Frame<'_>) -> Result<Vec<u8>, FrameError> {
+    match frame {
+        Frame::Start(start) => build(kind::START, *start),
+        Frame::Host(host) => build(kind::HOST, *host),
+        Frame::Set(set) => build(kind::SET, *set),
+        Frame::Trial(trial) => build(kind::TRIAL, *trial),
+        Frame::Step(step) => {
+            check(step)?;
+            build(kind::STEP, &StoredStep::from(*step))
+        }
+        Frame::End(end) => build(kind::END, *end),
+    }
+}
+
+/// The bytes of a whole record.
+pub fn encode_all(record: &Record) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = header();
+    let frames = std::iter::once(Frame::Start(&record.start))
+        .chain(record.hosts.iter().map(Frame::Host))
+        .chain(record.sets.iter().map(Frame::Set))
+        .chain(record.trials.iter().map(Frame::Trial))
+        .chain(record.steps.iter().map(Frame::Step))
+        .chain(record.end.iter().map(Frame::End));
+    for frame in frames {
+        bytes.extend(encode(&frame)?);
+    }
+    Ok(bytes)
+}
+
+/// Values of a step, times included: what counts toward [`MAX_VALUES`].
+pub fn values(step: &Step) -> u64 {
+    let tables = step.ends.iter().flat_map(|e| &e.tables);
+    // Each table's times count twice: once where they are shared, once in the table.
+    tables
+        .map(|t| t.at.len() as u64 * (t.columns.len() as u64 + 2))
+        .sum()
+}
+
+/// Refuses what [`decode`] would refuse.
+fn check(step: &Step) -> Result<(), FrameError> {
+    for table in step.ends.iter().flat_map(|e| &e.tables) {
+        let ragged = |c: &&super::Column| c.values.len() != table.at.len();
+        if let Some(column) = table.columns.iter().find(ragged) {
+            return Err(FrameError::Ragged {
+                table: format!("{} {}", table.source, table.subject),
+                column: column.name.clone(),
+            });
+        }
+    }
+    let values = values(step);
+    if values > MAX_VALUES {
+        return Err(FrameError::TooLarge { values });
+    }
+    Ok(())
+}
+
+fn build<T: Serialize>(kind: u8, payload: &T) -> Result<Vec<u8>, FrameError> {
+    let mut frame = vec![0; FRAME_HEADER];
+    frame[8] = kind;
+    ciborium::into_writer(payload, &mut frame)
+        .expect("plain structs and lists always have a CBOR form, and a Vec takes all bytes");
+    let length = u32::try_from(frame.len() - FRAME_HEADER)
+        .map_err(|_| FrameError::TooLarge { values: MAX_VALUES })?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    let crc = checksum(length, &frame[8..]);
+    frame[4..8].copy_from_slice(&crc.to_le_bytes());
+    Ok(frame)
+}
+
+/// Of the length and of what follows the checksum: kind and payload.
+fn checksum(length: u32, rest: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length.to_le_bytes());
+    hasher.update(rest);
+    hasher.finalize()
+}
+
+/// The record in `bytes`, and what could not be used of it.
+pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
+    if bytes.len() < FILE_HEADER || bytes[..MAGIC.len()] != MAGIC {
+        return Err(FrameError::NotARecord);
+    }
+    let found = number(&bytes[MAGIC.len()..]);
+    if found != FORMAT {
+        return Err(FrameError::UnknownFormat { found });
+    }
+    let mut reader = Reader {
+        bytes,
+        at: FILE_HEADER,
+        skipped: 0,
+        budget: Budget(MAX_VALUES),
+    };
+    let mut record = reader.start().map_err(FrameError::NoStart)?;
+    let cut = reader.rest(&mut record).err();
+    let skipped = reader.skipped;
+    let damage = (skipped > 0 || cut.is_some()).then_some(Damage { skipped, cut });
+    Ok((record, damage))
+}
+
+/// The u32 at the front; the caller has looked that it is there.
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    skipped: u32,
+    budget: Budget,
+}
+
+impl<'a> Reader<'a> {
+    fn cut(&self, what: impl Into<String>) -> Cut {
+        Cut {
+            at: self.at,
+            lost: self.bytes.len() - self.at,
+            what: what.into(),
+        }
+    }
+
+    /// Kind and payload of the frame at `at`, and where the next one is.
+    fn frame(&self) -> Result<(u8, &'a [u8], usize), Cut> {
+        let left = &self.bytes[self.at..];
+        if left.len() < FRAME_HEADER {
+            return Err(self.cut("the header of a frame is cut off"));
+        }
+        let length = number(left);
+        let Some(rest) = left[8..].get(..=length as usize) else {
+            return Err(self.cut(format!("a frame of {length} bytes is cut off, or damaged")));
+        };
+        if checksum(length, rest) != number(&left[4..]) {
+            return Err(self.cut("the checksum of a frame is wrong"));
+        }
+        Ok((rest[0], &rest[1..], self.at + 8 + rest.len()))
+    }
+
+    /// The start, which must be the first frame.
+    fn start(&mut self) -> Result<Record, Cut> {
+        let (kind, payload, next) = self.frame()?;
+        if kind != kind::START {
+            return Err(self.cut("the first frame is not a start"));
+        }
+        let start = self.item(payload, "start")?;
+        self.at = next;
+        Ok(Record {
+            start,
+            hosts: Vec::new(),
+            sets: Vec::new(),
+            trials: Vec::new(),
+            steps: Vec::new(),
+            end: None,
+        })
+    }
+
+    /// All other frames, until the end of the file or the first damage.
+    fn rest(&mut self, record: &mut Record) -> Result<(), Cut> {
+        while self.at < self.bytes.len() {
+            if record.end.is_some() {
+                return Err(self.cut("something follows the end of the record"));
+            }
+            let (kind, payload, next) = self.frame()?;
+            match kind {
+                kind::START => return Err(self.cut("a second start")),
+                kind::HOST => record.hosts.push(self.item(payload, "host")?),
+                kind::SET => record.sets.push(self.item(payload, "set")?),
+                kind::TRIAL => record.trials.push(self.item(payload, "trial")?),
+                kind::STEP => record.steps.push(self.step(payload)?),
+                kind::END => record.end = Some(self.item(payload, "end")?),
+                _ => self.skipped += 1,
+            }
+            self.at = next;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, payload: &[u8]) -> Result<Step, Cut> {
+        let stored: StoredStep = self.item(payload, "step")?;
+        stored
+            .open(&mut self.budget)
+            .map_err(|why| self.cut(format!("a step cannot be understood ({why})")))
+    }
+
+    /// The one CBOR item that `payload` is.
+    fn item<T: DeserializeOwned>(&self, mut payload: &[u8], what: &str) -> Result<T, Cut> {
+        let item = from_reader(&mut payload)
+            .map_err(|why| self.cut(format!("a {what} cannot be understood ({why})")))?;
+        if payload.is_empty() {
+            Ok(item)
+        } else {
+            Err(self.cut(format!("a {what} is followed by other bytes in its frame")))
+        }
+    }
+}

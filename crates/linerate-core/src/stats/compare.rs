@@ -1,0 +1,219 @@
+//! Comparison of two settings, measured in interleaved slices, that may be stopped early.
+//!
+//! Slices come in blocks A B B A, B A A B, A B B A ... Each block holds two *pairs* of neighbours,
+//! and the logarithm of a pair's ratio B/A is the unit of the statistics:
+//!
+//! - Within a pair, slow drift and level shifts that last longer than a slice mostly cancel.
+//! - Successive pairs run AB, BA, BA, AB ...: for a series whose slices correlate with coefficient
+//!   r, neighbouring pairs' errors correlate by +r(1-r)/2, -r(1-r)/2, + ..., which cancels in the
+//!   variance of their mean; for a random walk (r -> 1) they are independent. So the pairs may be
+//!   treated as independent for every AR(1), however strong, which no unit of consecutive slices
+//!   could be. A linear drift enters pairs with alternating sign: it cancels in the mean, and only
+//!   widens the interval.
+//! - Looks are taken at the end of blocks alone, where both orders are equally frequent.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::Interval;
+
+/// Fewest blocks that give an interval: 4 pairs, so 3 degrees of freedom.
+pub const MIN_BLOCKS: usize = 2;
+
+/// Most blocks of a comparison, whatever is asked for.
+pub const MAX_BLOCKS: usize = 12;
+
+/// Slices in a block.
+const BLOCK: usize = 4;
+
+/// A slice slower than this share of the fastest one counts as if it had this share: a path that
+/// was dead in a slice gives a large ratio, not an infinite one.
+const FLOOR: f64 = 1e-3;
+
+/// How much wider intervals are, by the logarithm of the number of looks.
+///
+/// Calibrated by simulation (tests/statistics.rs of the engine) for 1 to 11 looks, so that the
+/// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Less is
+/// needed than repeated significance tests at one hypothesis ask for (Pocock, Biometrika 64, 1977:
+/// 1.23 times for 5 looks), because the judge stops on what *agrees* with a prediction.
+const PER_LOOK: f64 = 0.045;
+
+/// A slice was pushed that is not the next one of the pattern, or after the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("slice {at} of a comparison is not the next one of its pattern")]
+pub struct OutOfOrder {
+    /// Number of the slice, from 0.
+    pub at: usize,
+}
+
+/// Two settings compared: the effect is the ratio of the changed setting to the unchanged one.
+///
+/// Ask [`Comparison::next_changed`] which setting to measure, push what was measured, look at
+/// [`Comparison::interval`] after each slice, and stop when
+/// - the interval lies in one predicted range and outside all others, or
+/// - [`Interval::widened`] by 2, it lies outside all predicted ranges: nothing can be proved, or
+/// - [`Comparison::finished`].
+///
+/// The intervals allow for this: their width is calibrated for a first look after [`MIN_BLOCKS`]
+/// and one after every block up to the number declared at the start. Stopping as soon as *some*
+/// range is excluded would make them too narrow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    max_blocks: usize,
+    values: Vec<f64>,
+}
+
+impl Comparison {
+    /// A comparison of at most `max_blocks` blocks of four slices, held within [`MIN_BLOCKS`] and
+    /// [`MAX_BLOCKS`].
+    pub fn new(max_blocks: usize) -> Self {
+        Self {
+            max_blocks: max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS),
+            values: Vec::new(),
+        }
+    }
+
+    /// Which setting comes next: true is the changed one (B). `None` when finished.
+    pub fn next_changed(&self) -> Option<bool> {
+        (!self.finished()).then(|| is_changed(self.values.len()))
+    }
+
+    /// Takes the value (goodput, round-trip time) of the next slice.
+    ///
+    /// Negative, infinite and undefined values count as zero: nothing moved. A value below a
+    /// thousandth of the largest counts as that thousandth. Fails when the slice is not the next
+    /// one of the pattern; the comparison is then as before.
+    pub fn push(&mut self, changed: bool, value: f64) -> Result<(), OutOfOrder> {
+        if self.next_changed() != Some(changed) {
+            return Err(OutOfOrder {
+                at: self.values.len(),
+            });
+        }
+        let usable = value.is_finite() && value > 0.0;
+        self.values.push(if usable { value } else { 0.0 });
+        Ok(())
+    }
+
+    /// Slices taken so far.
+    pub fn slices(&self) -> usize {
+        self.values.len()
+    }
+
+    /// True when all declared blocks are in: the last interval stands.
+    pub fn finished(&self) -> bool {
+        self.values.len() >= self.max_blocks * BLOCK
+    }
+
+    /// Ratio B/A with its 95 % interval over the complete blocks. `None` while there are fewer
+    /// than [`MIN_BLOCKS`], and when every slice was zero.
+    pub fn interval(&self) -> Option<Interval> {
+        let blocks = self.values.len() / BLOCK;
+        if blocks < MIN_BLOCKS {
+            return None;
+        }
+        let pairs = log_ratios(self.values.get(..blocks * BLOCK)?)?;
+        let n = pairs.len() as f64;
+        let mean = pairs.iter().sum::<f64>() / n;
+        let variance = pairs.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let half = critical(pairs.len(), self.max_blocks) * (variance / n).sqrt();
+        Some(Interval {
+            low: (mean - half).exp(),
+            mid: mean.exp(),
+            high: (mean + half).exp(),
+        })
+    }
+}
+
+/// Whether slice `at` is measured with the changed setting: A B B A B A A B, again and again.
+fn is_changed(at: usize) -> bool {
+    matches!(at % 8, 1 | 2 | 4 | 7)
+}
+
+/// ln(B/A) of each pair; `None` when nothing moved at all.
+fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return None;
+    }
+    let share = |v: f64| (v / largest).max(FLOOR).ln();
+    let pairs = values.chunks_exact(2).enumerate().map(|(k, pair)| {
+        let forward = share(pair[1]) - share(pair[0]);
+        if is_changed(2 * k) { -forward } else { forward }
+    });
+    Some(pairs.collect())
+}
+
+/// Factor of the standard error at a look with `pairs` pairs: Student's t, widened for the looks.
+fn critical(pairs: usize, max_blocks: usize) -> f64 {
+    let looks = (max_blocks - MIN_BLOCKS + 1) as f64;
+    let widened = 1.0 + PER_LOOK * looks.ln();
+    let freedom = pairs as f64 - 1.0;
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::MAX, |t| widened * t.inverse_cdf(0.975))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fed(max: usize, values: impl Fn(bool, usize) -> f64, slices: usize) -> Comparison {
+        let mut c = Comparison::new(max);
+        for at in 0..slices {
+            let b = c.next_changed().unwrap();
+            c.push(b, values(b, at)).unwrap();
+        }
+        c
+    }
+
+    #[test]
+    fn slices_run_in_mirrored_blocks() {
+        let order: Vec<bool> = (0..8).map(is_changed).collect();
+        assert_eq!(order, [false, true, true, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_linear_drift_cancels() {
+        // In the logarithm, so that the drift is exactly linear.
+        let c = fed(
+            2,
+            |b, at| (0.1 * at as f64).exp() * if b { 0.5 } else { 1.0 },
+            8,
+        );
+        let i = c.interval().unwrap();
+        assert!((i.mid - 0.5).abs() < 1e-12, "{i:?}");
+        assert!(i.low < 0.5 && 0.5 < i.high);
+    }
+
+    #[test]
+    fn an_interval_needs_two_whole_blocks() {
+        let value = |_, at| 1.0 + at as f64 / 100.0;
+        assert_eq!(fed(4, value, 7).interval(), None);
+        let eight = fed(4, value, 8).interval();
+        assert!(eight.is_some());
+        assert_eq!(
+            fed(4, value, 11).interval(),
+            eight,
+            "a part of a block waits"
+        );
+        assert_ne!(fed(4, value, 12).interval(), eight);
+    }
+
+    #[test]
+    fn a_dead_slice_is_finite_and_a_dead_path_has_no_ratio() {
+        let c = fed(2, |b, at| if b && at < 4 { f64::NAN } else { 100.0 }, 8);
+        let i = c.interval().unwrap();
+        assert!(i.low.is_finite() && i.high.is_finite() && i.mid > 0.0);
+        assert!(i.mid < 0.1 && i.low > 0.0);
+        assert_eq!(fed(2, |_, _| 0.0, 8).interval(), None);
+        assert_eq!(fed(2, |_, _| -1.0, 8).interval(), None);
+    }
+
+    #[test]
+    fn slices_out_of_order_are_refused_and_change_nothing() {
+        let mut c = Comparison::new(2);
+        assert_eq!(c.push(true, 1.0), Err(OutOfOrder { at: 0 }));
+        assert_eq!(c.slices(), 0);
+        let mut full = fed(2, |_, _| 1.0, 8);
+        assert!(full.finished());
+        assert_eq!(full.next_changed(), None);
+        assert_eq!(full.push(false, 1.0), Err(OutOfOrder { at: 8 }));
+    }
+}

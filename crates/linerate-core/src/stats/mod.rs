@@ -1,0 +1,15 @@
+//! Statistics: what a handful of noisy samples allow one to say, and no more.
+//!
+//! Owns comparisons of two settings ([`Comparison`]), means of correlated series ([`mean_ci`]),
+//! the end of a ramp ([`steady_state`]) and percentiles ([`percentile`]). Everything answers
+//! `None` where the samples do not support an answer; nothing here returns NaN.
+
+mod compare;
+mod interval;
+mod percentile;
+mod series;
+
+pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
+pub use interval::{EQUAL, Interval, Range, is_equal};
+pub use percentile::{BEYOND, merge, percentile, samples};
+pub use series::{mean_ci, steady_state};

@@ -1,0 +1,102 @@
+//! Percentiles of sparse histograms, only where the samples support them.
+
+use crate::record::Histogram;
+
+/// Samples that must lie beyond a percentile on its thinner side.
+///
+/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of
+/// cases the share that really lies beyond the value given is within a factor of two of the share
+/// asked for. With fewer it could be any.
+pub const BEYOND: f64 = 10.0;
+
+/// Number of samples in a histogram.
+pub fn samples(histogram: &Histogram) -> u64 {
+    let counts = histogram.counts.iter().map(|&(_, n)| n);
+    counts.fold(0, u64::saturating_add)
+}
+
+/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` when fewer than
+/// [`BEYOND`] samples lie on either side of it: 1,000 samples support p99, and 10,000 p99.9.
+pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
+    let all = samples(histogram) as f64;
+    // A share such as 0.99 is not exact in binary: a millionth of a sample of grace.
+    if !(0.0..=1.0).contains(&q) || q.min(1.0 - q) * all + 1e-6 < BEYOND {
+        return None;
+    }
+    let rank = (q * all - 1e-6).ceil().max(1.0) as u64;
+    let mut sorted = histogram.counts.clone();
+    sorted.sort_unstable();
+    let mut seen = 0_u64;
+    let found = sorted.iter().find(|&&(_, n)| {
+        seen = seen.saturating_add(n);
+        seen >= rank
+    });
+    found.map(|&(value, _)| value)
+}
+
+/// All samples of several histograms in one, which keeps the first one's set; `None` of none.
+pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
+    let mut rest = histograms.into_iter();
+    let mut merged = rest.next()?.clone();
+    for histogram in rest {
+        merged.counts.extend_from_slice(&histogram.counts);
+    }
+    merged.counts.sort_unstable();
+    merged.counts.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            kept.1 = kept.1.saturating_add(later.1);
+        }
+        same
+    });
+    Some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(counts: Vec<(u64, u64)>) -> Histogram {
+        Histogram { set: 0, counts }
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let thousand = of((1..=1000).map(|v| (v, 1)).collect());
+        assert_eq!(percentile(&thousand, 0.5), Some(500));
+        assert_eq!(percentile(&thousand, 0.99), Some(990));
+        assert_eq!(percentile(&thousand, 0.999), None);
+        assert_eq!(
+            percentile(&of((1..=990).map(|v| (v, 1)).collect()), 0.99),
+            None
+        );
+        assert_eq!(percentile(&of(vec![(7, 20)]), 0.5), Some(7));
+        assert_eq!(percentile(&of(vec![(7, 18)]), 0.5), None);
+        assert_eq!(percentile(&thousand, f64::NAN), None);
+    }
+
+    #[test]
+    fn hostile_counts_do_not_overflow() {
+        let huge = of(vec![(2, u64::MAX), (1, u64::MAX)]);
+        assert_eq!(percentile(&huge, 0.5), Some(1));
+        assert_eq!(merge([&huge, &huge]).unwrap().counts[0], (1, u64::MAX));
+        assert_eq!(merge([]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn merged_halves_are_the_whole(values in prop::collection::vec(0_u64..50, 40..200), cut in 0_usize..40) {
+            let sparse = |v: &[u64]| merge(&v.iter().map(|&x| of(vec![(x, 1)])).collect::<Vec<_>>())
+                .unwrap_or(of(vec![]));
+            let whole = sparse(&values);
+            let halves = merge([&sparse(&values[..cut]), &sparse(&values[cut..])]).unwrap();
+            prop_assert_eq!(&whole, &halves);
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let rank = values.len().div_ceil(2) - 1;
+            prop_assert_eq!(percentile(&whole, 0.5), Some(sorted[rank]));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The table of trial kinds: what one can change on the path without touching the host, and how.
+//!
+//! A trial changes one factor of the connections that the tool itself owns. Trials stand apart
+//! from causes, because one trial parts several rivals.
+
+use crate::model::{Load, Model};
+use crate::plan::{Direction, ExtraWork, Knobs};
+use crate::record::TrialPlan;
+use crate::units::{Bytes, Nanos};
+
+/// What a trial changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Factor {
+    /// Twice the streams.
+    MoreStreams,
+    /// A larger receive buffer, as far as the host allows.
+    LargerWindow,
+    /// A receive window of half the bytes that are in flight.
+    HalfWindow,
+    /// A larger send buffer, as far as the host allows.
+    LargerSendBuffer,
+    /// Half the send buffer.
+    HalfSendBuffer,
+    /// More CPU work for each byte on the sending threads.
+    SenderWork,
+    /// More CPU work for each byte on the receiving threads.
+    ReceiverWork,
+    /// Half the bytes in each write.
+    SmallerWrites,
+    /// Half the bytes in each read.
+    SmallerReads,
+    /// The pace that was asked for lifted.
+    Unpaced,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialKind {
+    /// Stable id, as it stands in records.
+    pub id: &'static str,
+    /// What it changes.
+    pub factor: Factor,
+    /// What is being tried, after the word "testing".
+    pub words: &'static str,
+    /// The change in the past tense, before "gave x1.92".
+    pub change: &'static str,
+}
+
+/// Every kind of trial. Of two that part the same rivals the earlier is preferred: those that can
+/// show a gain come before those that only show a loss.
+pub const TRIALS: &[TrialKind] = &[
+    TrialKind {
+        id: "unpaced",
+        factor: Factor::Unpaced,
+        words: "whether the pace that was asked for holds it back",
+        change: "lifting the pace",
+    },
+    TrialKind {
+        id: "larger-window",
+        factor: Factor::LargerWindow,
+        words: "whether a larger receive buffer helps",
+        change: "a larger receive buffer",
+    },
+    TrialKind {
+        id: "larger-send-buffer",
+        factor: Factor::LargerSendBuffer,
+        words: "whether a larger send buffer helps",
+        change: "a larger send buffer",
+    },
+    TrialKind {
+        id: "more-streams",
+        factor: Factor::MoreStreams,
+        words: "whether twice the streams help",
+        change: "twice the streams",
+    },
+    TrialKind {
+        id: "receiver-work",
+        factor: Factor::ReceiverWork,
+        words: "whether the receiving threads have time to spare",
+        change: "25 % more work on the receiving thread",
+    },
+    TrialKind {
+        id: "sender-work",
+        factor: Factor::SenderWork,
+        words: "whether the sending threads have time to spare",
+        change: "25 % more work on the sending thread",
+    },
+    TrialKind {
+        id: "half-window",
+        factor: Factor::HalfWindow,
+        words: "whether half the receive window halves the goodput",
+        change: "half the receive window",
+    },
+    TrialKind {
+        id: "half-send-buffer",
+        factor: Factor::HalfSendBuffer,
+        words: "whether half the send buffer halves the goodput",
+        change: "half the send buffer",
+    },
+    TrialKind {
+        id: "smaller-reads",
+        factor: Factor::SmallerReads,
+        words: "whether the size of a read matters",
+        change: "reads of half the size",
+    },
+    TrialKind {
+        id: "smaller-writes",
+        factor: Factor::SmallerWrites,
+        words: "whether the size of a write matters",
+        change: "writes of half the size",
+    },
+];
+
+/// Share of the wall time of each byte that the work trials add.
+pub const WORK_SHARE: f64 = 0.25;
+
+/// Most blocks of four slices in a trial.
+pub const BLOCKS: u32 = 5;
+
+/// The row of an id.
+pub fn kind(id: &str) -> Option<&'static TrialKind> {
+    TRIALS.iter().find(|k| k.id == id)
+}
+
+impl TrialPlan {
+    /// What this trial changes; `None` for a kind that this version does not know.
+    pub fn factor(&self) -> Option<Factor> {
+        kind(&self.kind).map(|k| k.factor)
+    }
+
+    /// How many times the streams of setting A setting B has.
+    pub fn stream_ratio(&self) -> f64 {
+        f64::from(self.after.streams) / f64::from(self.before.streams.max(1))
+    }
+}
+
+/// Wall time of one byte on one thread, in picoseconds; `None` without goodput.
+pub fn ps_per_byte(load: &Load) -> Option<f64> {
+    (load.goodput.mean > 0.0).then(|| 8e12 * f64::from(load.streams) / load.goodput.mean)
+}
+
+impl TrialKind {
+    /// The trial of this kind on one direction; `None` where it changes nothing or cannot be made.
+    pub fn propose(&self, model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
+        let load = &model.direction(direction)?.base;
+        let (before, after) = self.settings(model, direction, load)?;
+        (before != after).then(|| TrialPlan {
+            id,
+            kind: self.id.to_owned(),
+            direction,
+            before,
+            after,
+            max_blocks: BLOCKS,
+        })
+    }
+
+    fn settings(&self, model: &Model, direction: Direction, load: &Load) -> Option<(Knobs, Knobs)> {
+        let before = load.knobs.clone();
+        let mut after = before.clone();
+        match self.factor {
+            Factor::MoreStreams => {
+                after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
+            }
+
+            Factor::LargerWindow => {
+                let limit = buffers(model, direction.receiver()).rmem_max;
+                after.recv_buffer = Some(larger(load.recv_memory?, limit)?);
+            }
+            Factor::LargerSendBuffer => {
+                let limit = buffers(model, direction.sender()).wmem_max;
+                after.send_buffer = Some(larger(load.tcp.send_memory?, limit)?);
+            }
+            Factor::HalfWindow => {
+                // Bytes in flight, not the option's value: buffers count memory, not payload.
+                let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
+                after.window_clamp = Some(Bytes((used / 2).max(4096)));
+            }
+            // The kernel doubles what is asked for.
+            Factor::HalfSendBuffer => {
+                after.send_buffer = Some(Bytes((load.tcp.send_memory?.0 / 4).max(4096)));
+            }
+            Factor::SenderWork => after.extra_work = work(load, true)?,
+            Factor::ReceiverWork => after.extra_work = work(load, false)?,
+            Factor::SmallerReads => {
+                let size = operation(&load.receivers)?;
+                return Some((
+                    Knobs {
+                        read_size: Bytes(size),
+                        ..before
+                    },
+                    Knobs {
+                        read_size: Bytes(size / 2),
+                        ..after
+                    },
+                ));
+            }
+            Factor::SmallerWrites => {
+                let size = operation(&load.senders)?;
+                return Some((
+                    Knobs {
+                        write_size: Bytes(size),
+                        ..before
+                    },
+                    Knobs {
+                        write_size: Bytes(size / 2),
+                        ..after
+                    },
+                ));
+            }
+            Factor::Unpaced => after.pacing = before.pacing.and(None),
+        }
+        Some((before, after))
+    }
+}
+
+fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits {
+    model
+        .hosts
+        .iter()
+        .find(|h| h.side == side)
+        .map(|h| h.facts.buffers)
+        .unwrap_or_default()
+}
+
+/// What to ask for to get four times the memory, or as much as the host allows; `None` where that
+/// is less than half as much again. The kernel doubles what is asked for.
+fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
+    let ask = (memory.0 * 2).min(limit?);
+    (ask * 2 >= memory.0 + memory.0 / 2).then_some(Bytes(ask))
+}
+
+fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
+    let extra = (ps_per_byte(load)? * WORK_SHARE) as u64;
+    let own = load.knobs.extra_work;
+    Some(if on_sender {
+        ExtraWork {
+            sender_ps_per_byte: own.sender_ps_per_byte + extra,
+            ..own
+        }
+    } else {
+        ExtraWork {
+            receiver_ps_per_byte: own.receiver_ps_per_byte + extra,
+            ..own
+        }
+    })
+}
+
+/// Bytes of a typical operation, when there is room to halve it.
+fn operation(threads: &[crate::model::Thread]) -> Option<u64> {
+    let sizes: Vec<f64> = threads.iter().filter_map(|t| t.bytes_per_op).collect();
+    let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
+    (mean >= 2.0).then_some(mean as u64)
+}
+
+/// Time that a slice leaves for queues and windows to settle: several round trips.
+pub fn washout(rtt: Option<Nanos>) -> Nanos {
+    let rtt = rtt.unwrap_or_default().0;
+    Nanos((rtt * 6).clamp(150_000_000, 1_500_000_000))
+}

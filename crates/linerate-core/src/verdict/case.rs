@@ -1,0 +1,103 @@
+//! The case of one direction: what every cause answers, and what the trials exclude.
+
+use crate::causes::{Answer, CAUSES, Cause};
+use crate::model::{Model, TrialModel};
+use crate::plan::Direction;
+use crate::stats::Interval;
+
+/// One cause before the judge.
+pub(super) struct Party {
+    /// The cause.
+    pub(super) cause: &'static dyn Cause,
+    /// What it says of the base load.
+    pub(super) answer: Answer,
+    /// Trials (by number) whose effect lies outside what it predicted.
+    pub(super) excluded_by: Vec<u32>,
+}
+
+impl Party {
+    /// In play: neither clear nor excluded, and not one that makes the measurement invalid.
+    pub(super) fn stands(&self) -> bool {
+        !self.cause.invalidates()
+            && !matches!(self.answer, Answer::Clear(_))
+            && self.excluded_by.is_empty()
+    }
+}
+
+/// One direction.
+pub(super) struct Case<'a> {
+    /// The whole model.
+    pub(super) model: &'a Model,
+    /// Every cause.
+    pub(super) parties: Vec<Party>,
+    /// Trials of this direction that have an effect.
+    pub(super) trials: Vec<(&'a TrialModel, Interval)>,
+}
+
+impl<'a> Case<'a> {
+    /// Hears every cause and applies every trial of `direction`.
+    pub(super) fn of(model: &'a Model, direction: Direction) -> Self {
+        let trials: Vec<(&TrialModel, Interval)> = model
+            .trials
+            .iter()
+            .filter(|t| t.plan.direction == direction)
+            .filter_map(|t| Some((t, t.effect?)))
+            .collect();
+        let parties = CAUSES
+            .iter()
+            .map(|cause| Party {
+                cause: *cause,
+                answer: cause.check(model, direction),
+                excluded_by: trials
+                    .iter()
+                    .filter(|(t, effect)| {
+                        cause
+                            .predict(model, &t.plan)
+                            .is_some_and(|r| r.excludes(*effect))
+                    })
+                    .map(|(t, _)| t.plan.id)
+                    .collect(),
+            })
+            .collect();
+        Self {
+            model,
+            parties,
+            trials,
+        }
+    }
+
+    /// The trial that proves `party`, when one does: its effect lies inside what the cause
+    /// predicted, nothing else is left in play, and the experiment could have come out otherwise:
+    /// it excluded another cause, or the cause is a ceiling that was reached.
+    pub(super) fn proof(&self, party: &Party) -> Option<(&'a TrialModel, Interval)> {
+        let Answer::Finding(finding) = &party.answer else {
+            return None;
+        };
+        let alone = self
+            .parties
+            .iter()
+            .all(|other| other.cause.id() == party.cause.id() || !other.stands());
+        if !alone || !party.stands() {
+            return None;
+        }
+        self.trials
+            .iter()
+            .filter(|(trial, effect)| {
+                let own = party.cause.predict(self.model, &trial.plan);
+                own.is_some_and(|r| r.contains(*effect))
+                    && (finding.reached || !self.excluded(trial.plan.id).is_empty())
+            })
+            // The trial that excluded most is the one to show.
+            .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
+            .copied()
+    }
+
+    /// Causes that a trial excluded, the cleared ones included.
+    pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
+        self.parties
+            .iter()
+            .filter(|p| !p.cause.invalidates() && p.excluded_by.contains(&trial))
+            .map(|p| p.cause.id())
+            .collect()
+    }
+}

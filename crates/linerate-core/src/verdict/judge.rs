@@ -1,0 +1,200 @@
+//! The judge: from a model to its verdict.
+
+use super::case::{Case, Party};
+use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
+use crate::causes::{Answer, Finding};
+use crate::model::{DirectionModel, Model, TrialModel};
+use crate::plan::Direction;
+use crate::stats::Interval;
+use crate::trial;
+
+/// Judges a model. Pure: the same model gives the same verdict.
+pub fn judge(model: &Model) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut limits: Vec<Limit> = Vec::new();
+    for dir in &model.directions {
+        let case = Case::of(model, dir.direction);
+        verdict
+            .answers
+            .extend(case.parties.iter().map(|p| answered(p, dir.direction)));
+        let found = upheld(&case, dir.direction);
+        if !found
+            .iter()
+            .any(|l| l.metric == Measure::Goodput && !invalid(l))
+        {
+            verdict.unknown.push(nothing_upheld(&case, dir));
+        }
+        limits.extend(found);
+        verdict.unknown.extend(unanswered(&case));
+    }
+    // What invalidates the measurement, then the largest gain; a stable sort keeps forward first.
+    limits.sort_by(|a, b| {
+        invalid(b)
+            .cmp(&invalid(a))
+            .then(best_gain(b).total_cmp(&best_gain(a)))
+    });
+    verdict.limits = limits;
+    dedup(&mut verdict.unknown);
+    verdict
+}
+
+fn invalid(limit: &Limit) -> bool {
+    crate::causes::cause(limit.cause).is_some_and(crate::causes::Cause::invalidates)
+}
+
+fn best_gain(limit: &Limit) -> f64 {
+    limit
+        .advice
+        .iter()
+        .filter_map(|a| a.gain)
+        .fold(1.0, f64::max)
+}
+
+fn dedup(all: &mut Vec<Unknown>) {
+    let mut seen: Vec<Unknown> = Vec::new();
+    all.retain(|u| {
+        let new = !seen.contains(u);
+        if new {
+            seen.push(u.clone());
+        }
+        new
+    });
+}
+
+/// The limits of one direction: what invalidates it, then what was proved, else what is supported.
+fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
+    let findings = || {
+        case.parties.iter().filter_map(|p| match &p.answer {
+            Answer::Finding(f) => Some((p, f)),
+            _ => None,
+        })
+    };
+    let mut limits: Vec<Limit> = findings()
+        .filter(|(p, _)| p.cause.invalidates())
+        .map(|(p, f)| limit(case, direction, p, f, None))
+        .collect();
+    let proved: Vec<Limit> = findings()
+        .filter_map(|(p, f)| Some(limit(case, direction, p, f, Some(case.proof(p)?))))
+        .collect();
+    if proved.is_empty() {
+        let mut supported: Vec<_> = findings().filter(|(p, f)| p.stands() && f.enough).collect();
+        supported.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+        limits.extend(
+            supported
+                .into_iter()
+                .map(|(p, f)| limit(case, direction, p, f, None)),
+        );
+    } else {
+        limits.extend(proved);
+    }
+    limits
+}
+
+fn limit(
+    case: &Case<'_>,
+    direction: Direction,
+    party: &Party,
+    finding: &Finding,
+    proof: Option<(&TrialModel, Interval)>,
+) -> Limit {
+    Limit {
+        metric: Measure::Goodput,
+        cause: party.cause.id(),
+        stage: party.cause.stage(),
+        side: finding.side,
+        direction,
+        certainty: if proof.is_some() {
+            Certainty::Proved
+        } else {
+            Certainty::Supported
+        },
+        evidence: finding.evidence.clone(),
+        trial: proof.map(|(trial, effect)| decided(case, trial, effect)),
+        advice: party.cause.advice(case.model, direction),
+    }
+}
+
+fn decided(case: &Case<'_>, trial: &TrialModel, effect: Interval) -> Decided {
+    let kind = trial::kind(&trial.plan.kind);
+    Decided {
+        id: trial.plan.id,
+        kind: kind.map_or("", |k| k.id),
+        words: kind.map_or("a change", |k| k.change),
+        effect,
+        slices: trial.slices,
+        excluded: case.excluded(trial.plan.id),
+    }
+}
+
+fn answered(party: &Party, direction: Direction) -> Answered {
+    let (outcome, why) = match &party.answer {
+        Answer::Finding(f) if party.excluded_by.is_empty() => ("finding", f.evidence.clone()),
+        Answer::Finding(f) => ("excluded", f.evidence.clone()),
+        Answer::Clear(why) => ("clear", vec![why.clone()]),
+        Answer::Unknown(gaps) => (
+            "unknown",
+            gaps.iter()
+                .map(|g| format!("{}: {}", g.what, g.why))
+                .collect(),
+        ),
+    };
+    let mut why = why;
+    why.extend(
+        party
+            .excluded_by
+            .iter()
+            .map(|id| format!("trial {id} excluded it")),
+    );
+    Answered {
+        cause: party.cause.id(),
+        direction,
+        outcome,
+        why,
+    }
+}
+
+/// Why no limit could be named in a direction.
+fn nothing_upheld(case: &Case<'_>, dir: &DirectionModel) -> Unknown {
+    let standing: Vec<&str> = case
+        .parties
+        .iter()
+        .filter(|p| p.stands())
+        .map(|p| p.cause.id())
+        .collect();
+    let why = if standing.is_empty() {
+        "no cause that linerate knows fits what was measured".to_owned()
+    } else {
+        format!(
+            "it may be {}, and no trial told them apart",
+            standing.join(" or ")
+        )
+    };
+    Unknown {
+        what: format!("what limits {}", dir.direction.name()),
+        why,
+        hint: if case.trials.is_empty() {
+            "run again with more time for trials: --time 60s".to_owned()
+        } else {
+            String::new()
+        },
+    }
+}
+
+/// The gaps of causes that could not answer and are still in play.
+fn unanswered(case: &Case<'_>) -> Vec<Unknown> {
+    case.parties
+        .iter()
+        .filter(|p| p.stands())
+        .filter_map(|p| match &p.answer {
+            Answer::Unknown(gaps) => Some((p, gaps)),
+            _ => None,
+        })
+        .flat_map(|(_, gaps)| {
+            gaps.iter().map(|g| Unknown {
+                what: g.what.clone(),
+                why: g.why.clone(),
+                hint: g.hint.clone(),
+            })
+        })
+        .collect()
+}

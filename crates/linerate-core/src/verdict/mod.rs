@@ -1,0 +1,202 @@
+//! The verdict: what holds the path back, how surely, and what to do.
+
+mod case;
+mod judge;
+mod next;
+
+pub use judge::judge;
+pub use next::{decides, next_trial};
+
+use serde::Serialize;
+
+use crate::plan::{Direction, Side};
+use crate::stats::Interval;
+
+/// The answer to "why is it slow", for all directions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// Limits that the judge upheld, in the order in which they should be read.
+    pub limits: Vec<Limit>,
+    /// What would bind next, once the limits are lifted, as far as it is known.
+    pub next: Vec<Limit>,
+    /// What prevents an answer, or part of one.
+    pub unknown: Vec<Unknown>,
+    /// What every cause answered, for `show --explain`.
+    pub answers: Vec<Answered>,
+}
+
+/// A link of the chain that bytes cross.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The program that sends or receives.
+    App,
+    /// Socket buffers and windows.
+    Socket,
+    /// Processors.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// The slot.
+    Pcie,
+    /// The network port.
+    Port,
+    /// Everything between the ports.
+    Net,
+    /// Storage.
+    Device,
+}
+
+impl Stage {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Socket => "socket",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pcie => "pcie",
+            Self::Port => "port",
+            Self::Net => "net",
+            Self::Device => "device",
+        }
+    }
+}
+
+/// Where a limit stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On the near host.
+    Near,
+    /// On the far host.
+    Far,
+    /// Between them, or on neither alone.
+    Path,
+}
+
+impl From<Side> for Place {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Near => Self::Near,
+            Side::Far => Self::Far,
+        }
+    }
+}
+
+impl Place {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::Path => "path",
+        }
+    }
+}
+
+/// What is slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// Payload per second.
+    Goodput,
+    /// Round-trip time.
+    Latency,
+}
+
+/// How surely a limit is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// A trial had the effect that this cause alone predicts.
+    Proved,
+    /// Evidence without a deciding trial.
+    Supported,
+}
+
+impl Certainty {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Supported => "supported",
+        }
+    }
+}
+
+/// A finding that the judge upheld.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// What is slow.
+    pub metric: Measure,
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// Stage that binds.
+    pub stage: Stage,
+    /// Where.
+    pub side: Place,
+    /// Direction that is limited.
+    pub direction: Direction,
+    /// How surely.
+    pub certainty: Certainty,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+    /// The trial that decided, if one did.
+    pub trial: Option<Decided>,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+/// A trial's measured effect, and what it decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// Number of the trial in the record.
+    pub id: u32,
+    /// Row of the table of trial kinds.
+    pub kind: &'static str,
+    /// What was changed, before the word "gave": "half the receive window".
+    pub words: &'static str,
+    /// Goodput after the change over goodput before, with its 95 % interval.
+    pub effect: Interval,
+    /// Slices measured.
+    pub slices: u32,
+    /// Causes that the effect excluded.
+    pub excluded: Vec<&'static str>,
+}
+
+/// A thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// An exact command, or a sentence where there is none.
+    #[serde(rename = "do")]
+    pub action: String,
+    /// How to undo it; empty when it changes nothing.
+    pub undo: String,
+    /// Expected goodput over present goodput; `None` when the model cannot say.
+    pub gain: Option<f64>,
+}
+
+/// What prevents an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// What is not known.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What would let us know; empty when nothing here would.
+    pub hint: String,
+}
+
+/// What one cause answered for one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// Direction.
+    pub direction: Direction,
+    /// `finding`, `clear`, `unknown` or `excluded`.
+    pub outcome: &'static str,
+    /// Why, with numbers.
+    pub why: Vec<String>,
+}

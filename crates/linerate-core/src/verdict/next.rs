@@ -1,0 +1,82 @@
+//! Which trial to run next, and when a trial has decided.
+
+use super::case::{Case, Party};
+use crate::causes::Answer;
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Interval, Range};
+use crate::trial::TRIALS;
+
+/// The trial that tells most about `direction`, numbered `id`; `None` when a cause is proved or no
+/// trial that is left could part what is in play.
+pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
+    let case = Case::of(model, direction);
+    if case.parties.iter().any(|p| case.proof(p).is_some()) {
+        return None;
+    }
+    let mut leaders: Vec<(&Party, f64)> = case
+        .parties
+        .iter()
+        .filter(|p| p.stands())
+        .filter_map(|p| match &p.answer {
+            Answer::Finding(f) => Some((p, f.share + if f.enough { 1.0 } else { 0.0 })),
+            _ => None,
+        })
+        .collect();
+    leaders.sort_by(|a, b| b.1.total_cmp(&a.1));
+    leaders
+        .into_iter()
+        .find_map(|(leader, _)| best_for(&case, leader, direction, id))
+}
+
+/// The untried trial that excludes most rivals of `leader` if it holds.
+fn best_for(case: &Case<'_>, leader: &Party, direction: Direction, id: u32) -> Option<TrialPlan> {
+    let mut best: Option<(usize, TrialPlan)> = None;
+    for kind in TRIALS {
+        let tried = case
+            .model
+            .trials
+            .iter()
+            .any(|t| t.plan.direction == direction && t.plan.kind == kind.id);
+        let Some(plan) = (!tried)
+            .then(|| kind.propose(case.model, direction, id))
+            .flatten()
+        else {
+            continue;
+        };
+        let Some(own) = leader.cause.predict(case.model, &plan) else {
+            continue;
+        };
+        let score = worth(case, leader, &plan, own);
+        // Of equals the earlier row stands.
+        if score > best.as_ref().map_or(0, |(s, _)| *s) {
+            best = Some((score, plan));
+        }
+    }
+    best.map(|(_, plan)| plan)
+}
+
+/// Rivals in play that `plan` would exclude if `own` comes true, counted double, and one more if
+/// the trial could show something else than no change at all.
+fn worth(case: &Case<'_>, leader: &Party, plan: &TrialPlan, own: Range) -> usize {
+    let parted = case
+        .parties
+        .iter()
+        .filter(|p| p.stands() && p.cause.id() != leader.cause.id())
+        .filter_map(|p| p.cause.predict(case.model, plan))
+        .filter(|range| !range.overlaps(own))
+        .count();
+    parted * 2 + usize::from(!own.overlaps(EQUAL))
+}
+
+/// Whether `effect` lies clearly inside or outside of what each cause in play predicts of `plan`:
+/// more slices would not change what is excluded. `model` is the one from before the trial.
+pub fn decides(model: &Model, plan: &TrialPlan, effect: Interval) -> bool {
+    Case::of(model, plan.direction)
+        .parties
+        .iter()
+        .filter(|p| p.stands())
+        .filter_map(|p| p.cause.predict(model, plan))
+        .all(|range| range.contains(effect) || range.excludes(effect))
+}

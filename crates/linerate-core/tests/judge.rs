@@ -1,0 +1,400 @@
+//! The judge on models built by hand: what is named, what is proved, and what is not, on both
+//! sides of each threshold.
+
+use linerate_core::causes::{Answer, cause};
+use linerate_core::facts::HostFacts;
+use linerate_core::model::{
+    DirectionModel, Estimate, Latency, Load, Model, TcpShares, Thread, TrialModel,
+};
+use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::record::{Host, SetEnd};
+use linerate_core::stats::Interval;
+use linerate_core::trial::kind;
+use linerate_core::units::{Bytes, Nanos};
+use linerate_core::verdict::{Certainty, Place, decides, judge, next_trial};
+
+fn thread(busy: f64) -> Thread {
+    Thread {
+        busy: Some(busy),
+        waiting: Some(0.0),
+        bytes_per_op: Some(65_536.0),
+        ..Thread::default()
+    }
+}
+
+/// A load of 1 Gb/s that congestion control holds, on idle CPUs.
+fn load() -> Load {
+    Load {
+        streams: 1,
+        knobs: Knobs::default(),
+        made: [SetEnd::default(), SetEnd::default()],
+        goodput: Estimate {
+            mean: 1e9,
+            interval: None,
+            samples: 30,
+        },
+        goodput_with_ramp: 1e9,
+        ticks: vec![1e9; 30],
+        steady: true,
+        tcp: TcpShares {
+            busy: Some(1.0),
+            rwnd_limited: Some(0.0),
+            sndbuf_limited: Some(0.0),
+            app_limited: Some(0.0),
+            in_flight: Some(Bytes(256 * 1024)),
+            window: Some(Bytes(4 << 20)),
+            rtt: Some(Nanos::from_millis(2)),
+            min_rtt: Some(Nanos::from_micros(100)),
+            send_memory: Some(Bytes(1 << 20)),
+            ..TcpShares::default()
+        },
+        senders: vec![thread(0.2)],
+        receivers: vec![thread(0.2)],
+        unread: Some(0.0),
+        recv_memory: Some(Bytes(1 << 20)),
+        cpus: [Vec::new(), Vec::new()],
+        latency: None,
+        contended: false,
+        interruptions: Vec::new(),
+    }
+}
+
+fn model(base: Load) -> Model {
+    let host = |side| {
+        let mut facts = HostFacts {
+            boot_id: format!("{side:?}"),
+            ..HostFacts::default()
+        };
+        facts.buffers.rmem_max = Some(4 << 20);
+        facts.buffers.wmem_max = Some(4 << 20);
+        facts.buffers.tcp_rmem = Some([4096, 131_072, 1 << 20]);
+        facts.buffers.tcp_wmem = Some([4096, 16_384, 1 << 20]);
+        Host { side, facts }
+    };
+    let sweep = Load {
+        streams: 2,
+        ..base.clone()
+    };
+    Model {
+        hosts: vec![host(Side::Near), host(Side::Far)],
+        same_machine: false,
+        idle: Some(Latency {
+            percentiles: vec![(50.0, Nanos::from_micros(100))],
+            samples: 500,
+        }),
+        directions: vec![DirectionModel {
+            direction: Direction::Forward,
+            base,
+            sweep: vec![sweep],
+            ceiling: None,
+        }],
+        both: Vec::new(),
+        trials: Vec::new(),
+        resources: Vec::new(),
+        gaps: Vec::new(),
+        complete: true,
+    }
+}
+
+fn outcome(model: &Model, id: &str) -> &'static str {
+    match cause(id)
+        .expect("a known cause")
+        .check(model, Direction::Forward)
+    {
+        Answer::Finding(f) if f.enough => "enough",
+        Answer::Finding(_) => "suspect",
+        Answer::Clear(_) => "clear",
+        Answer::Unknown(_) => "unknown",
+    }
+}
+
+/// Adds a trial of `id` whose effect is `ratio`, to within one per cent.
+fn tried(model: &mut Model, id: &str, ratio: f64) {
+    let number = model.trials.len() as u32;
+    let plan = kind(id)
+        .expect("a known kind")
+        .propose(model, Direction::Forward, number)
+        .expect("it can be tried");
+    model.trials.push(TrialModel {
+        plan,
+        effect: Some(Interval {
+            low: ratio * 0.99,
+            mid: ratio,
+            high: ratio * 1.01,
+        }),
+        slices: 8,
+        goodput: [1e9, 1e9 * ratio],
+    });
+}
+
+type Change = fn(&mut Load, f64);
+/// Values and the answers expected at them.
+type Cases = &'static [(f64, &'static str)];
+
+/// Cause, what is varied, and what it answers at each value.
+const ROWS: &[(&str, Change, Cases)] = &[
+    (
+        "receive-window",
+        |l, v| l.tcp.rwnd_limited = Some(v),
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "send-buffer",
+        |l, v| l.tcp.sndbuf_limited = Some(v),
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "receiver-core",
+        |l, v| l.receivers = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "sender-core",
+        |l, v| l.senders = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "path-rate",
+        |l, v| l.senders = vec![thread(v)],
+        &[(0.89, "enough"), (0.91, "clear")],
+    ),
+    (
+        "path-rate",
+        |l, v| l.tcp.rwnd_limited = Some(v),
+        &[(0.49, "enough"), (0.51, "clear")],
+    ),
+    (
+        "sender-app",
+        |l, v| l.tcp.app_limited = Some(v),
+        &[(0.49, "clear"), (0.51, "enough")],
+    ),
+    (
+        "receiver-app",
+        |l, v| l.unread = Some(v * 1e6),
+        &[(0.1, "clear"), (0.2, "enough")],
+    ),
+    (
+        "pacing",
+        |l, v| l.knobs.pacing = Some(linerate_core::units::Rate((v * 1e9) as u64)),
+        &[(1.17, "enough"), (1.19, "clear")],
+    ),
+];
+
+#[test]
+fn each_cause_answers_on_both_sides_of_its_thresholds() {
+    for (id, change, cases) in ROWS {
+        for (value, expected) in *cases {
+            let mut load = load();
+            change(&mut load, *value);
+            assert_eq!(&outcome(&model(load), id), expected, "{id} at {value}");
+        }
+    }
+}
+
+#[test]
+fn what_invalidates_a_measurement_comes_first() {
+    let mut load = load();
+    load.contended = true;
+    load.interruptions = vec!["the link went down".to_owned()];
+    let verdict = judge(&model(load));
+    let ids: Vec<_> = verdict.limits.iter().map(|l| l.cause).collect();
+    assert_eq!(ids[..2], ["contended", "interrupted"]);
+}
+
+#[test]
+fn a_missing_counter_is_unknown_and_never_fine() {
+    let mut load = load();
+    load.tcp = TcpShares::default();
+    load.senders = vec![Thread::default()];
+    load.receivers = vec![Thread::default()];
+    let verdict = judge(&model(load));
+    assert!(verdict.limits.is_empty());
+    assert!(
+        verdict
+            .unknown
+            .iter()
+            .any(|u| u.what.contains("what limits forward"))
+    );
+    let cleared = verdict
+        .answers
+        .iter()
+        .filter(|a| a.outcome == "clear")
+        .count();
+    assert_eq!(
+        cleared, 3,
+        "contended, interrupted and pacing need no counter"
+    );
+}
+
+#[test]
+fn the_path_is_proved_only_when_twice_the_streams_carry_the_same() {
+    let mut m = model(load());
+    assert_eq!(
+        judge(&m).limits[0].certainty,
+        Certainty::Supported,
+        "no trial, no proof"
+    );
+    tried(&mut m, "more-streams", 1.0);
+    let verdict = judge(&m);
+    assert_eq!(verdict.limits.len(), 1);
+    assert_eq!(verdict.limits[0].cause, "path-rate");
+    assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
+    assert!(
+        verdict.limits[0]
+            .trial
+            .as_ref()
+            .expect("decided")
+            .excluded
+            .contains(&"flow-rate-cap")
+    );
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 9),
+        None,
+        "what is proved needs no trial"
+    );
+}
+
+#[test]
+fn a_trial_too_wide_for_equality_proves_nothing() {
+    let mut m = model(load());
+    tried(&mut m, "more-streams", 1.0);
+    m.trials[0].effect = Some(Interval {
+        low: 0.95,
+        mid: 1.0,
+        high: 1.05,
+    });
+    let verdict = judge(&m);
+    assert!(
+        verdict
+            .limits
+            .iter()
+            .all(|l| l.certainty == Certainty::Supported)
+    );
+}
+
+#[test]
+fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
+    let mut base = load();
+    base.tcp.rtt = Some(Nanos::from_millis(1));
+    let mut m = model(base);
+    m.directions[0].sweep[0].goodput.mean = 2e9;
+    tried(&mut m, "more-streams", 2.0);
+    let verdict = judge(&m);
+    assert_eq!(verdict.limits[0].cause, "flow-rate-cap");
+    assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
+}
+
+#[test]
+fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    let mut m = model(base);
+    m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "more-streams");
+    tried(&mut m, "more-streams", 1.9);
+    let limit = &judge(&m).limits[0];
+    assert_eq!((limit.cause, limit.side), ("receive-window", Place::Far));
+    assert_eq!(limit.certainty, Certainty::Proved);
+}
+
+#[test]
+fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    let mut m = model(base);
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
+        "larger-window"
+    );
+    tried(&mut m, "larger-window", 3.8);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("receive-window", Certainty::Proved)
+    );
+    assert_eq!(limit.advice[0].gain, Some(3.8));
+    assert!(
+        limit.advice[0]
+            .action
+            .contains("tcp_rmem=\"4096 131072 4194304\"")
+    );
+    assert!(limit.advice[0].undo.contains("1048576"));
+}
+
+#[test]
+fn a_full_core_is_proved_by_more_work_and_not_by_evidence_alone() {
+    let mut base = load();
+    base.senders = vec![thread(0.99)];
+    let mut m = model(base);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
+        "sender-work"
+    );
+    tried(&mut m, "sender-work", 0.8);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Proved)
+    );
+    assert_eq!(limit.side, Place::Near);
+}
+
+#[test]
+fn a_busy_core_that_takes_more_work_without_loss_is_excluded() {
+    let mut base = load();
+    base.senders = vec![thread(0.96)];
+    let mut m = model(base);
+    tried(&mut m, "sender-work", 1.0);
+    let verdict = judge(&m);
+    assert!(verdict.limits.iter().all(|l| l.cause != "sender-core"));
+    assert!(
+        verdict
+            .answers
+            .iter()
+            .any(|a| a.cause == "sender-core" && a.outcome == "excluded")
+    );
+}
+
+#[test]
+fn a_trial_decides_only_when_no_prediction_is_cut() {
+    let m = model(load());
+    let plan = kind("more-streams")
+        .expect("kind")
+        .propose(&m, Direction::Forward, 0)
+        .expect("plan");
+    let interval = |low, high| Interval {
+        low,
+        mid: f64::midpoint(low, high),
+        high,
+    };
+    assert!(decides(&m, &plan, interval(0.99, 1.01)));
+    assert!(!decides(&m, &plan, interval(0.96, 1.01)));
+    assert!(!decides(&m, &plan, interval(0.99, 1.80)));
+    assert!(decides(&m, &plan, interval(1.8, 2.1)));
+}

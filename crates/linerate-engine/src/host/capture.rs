@@ -1,0 +1,226 @@
+//! Recording of what a machine answered, and a machine made of such a recording.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Machine, Query};
+
+/// All answers of a machine, in the order in which each question was asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Captured {
+    /// By path.
+    pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
+    /// By path.
+    pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
+    /// By query.
+    pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
+}
+
+/// What came back: a reply, or why there was none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer<T> {
+    /// The reply, as it came.
+    Reply(T),
+    /// The error instead.
+    Failed(Failure),
+}
+
+/// An error that keeps its kind when it is replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The system's error number, which tells the kind; `None` for errors of our own.
+    pub errno: Option<i32>,
+    /// Kind of an error of our own, one of `KINDS`; empty beside a number.
+    pub kind: String,
+    /// Text of an error of our own.
+    pub text: String,
+}
+
+/// Kinds of error that arise here and not in the kernel.
+const KINDS: [io::ErrorKind; 5] = [
+    io::ErrorKind::FileTooLarge,
+    io::ErrorKind::InvalidData,
+    io::ErrorKind::ResourceBusy,
+    io::ErrorKind::UnexpectedEof,
+    io::ErrorKind::Unsupported,
+];
+
+impl Failure {
+    fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(errno) => Self {
+                errno: Some(errno),
+                kind: String::new(),
+                text: String::new(),
+            },
+            None => Self {
+                errno: None,
+                kind: format!("{:?}", error.kind()),
+                text: error.to_string(),
+            },
+        }
+    }
+
+    fn error(&self) -> io::Error {
+        if let Some(errno) = self.errno {
+            return io::Error::from_raw_os_error(errno);
+        }
+        let kind = KINDS
+            .into_iter()
+            .find(|kind| format!("{kind:?}") == self.kind);
+        io::Error::new(kind.unwrap_or(io::ErrorKind::Other), self.text.clone())
+    }
+}
+
+impl<T: Clone> Answer<T> {
+    fn of(result: &io::Result<T>) -> Self {
+        match result {
+            Ok(reply) => Self::Reply(reply.clone()),
+            Err(error) => Self::Failed(Failure::of(error)),
+        }
+    }
+
+    fn result(&self) -> io::Result<T> {
+        match self {
+            Self::Reply(reply) => Ok(reply.clone()),
+            Self::Failed(failure) => Err(failure.error()),
+        }
+    }
+}
+
+/// A machine that writes down what another one answers.
+#[derive(Debug)]
+pub struct Capture<M> {
+    machine: M,
+    captured: Mutex<Captured>,
+}
+
+impl<M: Machine> Capture<M> {
+    /// Passes all questions on to `machine`.
+    pub fn new(machine: M) -> Self {
+        Self {
+            machine,
+            captured: Mutex::default(),
+        }
+    }
+
+    /// What was answered so far.
+    pub fn captured(&self) -> Captured {
+        self.captured
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn note<T>(
+        &self,
+        result: io::Result<T>,
+        note: impl FnOnce(&mut Captured, &io::Result<T>),
+    ) -> io::Result<T> {
+        note(
+            &mut self.captured.lock().unwrap_or_else(PoisonError::into_inner),
+            &result,
+        );
+        result
+    }
+}
+
+impl<M: Machine> Machine for Capture<M> {
+    fn file(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.note(self.machine.file(path), |captured, result| {
+            captured
+                .files
+                .entry(path.to_owned())
+                .or_default()
+                .push(Answer::of(result));
+        })
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        self.note(self.machine.list(path), |captured, result| {
+            captured
+                .lists
+                .entry(path.to_owned())
+                .or_default()
+                .push(Answer::of(result));
+        })
+    }
+
+    fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
+        self.note(self.machine.query(query), |captured, result| {
+            let known = captured.queries.iter_mut().find(|(q, _)| q == query);
+            match known {
+                Some((_, answers)) => answers.push(Answer::of(result)),
+                None => captured.queries.push((*query, vec![Answer::of(result)])),
+            }
+        })
+    }
+}
+
+/// A machine that answers as a captured one did: the same question asked again gets the next
+/// answer. A question that was not asked then, or not as often, is an error: nothing is made up.
+#[derive(Debug)]
+pub struct Replay {
+    captured: Captured,
+    given: Mutex<Given>,
+}
+
+/// How many answers to each question were given.
+#[derive(Debug, Default)]
+struct Given {
+    files: BTreeMap<String, usize>,
+    lists: BTreeMap<String, usize>,
+    queries: BTreeMap<Query, usize>,
+}
+
+impl Replay {
+    /// The machine that was captured.
+    pub fn new(captured: Captured) -> Self {
+        Self {
+            captured,
+            given: Mutex::default(),
+        }
+    }
+}
+
+/// The next answer to a question that was asked `given` times.
+fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
+    let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
+    let answer = answers.get(*given);
+    let answer =
+        answer.ok_or_else(|| missing(io::ErrorKind::UnexpectedEof, "was not captured as often"))?;
+    *given += 1;
+    answer.result()
+}
+
+fn missing(kind: io::ErrorKind, why: &str) -> io::Error {
+    io::Error::new(kind, why)
+}
+
+impl Machine for Replay {
+    fn file(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = given.files.entry(path.to_owned()).or_default();
+        next(self.captured.files.get(path), count)
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = given.lists.entry(path.to_owned()).or_default();
+        next(self.captured.lists.get(path), count)
+    }
+
+    fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.captured.queries.iter().find(|(q, _)| q == query);
+        next(
+            answers.map(|(_, a)| a),
+            given.queries.entry(*query).or_default(),
+        )
+    }
+}

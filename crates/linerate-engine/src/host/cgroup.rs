@@ -1,0 +1,154 @@
+//! Source `cgroup`: how often a CPU quota stopped us.
+//!
+//! A quota counts where it is set: one on a group above ours (a pod's, a slice's) stops us and
+//! shows only there, so the groups above that have one are read too.
+
+use std::io;
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::cgroup::{self, Place, Version};
+use linerate_core::parse::{cpu_stat, sysctl};
+use linerate_core::record::Table;
+
+use super::sheet::Sheets;
+use super::sources::Source;
+use super::{Machine, gap, invalid, read, unreadable};
+
+const MEMBERSHIP: &str = "/proc/self/cgroup";
+const MOUNTS: &str = "/proc/self/mountinfo";
+const METRICS: &[Metric] = &[
+    metric::CGROUP_PERIODS,
+    metric::CGROUP_THROTTLED,
+    metric::CGROUP_THROTTLED_TIME,
+];
+
+/// Reads `cpu.stat` of our own cgroup and of those above it.
+pub(super) struct Cgroup {
+    /// Groups to read, ours first; found anew after each take.
+    groups: Option<Vec<Group>>,
+    sheets: Sheets<usize>,
+}
+
+/// One cgroup to be read.
+struct Group {
+    subject: String,
+    stat: String,
+}
+
+impl Cgroup {
+    pub(super) fn new() -> Self {
+        Self {
+            groups: None,
+            sheets: Sheets::new(METRICS, ""),
+        }
+    }
+}
+
+impl Source for Cgroup {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        let groups = match &mut self.groups {
+            Some(groups) => groups,
+            none => none.insert(groups(machine)?),
+        };
+        for (key, group) in groups.iter().enumerate() {
+            let stat = read(machine, &group.stat, cpu_stat::parse)
+                .map_err(|error| unreadable("cgroup", &group.stat, &error, ""))?;
+            let values = [
+                stat.map(|s| s.periods),
+                stat.map(|s| s.throttled),
+                stat.map(|s| s.throttled_ns),
+            ];
+            self.sheets
+                .push(key, || group.subject.clone(), at, &values, gaps);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.groups = None;
+        self.sheets.take()
+    }
+}
+
+/// The groups whose quota can stop us. Empty where the kernel shows that none can.
+fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
+    let place = place(machine)?;
+    let mut found = Vec::new();
+    let mut path = place.group.as_str();
+    loop {
+        let folder = format!("{}{path}", place.mount);
+        let stat = format!("{folder}/cpu.stat");
+        let counts = match read(machine, &stat, cpu_stat::parse) {
+            Ok(counts) => counts,
+            // Kernels differ in whether the root has the file, and whether others have it while
+            // their controller is off.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
+        };
+        if counts.is_some() && (found.is_empty() || has_quota(machine, place.version, &folder)?) {
+            let subject = if path.is_empty() { "/" } else { path };
+            found.push(Group {
+                subject: subject.to_owned(),
+                stat,
+            });
+        }
+        match path.rfind('/') {
+            Some(cut) => path = &path[..cut],
+            None => break,
+        }
+    }
+    if found.is_empty() && !shows_root(machine, &place)? {
+        let why = format!(
+            "{}{}/cpu.stat shows no throttling",
+            place.mount, place.group
+        );
+        return Err(gap("cgroup", &why, HINT));
+    }
+    Ok(found)
+}
+
+const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
+
+fn place(machine: &dyn Machine) -> Result<Place, Gap> {
+    let file = |path| {
+        machine
+            .file(path)
+            .map_err(|error| unreadable("cgroup", path, &error, ""))
+    };
+    let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
+    let place = cgroup::place(&membership, &mounts)
+        .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), ""))?;
+    place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
+}
+
+/// Whether a quota is set on the group at `folder`.
+fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bool, Gap> {
+    let (name, unlimited) = match version {
+        Version::V1 => ("cpu.cfs_quota_us", "-1"),
+        Version::V2 => ("cpu.max", "max"),
+    };
+    let path = format!("{folder}/{name}");
+    match machine.file(&path) {
+        Ok(text) => Ok(sysctl::words(&text)
+            .first()
+            .is_none_or(|quota| quota != unlimited)),
+        // The root of a hierarchy has no quota, nor a file for one.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(unreadable("cgroup", &path, &error, "")),
+    }
+}
+
+/// Whether all groups up to the real root of a v2 hierarchy are in sight: it alone has no
+/// `cgroup.type`, and lists the controllers. Without a CPU controller on the way, there is no quota.
+fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
+    let there = |name: &str| {
+        let path = format!("{}/{name}", place.mount);
+        match machine.file(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(unreadable("cgroup", &path, &error, "")),
+        }
+    };
+    Ok(place.version == Version::V2 && there("cgroup.controllers")? && !there("cgroup.type")?)
+}

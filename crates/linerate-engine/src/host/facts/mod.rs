@@ -1,0 +1,189 @@
+//! Facts of the host: what does not change during a run.
+
+use std::io;
+use std::net::IpAddr;
+
+use linerate_core::facts::{BufferLimits, Gap, HostFacts};
+use linerate_core::parse::{Malformed, cpuinfo, sysctl};
+use linerate_core::units::Bytes;
+
+use super::{Machine, Query, gap, invalid, read, unreadable};
+
+mod port;
+
+const PROC: &str = "mount -t proc proc /proc";
+const SYS: &str = "mount -t sysfs sysfs /sys";
+const STATUS: &str = "/proc/self/status";
+
+/// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
+/// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
+pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
+    let mut reader = Reader {
+        machine,
+        gaps: Vec::new(),
+    };
+    let cpus = reader.get("cpus", STATUS, PROC, |t| {
+        sysctl::value_list(t, "Cpus_allowed_list")
+    });
+    let cpus = cpus.unwrap_or_default();
+    let mut facts = HostFacts {
+        name: reader.line("name", "/proc/sys/kernel/hostname"),
+        boot_id: reader.line("boot_id", "/proc/sys/kernel/random/boot_id"),
+        kernel: reader.line("kernel", "/proc/sys/kernel/osrelease"),
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        cpu_model: reader.cpu_model(),
+        nodes: reader.nodes(),
+        l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
+        port: reader.port(toward),
+        congestion_available: reader.congestion(),
+        congestion_default: reader.line(
+            "congestion_default",
+            "/proc/sys/net/ipv4/tcp_congestion_control",
+        ),
+        buffers: reader.buffers(),
+        ticks_per_sec: reader.ticks(),
+        cpus,
+        gaps: Vec::new(),
+    };
+    facts.gaps = reader.gaps;
+    facts
+}
+
+/// Reads facts and keeps the gaps.
+struct Reader<'a> {
+    machine: &'a dyn Machine,
+    gaps: Vec<Gap>,
+}
+
+impl Reader<'_> {
+    fn miss(&mut self, fact: &str, path: &str, error: &io::Error, hint: &str) {
+        self.gaps
+            .push(unreadable(&format!("facts.{fact}"), path, error, hint));
+    }
+
+    fn get<T>(
+        &mut self,
+        fact: &str,
+        path: &str,
+        hint: &str,
+        decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        read(self.machine, path, decode)
+            .map_err(|error| self.miss(fact, path, &error, hint))
+            .ok()
+    }
+
+    fn line(&mut self, fact: &str, path: &str) -> String {
+        self.get(fact, path, PROC, |text| Ok(sysctl::line(text)))
+            .unwrap_or_default()
+    }
+
+    fn cpu_model(&mut self) -> String {
+        const PATH: &str = "/proc/cpuinfo";
+        match self.get("cpu_model", PATH, PROC, |text| Ok(cpuinfo::model(text))) {
+            Some(Some(model)) => return model,
+            Some(None) => {
+                let why = format!("{PATH} does not name it");
+                self.gaps.push(gap("facts.cpu_model", &why, "lscpu"));
+            }
+            None => {}
+        }
+        String::new()
+    }
+
+    /// Nodes with memory or CPUs. A kernel without NUMA has CPUs in /sys but no nodes: that is one.
+    fn nodes(&mut self) -> u32 {
+        const NODES: &str = "/sys/devices/system/node";
+        let names = match self.machine.list(NODES) {
+            Ok(names) => names,
+            Err(error) => {
+                let numa = error.kind() != io::ErrorKind::NotFound
+                    || self.machine.list("/sys/devices/system/cpu").is_err();
+                if numa {
+                    self.miss("nodes", NODES, &error, SYS);
+                }
+                return 1;
+            }
+        };
+        let is_node = |name: &&String| {
+            let number = name.strip_prefix("node");
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        (names.iter().filter(is_node).count() as u32).max(1)
+    }
+
+    fn l2_cache(&mut self, cpu: u32) -> Option<Bytes> {
+        let caches = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
+        let found = self.machine.list(&caches).and_then(|names| {
+            for name in names.iter().filter(|n| n.starts_with("index")) {
+                let folder = format!("{caches}/{name}");
+                if read(self.machine, &format!("{folder}/level"), sysctl::number)? == 2 {
+                    return read(self.machine, &format!("{folder}/size"), sysctl::size);
+                }
+            }
+            let why = "no second-level cache is listed";
+            Err(io::Error::new(io::ErrorKind::NotFound, why))
+        });
+        found
+            .map_err(|error| self.miss("l2_cache", &caches, &error, SYS))
+            .ok()
+            .map(Bytes)
+    }
+
+    /// What may be chosen without privilege, and the rest too where we may administer the network.
+    fn congestion(&mut self) -> Vec<String> {
+        const NET_ADMIN: u64 = 1 << 12;
+        let words = |text: &[u8]| Ok(sysctl::words(text));
+        let mut path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+        let effective = read(self.machine, STATUS, |t| {
+            Ok(sysctl::value_hexadecimal(t, "CapEff"))
+        });
+        if effective
+            .ok()
+            .flatten()
+            .is_some_and(|capabilities| capabilities & NET_ADMIN != 0)
+        {
+            path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+        }
+        self.get("congestion_available", path, PROC, words)
+            .unwrap_or_default()
+    }
+
+    fn buffers(&mut self) -> BufferLimits {
+        BufferLimits {
+            tcp_rmem: self.get(
+                "tcp_rmem",
+                "/proc/sys/net/ipv4/tcp_rmem",
+                PROC,
+                sysctl::numbers,
+            ),
+            tcp_wmem: self.get(
+                "tcp_wmem",
+                "/proc/sys/net/ipv4/tcp_wmem",
+                PROC,
+                sysctl::numbers,
+            ),
+            rmem_max: self.core_limit("rmem_max"),
+            wmem_max: self.core_limit("wmem_max"),
+        }
+    }
+
+    /// Older kernels hide the limits of net.core inside a network namespace of its own.
+    fn core_limit(&mut self, name: &str) -> Option<u64> {
+        let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
+        self.get(
+            name,
+            &format!("/proc/sys/net/core/{name}"),
+            &hint,
+            sysctl::number,
+        )
+    }
+
+    fn ticks(&mut self) -> u32 {
+        let reply = self.machine.query(&Query::TicksPerSec);
+        let ticks = reply.and_then(|text| sysctl::number(&text).map_err(invalid));
+        ticks
+            .map_err(|error| self.miss("ticks_per_sec", "CLK_TCK", &error, "getconf CLK_TCK"))
+            .map_or(0, |ticks| u32::try_from(ticks).unwrap_or(0))
+    }
+}

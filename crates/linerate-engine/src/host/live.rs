@@ -1,0 +1,118 @@
+//! The machine itself, or a tree of files from another one.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::netlink::Socket;
+use super::{LIMIT, Machine, Query};
+
+/// Files under a root; with the root `/`, queries too.
+///
+/// Below another root there is only what the tree holds: queries are refused there, because the
+/// running kernel's replies belong to another machine, and links that lead out of the tree do not.
+#[derive(Debug)]
+pub struct Live {
+    root: Option<OwnedFd>,
+    netlink: Mutex<Option<Socket>>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Live {
+    /// This machine.
+    pub fn new() -> Self {
+        Self {
+            root: None,
+            netlink: Mutex::new(None),
+        }
+    }
+
+    /// The machine whose /proc and /sys lie under `root`. Fails where `root` is no directory.
+    pub fn under(root: &Path) -> io::Result<Self> {
+        if root == Path::new("/") {
+            return Ok(Self::new());
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(root, flags, Mode::empty())?;
+        Ok(Self {
+            root: Some(root),
+            netlink: Mutex::new(None),
+        })
+    }
+
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        // NONBLOCK: a tree from elsewhere may hold a pipe where a file should be.
+        let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = match &self.root {
+            None => rustix::fs::open(path, flags, Mode::empty()),
+            Some(root) => {
+                let inside = ResolveFlags::IN_ROOT;
+                rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), inside)
+            }
+        };
+        Ok(opened?)
+    }
+}
+
+impl Machine for Live {
+    fn file(&self, path: &str) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OFlags::empty())?;
+        let mut text = Vec::with_capacity(4096);
+        loop {
+            let read = || rustix::io::read(&file, rustix::buffer::spare_capacity(&mut text));
+            if rustix::io::retry_on_intr(read)? == 0 {
+                return Ok(text);
+            }
+            if text.len() > LIMIT {
+                let why = format!("more than {LIMIT} bytes");
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
+            if text.len() == text.capacity() {
+                text.reserve(text.len());
+            }
+        }
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let directory = self.open(path, OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(directory)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
+        if self.root.is_some() {
+            let why = "a tree of files holds no replies to queries";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        if *query == Query::TicksPerSec {
+            let ticks = rustix::param::clock_ticks_per_second();
+            return Ok(format!("{ticks}\n").into_bytes());
+        }
+        let mut slot = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = match &mut *slot {
+            Some(socket) => socket,
+            empty => empty.insert(Socket::open()?),
+        };
+        let reply = socket.ask(query);
+        if reply.is_err() {
+            // What is left of a reply that went wrong must not be taken for the next one.
+            *slot = None;
+        }
+        reply
+    }
+}

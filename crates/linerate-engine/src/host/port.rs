@@ -1,0 +1,100 @@
+//! Source `port`: statistics of the port that the path leaves by.
+//!
+//! Read by netlink, never from /sys: inside a new network namespace the /sys that was mounted
+//! before still shows the ports of the old one.
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::link::{self, Link};
+use linerate_core::record::Table;
+
+use super::sheet::Sheets;
+use super::sources::Source;
+use super::{Machine, Query, gap, invalid, unreadable};
+
+const METRICS: &[Metric] = &[
+    metric::PORT_RX_BYTES,
+    metric::PORT_TX_BYTES,
+    metric::PORT_RX_PACKETS,
+    metric::PORT_TX_PACKETS,
+    metric::PORT_RX_DROPPED,
+    metric::PORT_TX_DROPPED,
+    metric::PORT_RX_ERRORS,
+    metric::PORT_TX_ERRORS,
+    metric::PORT_RX_MISSED,
+    metric::PORT_RX_FIFO_ERRORS,
+    metric::PORT_RX_CRC_ERRORS,
+    metric::PORT_COLLISIONS,
+    metric::PORT_CARRIER_CHANGES,
+    metric::PORT_UP,
+];
+
+/// Reads one port by its index.
+pub(super) struct Port {
+    port: Result<u32, Gap>,
+    sheets: Sheets<u32>,
+}
+
+impl Port {
+    /// The port with this index, or why it is not known.
+    pub(super) fn new(port: Result<u32, Gap>) -> Self {
+        Self {
+            port,
+            sheets: Sheets::new(METRICS, ""),
+        }
+    }
+}
+
+impl Source for Port {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        let index = self.port.clone()?;
+        let reply = machine.query(&Query::Link(index));
+        let reply =
+            reply.map_err(|error| unreadable("port", &what(index), &error, "ip -s link"))?;
+        let link = find(&reply, index).map_err(|why| gap("port", &why, "ip -s link"))?;
+        self.sheets
+            .push(index, || link.name.to_string(), at, &row(&link)?, gaps);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.sheets.take()
+    }
+}
+
+fn what(index: u32) -> String {
+    format!("the link with index {index}")
+}
+
+/// The link with `index` in a reply, or why there is none.
+pub(super) fn find(reply: &[u8], index: u32) -> Result<Link<'_>, String> {
+    for link in link::parse(reply) {
+        let link =
+            link.map_err(|error| format!("cannot read {}: {}", what(index), invalid(error)))?;
+        if link.index == index {
+            return Ok(link);
+        }
+    }
+    Err(format!("the reply does not hold {}", what(index)))
+}
+
+fn row(link: &Link<'_>) -> Result<[Option<u64>; METRICS.len()], Gap> {
+    let why = "the kernel sent no statistics of the port";
+    let stats = link.stats.ok_or_else(|| gap("port", why, "ip -s link"))?;
+    Ok([
+        Some(stats.rx_bytes),
+        Some(stats.tx_bytes),
+        Some(stats.rx_packets),
+        Some(stats.tx_packets),
+        Some(stats.rx_dropped),
+        Some(stats.tx_dropped),
+        Some(stats.rx_errors),
+        Some(stats.tx_errors),
+        Some(stats.rx_missed),
+        Some(stats.rx_fifo_errors),
+        Some(stats.rx_crc_errors),
+        Some(stats.collisions),
+        link.carrier_changes.map(u64::from),
+        Some(u64::from(link.up)),
+    ])
+}

@@ -1,0 +1,50 @@
+//! Source `psi`: time that tasks of the whole machine waited for a CPU.
+
+use std::io::ErrorKind;
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::pressure;
+use linerate_core::record::Table;
+
+use super::sheet::Sheets;
+use super::sources::Source;
+use super::{Machine, read, unreadable};
+
+const PATH: &str = "/proc/pressure/cpu";
+const METRICS: &[Metric] = &[metric::PSI_CPU_SOME];
+
+/// Reads `/proc/pressure/cpu`.
+pub(super) struct Psi {
+    sheets: Sheets<()>,
+}
+
+impl Psi {
+    pub(super) fn new() -> Self {
+        Self {
+            sheets: Sheets::new(METRICS, ""),
+        }
+    }
+}
+
+impl Source for Psi {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        let some = read(machine, PATH, pressure::some_us).map_err(|error| {
+            // Off at boot: the file opens but does not read, or is not made in the first place.
+            let off = error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error());
+            let hint = if off || error.kind() == ErrorKind::NotFound {
+                "psi=1"
+            } else {
+                ""
+            };
+            unreadable("psi", PATH, &error, hint)
+        })?;
+        self.sheets
+            .push((), || "cpu".to_owned(), at, &[Some(some)], gaps);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.sheets.take()
+    }
+}

@@ -1,0 +1,132 @@
+//! All sources of one end, read together.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use linerate_core::facts::Gap;
+use linerate_core::parse::route;
+use linerate_core::record::Table;
+
+use super::cgroup::Cgroup;
+use super::cpu::Cpu;
+use super::port::Port;
+use super::psi::Psi;
+use super::qdisc::Qdisc;
+use super::softnet::Softnet;
+use super::thread::Thread;
+use super::{Machine, Query, invalid, unreadable};
+
+/// Reads one thing about the machine, again and again.
+pub(super) trait Source: Send {
+    /// Appends a row to each of its tables; a gap as the result ends the source until the next
+    /// [`Source::take`], one in `gaps` does not.
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap>;
+    /// The tables made since the last call.
+    fn take(&mut self) -> Vec<Table>;
+}
+
+/// The sources that are watched while load runs.
+pub struct Sources {
+    machine: Arc<dyn Machine>,
+    host: Vec<Slot>,
+    threads: Vec<Slot>,
+    /// Tables of threads that are no longer watched.
+    kept: Vec<Table>,
+    gaps: Vec<Gap>,
+}
+
+struct Slot {
+    source: Box<dyn Source>,
+    ended: bool,
+}
+
+impl Slot {
+    fn new(source: impl Source + 'static) -> Self {
+        Self {
+            source: Box::new(source),
+            ended: false,
+        }
+    }
+}
+
+/// Index of the port that the route to `toward` leaves by.
+pub(super) fn port_toward(machine: &dyn Machine, toward: IpAddr) -> io::Result<u32> {
+    let reply = machine.query(&Query::Route(toward))?;
+    route::port(&reply).map_err(invalid)
+}
+
+/// A gap because the route could not be told.
+pub(super) fn no_route(what: &str, toward: IpAddr, error: &io::Error) -> Gap {
+    unreadable(
+        what,
+        &format!("the route to {toward}"),
+        error,
+        &format!("ip route get {toward}"),
+    )
+}
+
+impl Sources {
+    /// The host's sources; of its ports, the one that the route to `toward` leaves by.
+    pub fn new(machine: Arc<dyn Machine>, toward: IpAddr) -> Self {
+        let port =
+            |what| port_toward(&*machine, toward).map_err(|error| no_route(what, toward, &error));
+        let host = vec![
+            Slot::new(Cpu::new()),
+            Slot::new(Softnet::new()),
+            Slot::new(Port::new(port("port"))),
+            Slot::new(Qdisc::new(port("qdisc"))),
+            Slot::new(Cgroup::new()),
+            Slot::new(Psi::new()),
+        ];
+        Self {
+            machine,
+            host,
+            threads: Vec::new(),
+            kept: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Watches a thread of this process by its kernel id, under `subject`.
+    pub fn watch_thread(&mut self, subject: &str, tid: i32) {
+        self.threads.push(Slot::new(Thread::new(subject, tid)));
+    }
+
+    /// Watches no thread from now on; what was read of them stays to be taken.
+    pub fn forget_threads(&mut self) {
+        for mut slot in self.threads.drain(..) {
+            self.kept.append(&mut slot.source.take());
+        }
+    }
+
+    /// Appends one row to each table. `at_ns` is the time of the row.
+    pub fn observe(&mut self, at_ns: u64) {
+        let mut gaps = Vec::new();
+        for slot in self.threads.iter_mut().chain(&mut self.host) {
+            if slot.ended {
+                continue;
+            }
+            if let Err(gap) = slot.source.observe(&*self.machine, at_ns, &mut gaps) {
+                slot.ended = true;
+                gaps.push(gap);
+            }
+        }
+        for gap in gaps {
+            // One gap for all subjects that share it.
+            if !self.gaps.contains(&gap) {
+                self.gaps.push(gap);
+            }
+        }
+    }
+
+    /// The tables and gaps since the last call. What could not be read is tried anew after it.
+    pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
+        let mut tables = std::mem::take(&mut self.kept);
+        for slot in self.threads.iter_mut().chain(&mut self.host) {
+            slot.ended = false;
+            tables.append(&mut slot.source.take());
+        }
+        (tables, std::mem::take(&mut self.gaps))
+    }
+}

@@ -1,0 +1,131 @@
+//! Source `thread`: times of one of our own threads.
+
+use std::io;
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::{schedstat, task_stat};
+use linerate_core::record::Table;
+
+use super::sheet::Sheets;
+use super::sources::Source;
+use super::{Machine, gap, read, unreadable};
+
+const PROC: &str = "mount -t proc proc /proc";
+/// Those of `schedstat`, then those of `stat`.
+const METRICS: &[Metric] = &[
+    metric::THREAD_RUN,
+    metric::THREAD_WAIT,
+    metric::THREAD_USER,
+    metric::THREAD_SYSTEM,
+    metric::THREAD_CPU,
+];
+
+/// Reads `/proc/self/task/TID/{stat,schedstat}`.
+pub(super) struct Thread {
+    subject: String,
+    stat: String,
+    schedstat: String,
+    /// What the last row showed; `None` before the first.
+    seen: Option<Seen>,
+    sheets: Sheets<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Both files.
+    Both,
+    /// Only `stat`: this kernel keeps no scheduler statistics.
+    StatOnly,
+    /// The thread has ended, and with it its table.
+    Ended,
+}
+
+impl Thread {
+    /// The thread with the kernel id `tid`, which must have run already.
+    pub(super) fn new(subject: &str, tid: i32) -> Self {
+        let task = format!("/proc/self/task/{tid}");
+        Self {
+            subject: subject.to_owned(),
+            stat: format!("{task}/stat"),
+            schedstat: format!("{task}/schedstat"),
+            seen: None,
+            sheets: Sheets::new(METRICS, "sudo sysctl kernel.task_delayacct=1"),
+        }
+    }
+
+    /// A row; `None` once the thread has ended.
+    fn row(&mut self, machine: &dyn Machine) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
+        let Some(stat) = alive(read(machine, &self.stat, task_stat::parse))? else {
+            return Ok(None);
+        };
+        if matches!(stat.state, b'Z' | b'X') {
+            return Ok(None);
+        }
+        let sched = match self.seen {
+            Some(Seen::StatOnly) => None,
+            Some(_) => match alive(read(machine, &self.schedstat, schedstat::parse))? {
+                None => return Ok(None),
+                counted => counted,
+            },
+            // The file is missing, or all zero, on kernels that do not count: a thread that is
+            // alive has been on a CPU.
+            None => match alive(read(machine, &self.schedstat, schedstat::parse))? {
+                None if alive(machine.file(&self.stat))?.is_none() => return Ok(None),
+                counted => counted.filter(|c| !c.is_blank()),
+            },
+        };
+        self.seen = Some(if sched.is_some() {
+            Seen::Both
+        } else {
+            Seen::StatOnly
+        });
+        Ok(Some([
+            sched.map(|s| s.run_ns),
+            sched.map(|s| s.wait_ns),
+            Some(stat.user_ticks),
+            Some(stat.system_ticks),
+            Some(stat.cpu),
+        ]))
+    }
+}
+
+/// Turns the errors of a thread that has ended into `None`.
+fn alive<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Source for Thread {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        if self.seen == Some(Seen::Ended) {
+            return Ok(());
+        }
+        let row = self.row(machine);
+        let row = row.map_err(|error| unreadable("thread", &self.stat, &error, PROC))?;
+        match row {
+            Some(row) => self
+                .sheets
+                .push((), || self.subject.clone(), at, &row, gaps),
+            // Before the first row it may as well be /proc that is missing.
+            None if self.seen.is_none() => {
+                let why = format!("cannot read {}: {} is not there", self.stat, self.subject);
+                return Err(gap("thread", &why, PROC));
+            }
+            None => self.seen = Some(Seen::Ended),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        if self.seen != Some(Seen::Ended) {
+            self.seen = None;
+        }
+        self.sheets.take()
+    }
+}

@@ -1,0 +1,71 @@
+//! How a run spends its time.
+
+use linerate_core::plan::Plan;
+use linerate_core::units::Nanos;
+
+/// The time of a run and its parts. Base steps take about a third, trials the rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// When the run must have ended, on the link's clock.
+    deadline: Nanos,
+    /// Idle latency.
+    pub(super) idle: Nanos,
+    /// A base step of one direction.
+    pub(super) base: Nanos,
+    /// One step of a sweep over streams.
+    pub(super) sweep: Nanos,
+    /// Both directions at once.
+    pub(super) both: Nanos,
+}
+
+/// A part of the total, held within bounds: `(per mille, at least, at most)` in ms.
+fn part(total: Nanos, per_mille: u64, least: u64, most: u64) -> Nanos {
+    Nanos((total.0 / 1000 * per_mille).clamp(least * 1_000_000, most * 1_000_000))
+}
+
+impl Budget {
+    pub(super) fn new(plan: &Plan, now: Nanos) -> Self {
+        let total = plan.time;
+        Self {
+            deadline: Nanos(now.0 + total.0),
+            idle: part(total, 20, 300, 1_500),
+            base: part(total, 60, 1_000, 10_000),
+            sweep: part(total, 25, 500, 2_000),
+            both: part(total, 35, 800, 3_000),
+        }
+    }
+
+    /// Time left.
+    pub(super) fn left(&self, now: Nanos) -> Nanos {
+        Nanos(self.deadline.0.saturating_sub(now.0))
+    }
+
+    /// Whether so much time is left.
+    pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
+        self.left(now) >= needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::plan::{Direction, Knobs};
+
+    #[test]
+    fn the_steps_leave_at_least_half_of_a_minute_to_trials() {
+        let plan = Plan {
+            engine: "sim".to_owned(),
+            peer: None,
+            knobs: Knobs::default(),
+            directions: Direction::ALL.to_vec(),
+            time: Nanos::from_secs(60),
+            trials: true,
+        };
+        let b = Budget::new(&plan, Nanos(0));
+        // Two bases, three sweeps in each direction, both at once, idle latency.
+        let steps = 2 * b.base.0 + 6 * b.sweep.0 + b.both.0 + b.idle.0;
+        assert!(steps <= Nanos::from_secs(30).0);
+        assert!(b.affords(Nanos(0), Nanos::from_secs(60)));
+        assert!(!b.affords(Nanos(1), Nanos::from_secs(60)));
+    }
+}

@@ -1,0 +1,98 @@
+//! A run: the steps of a plan, then trials until the verdict is proved or the budget is spent.
+//!
+//! It works on any [`Link`], real or simulated, and tells a [`Sink`] all that happens. What it
+//! returns is the record; the sinks that store it have had every part of it already.
+
+mod budget;
+mod steps;
+mod trials;
+
+use linerate_core::plan::Plan;
+use linerate_core::record::{End, FORMAT, Record, Start};
+
+use crate::event::{Event, Flow, Sink};
+use crate::link::{Link, LinkError};
+use budget::Budget;
+
+/// A run in progress.
+struct Run<'a> {
+    link: &'a mut dyn Link,
+    sink: &'a mut dyn Sink,
+    record: Record,
+    budget: Budget,
+    next_set: u32,
+    stopped: bool,
+}
+
+/// Runs `plan` over `link`. `wall_secs` labels the record. Always returns a record, however the run
+/// ended; an error that ended it stands in [`Record::end`] and beside it.
+pub fn run(
+    link: &mut dyn Link,
+    plan: Plan,
+    wall_secs: u64,
+    sink: &mut dyn Sink,
+) -> (Record, Option<LinkError>) {
+    let budget = Budget::new(&plan, link.now());
+    let start = Start {
+        format: FORMAT,
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        wall_secs,
+        plan,
+    };
+    sink.event(&Event::Started(&start));
+    let record = Record {
+        start,
+        hosts: Vec::new(),
+        sets: Vec::new(),
+        trials: Vec::new(),
+        steps: Vec::new(),
+        end: None,
+    };
+    let mut run = Run {
+        link,
+        sink,
+        record,
+        budget,
+        next_set: 0,
+        stopped: false,
+    };
+    let outcome = run.all();
+    let (end, error) = match outcome {
+        Ok(()) if run.stopped => (End::Interrupted, None),
+        Ok(()) => (End::Complete, None),
+        Err(LinkError::Interrupted) => (End::Interrupted, None),
+        Err(error) => (
+            End::Failed {
+                why: error.to_string(),
+            },
+            Some(error),
+        ),
+    };
+    run.sink.event(&Event::Ended(&end));
+    run.record.end = Some(end);
+    (run.record, error)
+}
+
+impl Run<'_> {
+    fn all(&mut self) -> Result<(), LinkError> {
+        for host in self.link.hosts()? {
+            self.note(
+                |record| record.hosts.push(host.clone()),
+                &Event::Host(&host),
+            );
+        }
+        self.steps()?;
+        if self.record.start.plan.trials && !self.stopped {
+            self.trials()?;
+        }
+        Ok(())
+    }
+
+    /// Adds to the record and tells the sink.
+    fn note(&mut self, add: impl FnOnce(&mut Record), event: &Event<'_>) {
+        add(&mut self.record);
+        if self.sink.event(event) == Flow::Stop {
+            self.stopped = true;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The steps of every run: idle latency, each direction, more streams, both directions at once.
+
+use linerate_core::model::derive;
+use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::record::Step;
+use linerate_core::units::{Bytes, Nanos};
+
+use super::Run;
+use crate::event::{Event, Flow};
+use crate::link::LinkError;
+
+/// Time from one sample to the next.
+pub(super) const TICK: Nanos = Nanos::from_millis(100);
+
+/// Payload of a latency probe: fits any MTU.
+const PROBE: Bytes = Bytes(64);
+
+/// More streams that gain less than this are past the knee.
+const KNEE: f64 = 1.05;
+
+/// Most streams of a sweep.
+const MOST_STREAMS: u32 = 16;
+
+impl Run<'_> {
+    pub(super) fn steps(&mut self) -> Result<(), LinkError> {
+        let plan = self.record.start.plan.clone();
+        let idle = self.ping(Nanos::from_millis(1))?;
+        self.step(
+            Purpose::IdleLatency,
+            &[idle],
+            Nanos(0),
+            self.budget.idle,
+            "latency of the idle path",
+        )?;
+        self.link.release(idle)?;
+        let beside = self.ping(Nanos::from_millis(5))?;
+        let mut bases = Vec::new();
+        for direction in plan.directions {
+            let set = self.stream(direction, plan.knobs.clone())?;
+            bases.push(set);
+            let words = format!("{}, {}", direction.name(), streams(plan.knobs.streams));
+            let purpose = Purpose::Base { direction };
+            self.step(purpose, &[set, beside], Nanos(0), self.budget.base, &words)?;
+            self.sweep(direction, &plan.knobs)?;
+        }
+        if bases.len() == 2 {
+            let words = "both directions at once";
+            self.step(
+                Purpose::Both,
+                &bases,
+                Nanos::from_millis(300),
+                self.budget.both,
+                words,
+            )?;
+        }
+        for set in bases.into_iter().chain([beside]) {
+            self.link.release(set)?;
+        }
+        Ok(())
+    }
+
+    /// Doubles the streams until they gain nothing.
+    fn sweep(&mut self, direction: Direction, knobs: &Knobs) -> Result<(), LinkError> {
+        let mut best = self.goodput(direction);
+        let mut n = knobs.streams;
+        while !self.stopped && n < MOST_STREAMS {
+            n = n.saturating_mul(2).min(MOST_STREAMS.max(knobs.streams));
+            let set = self.stream(
+                direction,
+                Knobs {
+                    streams: n,
+                    ..knobs.clone()
+                },
+            )?;
+            let purpose = Purpose::Sweep { direction };
+            let words = format!("{}, {}", direction.name(), streams(n));
+            let washout = Nanos::from_millis(300);
+            self.step(purpose, &[set], washout, self.budget.sweep, &words)?;
+            self.link.release(set)?;
+            let now = self.goodput(direction);
+            if now < best * KNEE {
+                break;
+            }
+            best = now;
+        }
+        Ok(())
+    }
+
+    /// Best goodput of a direction so far, bits per second.
+    fn goodput(&self, direction: Direction) -> f64 {
+        derive(&self.record).direction(direction).map_or(0.0, |d| {
+            d.sweep
+                .iter()
+                .chain([&d.base])
+                .map(|l| l.goodput.mean)
+                .fold(0.0, f64::max)
+        })
+    }
+
+    fn ping(&mut self, interval: Nanos) -> Result<u32, LinkError> {
+        let pattern = Pattern::PingPong {
+            size: PROBE,
+            interval,
+        };
+        self.set(
+            pattern,
+            Knobs {
+                nodelay: true,
+                ..Knobs::default()
+            },
+        )
+    }
+
+    pub(super) fn stream(&mut self, direction: Direction, knobs: Knobs) -> Result<u32, LinkError> {
+        self.set(Pattern::Stream { direction }, knobs)
+    }
+
+    fn set(&mut self, pattern: Pattern, knobs: Knobs) -> Result<u32, LinkError> {
+        let id = self.next_set;
+        self.next_set += 1;
+        let set = self.link.prepare(&SetPlan { id, pattern, knobs })?;
+        self.note(|record| record.sets.push(set.clone()), &Event::Set(&set));
+        Ok(id)
+    }
+
+    /// Runs one step and records it. A step of a run that was stopped is not begun.
+    pub(super) fn step(
+        &mut self,
+        purpose: Purpose,
+        sets: &[u32],
+        washout: Nanos,
+        measure: Nanos,
+        words: &str,
+    ) -> Result<(), LinkError> {
+        if self.stopped {
+            return Ok(());
+        }
+        let index = self.record.steps.len() as u32;
+        let plan = StepPlan {
+            index,
+            purpose,
+            sets: sets.to_vec(),
+            washout,
+            measure,
+            tick: TICK,
+        };
+        let left = self.budget.left(self.link.now());
+        if self.sink.event(&Event::StepBegan {
+            plan: &plan,
+            words,
+            left,
+        }) == Flow::Stop
+        {
+            self.stopped = true;
+            return Ok(());
+        }
+        let step = self.watched(&plan, direction_of(purpose), left)?;
+        self.note(
+            |record| record.steps.push(step.clone()),
+            &Event::Step(&step),
+        );
+        Ok(())
+    }
+
+    fn watched(
+        &mut self,
+        plan: &StepPlan,
+        direction: Option<Direction>,
+        left: Nanos,
+    ) -> Result<Step, LinkError> {
+        let (sink, stopped) = (&mut *self.sink, &mut self.stopped);
+        self.link.step(plan, &mut |live| {
+            let left = Nanos(left.0.saturating_sub(live.elapsed.0));
+            let rate = direction.map(|_| live.rate);
+            let flow = sink.event(&Event::Progress {
+                rate,
+                direction,
+                left,
+            });
+            if flow == Flow::Stop {
+                *stopped = true;
+            }
+            flow
+        })
+    }
+}
+
+fn direction_of(purpose: Purpose) -> Option<Direction> {
+    match purpose {
+        Purpose::Base { direction } | Purpose::Sweep { direction } => Some(direction),
+        _ => None,
+    }
+}
+
+fn streams(n: u32) -> String {
+    if n == 1 {
+        "1 stream".to_owned()
+    } else {
+        format!("{n} streams")
+    }
+}

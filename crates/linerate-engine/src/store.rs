@@ -1,0 +1,216 @@
+//! Record files: written while a run goes on, found and read again afterwards.
+//!
+//! The guarantee: each frame is handed to the kernel in one write as its event comes, so that a
+//! crash or a kill of linerate loses nothing that was written, and at most one frame that was being
+//! written. The disk is only asked to keep it (`fdatasync`) when the run has ended, because a disk
+//! at work would disturb what is measured: a power failure in the middle of a run may cost the
+//! record. A file is never overwritten, and nobody but its owner may read it.
+//!
+//! A record that cannot be written never ends a run: see [`Recorder::problem`].
+
+mod recorder;
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use linerate_core::record::Record;
+use linerate_core::record::frame::{self, Damage, FrameError};
+
+pub use recorder::Recorder;
+
+/// What record files end with.
+const EXTENSION: &str = "lnr";
+
+/// Why there is no record to show. [`StoreError::hint`] says what helps.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Neither `XDG_STATE_HOME` nor `HOME` is set.
+    #[error("there is no place for records: neither XDG_STATE_HOME nor HOME is an absolute path")]
+    NoPlace,
+    /// Nothing was recorded yet.
+    #[error("there is no record yet in {}", dir.display())]
+    NoneYet {
+        /// Where records would be.
+        dir: PathBuf,
+    },
+    /// No file and no record is called this.
+    #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// Where records are.
+        dir: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file holds no record that can be understood.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FrameError,
+    },
+}
+
+impl StoreError {
+    /// The command or change that helps; empty when there is none.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoPlace => "export XDG_STATE_HOME=$HOME/.local/state",
+            Self::NoneYet { .. } => "linerate run PEER",
+            Self::NotFound { .. } => "linerate show last",
+            Self::Format {
+                source: FrameError::UnknownFormat { .. },
+                ..
+            } => "show it with the linerate that wrote it, or with a newer one",
+            Self::Read { .. } | Self::Format { .. } => "",
+        }
+    }
+}
+
+/// A record that was read from a file.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Where it was.
+    pub path: PathBuf,
+    /// What it says.
+    pub record: Record,
+    /// What could not be used of the file; to be told to the user.
+    pub damage: Option<Damage>,
+}
+
+impl Loaded {
+    /// What was lost and what survived, in words; `None` when the file is whole.
+    pub fn warning(&self) -> Option<String> {
+        let damage = self.damage.as_ref()?;
+        let Record { hosts, steps, .. } = &self.record;
+        Some(format!(
+            "{}: {damage}; {} hosts and {} steps survive",
+            self.path.display(),
+            hosts.len(),
+            steps.len(),
+        ))
+    }
+}
+
+/// A directory of record files.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The records in `dir`, which need not exist yet.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// The user's records: `$XDG_STATE_HOME/linerate/records`, else
+    /// `~/.local/state/linerate/records`. `env` looks up a variable of the environment.
+    pub fn of_user(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Self, StoreError> {
+        // The XDG rules: what is not an absolute path counts as not set.
+        let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        absolute("XDG_STATE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+            .map(|state| Self::new(state.join("linerate/records")))
+            .ok_or(StoreError::NoPlace)
+    }
+
+    /// Where the records are.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Takes the events of one run and writes them down.
+    pub fn recorder(&self) -> Recorder {
+        Recorder::new(&self.dir)
+    }
+
+    /// All record files, oldest first.
+    pub fn list(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let failed = |source| StoreError::Read {
+            path: self.dir.clone(),
+            source,
+        };
+        let entries = match std::fs::read_dir(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(failed)?,
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|e| e == EXTENSION) {
+                paths.push(path);
+            }
+        }
+        paths.sort_by_cached_key(|path| age(path));
+        Ok(paths)
+    }
+
+    /// The newest record file.
+    pub fn last(&self) -> Result<PathBuf, StoreError> {
+        self.list()?.pop().ok_or_else(|| StoreError::NoneYet {
+            dir: self.dir.clone(),
+        })
+    }
+
+    /// The file that `which` means: `last`, the name of a record with or without `.lnr`, or a path.
+    pub fn find(&self, which: &str) -> Result<PathBuf, StoreError> {
+        if which == "last" {
+            return self.last();
+        }
+        let named = self.dir.join(format!("{which}.{EXTENSION}"));
+        [named, self.dir.join(which), PathBuf::from(which)]
+            .into_iter()
+            .find(|path| !which.is_empty() && path.exists())
+            .ok_or_else(|| StoreError::NotFound {
+                name: which.to_owned(),
+                dir: self.dir.clone(),
+            })
+    }
+
+    /// The record that `which` means, as for [`Store::find`].
+    pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
+        let path = self.find(which)?;
+        let bytes = match read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(StoreError::Read { path, source }),
+        };
+        match frame::decode(&bytes) {
+            Ok((record, damage)) => Ok(Loaded {
+                path,
+                record,
+                damage,
+            }),
+            Err(source) => Err(StoreError::Format { path, source }),
+        }
+    }
+}
+
+/// What orders records: the time in the name, then the time of the file, for two in one second.
+fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stamp = name.chars().take(recorder::STAMP).collect();
+    let modified = path.metadata().and_then(|m| m.modified()).ok();
+    (stamp, modified)
+}
+
+/// A whole file; devices and pipes are refused, for they may have no end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = path.metadata()?.file_type();
+    if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    std::fs::read(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! The sink that writes a run down as it goes.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use linerate_core::facts::Gap;
+use linerate_core::record::Start;
+use linerate_core::record::frame::{self, Frame, MAX_VALUES};
+
+use crate::event::{Event, Flow, Sink};
+
+/// Characters of the time that a file's name begins with: `2026-11-21T10-31-07`.
+pub(super) const STAMP: usize = 19;
+
+/// Characters of a peer's name that are kept in a file's name.
+const PEER: usize = 64;
+
+/// Files of one name and second that are tried before giving up.
+const SUFFIXES: u32 = 1000;
+
+/// Writes the events of one run to a file of its own, which is made when [`Event::Started`] comes.
+///
+/// When writing fails (a full disk, a place that cannot be written) the run goes on, the file keeps
+/// what was written, and [`Recorder::problem`] says what happened.
+#[derive(Debug)]
+pub struct Recorder {
+    dir: PathBuf,
+    open: Option<Open>,
+    path: Option<PathBuf>,
+    problem: Option<Gap>,
+}
+
+/// A file that takes frames.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// Bytes of whole frames.
+    length: u64,
+    /// Values of the steps written, toward what a record may hold.
+    values: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            open: None,
+            path: None,
+            problem: None,
+        }
+    }
+
+    /// The file, once the run has begun; it may be incomplete if there is a [`Self::problem`].
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Why the record is not written, or not whole; the first such thing is kept.
+    pub fn problem(&self) -> Option<&Gap> {
+        self.problem.as_ref()
+    }
+
+    /// Lets the next frames go to another file, to see what becomes of them.
+    #[cfg(test)]
+    pub(super) fn replace_file(&mut self, file: File) {
+        self.open.as_mut().expect("a file was made").file = file;
+    }
+
+    /// Makes the file and writes what comes first.
+    fn begin(&mut self, start: &Start) {
+        match create(&self.dir, start) {
+            Ok((path, file)) => {
+                self.path = Some(path);
+                self.open = Some(Open {
+                    file,
+                    length: 0,
+                    values: 0,
+                });
+                self.append(&frame::header());
+                self.write(&Frame::Start(start));
+                self.remove_unless_begun();
+            }
+            Err(error) => self.give_up(&format!("no file could be made: {error}"), error.kind()),
+        }
+    }
+
+    /// A file without a start tells nothing, and would be taken for the last record.
+    fn remove_unless_begun(&mut self) {
+        if self.open.is_none()
+            && let Some(path) = self.path.take()
+        {
+            // Should it stay, reading it says what is wrong with it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn write(&mut self, frame: &Frame<'_>) {
+        let Some(open) = &mut self.open else { return };
+        if let Frame::Step(step) = frame {
+            open.values += frame::values(step);
+            if open.values > MAX_VALUES {
+                return self.give_up("it is full", io::ErrorKind::Other);
+            }
+        }
+        match frame::encode(frame) {
+            Ok(bytes) => self.append(&bytes),
+            Err(error) => self.give_up(&error.to_string(), io::ErrorKind::InvalidData),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let Some(open) = &mut self.open else { return };
+        match open.file.write_all(bytes) {
+            Ok(()) => open.length += bytes.len() as u64,
+            Err(error) => {
+                // Half a frame would be reported as damage; without it the record just ends early.
+                // Should this fail too, the reader copes.
+                let _ = open.file.set_len(open.length);
+                self.give_up(&format!("writing failed: {error}"), error.kind());
+            }
+        }
+    }
+
+    /// Asks the disk to keep all that was written, the file's name included.
+    fn finish(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let synced = open.file.sync_data();
+        if let Err(error) = synced.and_then(|()| File::open(&self.dir)?.sync_data()) {
+            self.give_up(&format!("the disk did not keep it: {error}"), error.kind());
+        }
+    }
+
+    /// Writes nothing more; the first reason stands.
+    fn give_up(&mut self, why: &str, kind: io::ErrorKind) {
+        self.open = None;
+        let place = self.path.as_ref().unwrap_or(&self.dir);
+        self.problem.get_or_insert(Gap {
+            what: "record".to_owned(),
+            why: format!("{}: {why}", place.display()),
+            hint: hint(kind).to_owned(),
+        });
+    }
+}
+
+impl Sink for Recorder {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        match event {
+            Event::Started(start) => self.begin(start),
+            Event::Host(host) => self.write(&Frame::Host(host)),
+            Event::Set(set) => self.write(&Frame::Set(set)),
+            Event::Trial { plan, .. } => self.write(&Frame::Trial(plan)),
+            Event::Step(step) => self.write(&Frame::Step(step)),
+            Event::Ended(end) => {
+                self.write(&Frame::End(end));
+                self.finish();
+            }
+            Event::StepBegan { .. } | Event::Progress { .. } | Event::Notice { .. } => {}
+        }
+        Flow::Go
+    }
+}
+
+fn hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space, or name a place that has some: --save DIR"
+        }
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory => "name a place that can be written: --save DIR",
+        _ => "",
+    }
+}
+
+/// A new file for the run, and its path; never one that was there.
+fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let name = name(start.wall_secs, start.plan.peer.as_deref());
+    for n in 1..=SUFFIXES {
+        let suffix = if n == 1 {
+            String::new()
+        } else {
+            format!("-{n}")
+        };
+        let path = dir.join(format!("{name}{suffix}.{}", super::EXTENSION));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        match file {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other.map(|file| (path, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// `2026-11-21T10-31-07-PEER`, in UTC; what a file name should not hold becomes `_`.
+pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+            c
+        } else {
+            '_'
+        }
+    };
+    let peer = peer.unwrap_or("self");
+    let peer = peer.strip_prefix("ssh://").unwrap_or(peer);
+    let peer: String = peer.chars().take(PEER).map(plain).collect();
+    format!("{}-{peer}", stamp(wall_secs))
+}
+
+/// The time in UTC, with no colons, so that it is one word in every shell and file system.
+fn stamp(wall_secs: u64) -> String {
+    let (days, secs) = (wall_secs / 86_400, wall_secs % 86_400);
+    let (year, month, day) = civil(days.min(2_000_000));
+    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}")
+}
+
+/// Year, month and day, `days` after 1970-01-01.
+//= https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+fn civil(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468; // days since 0000-03-01: years that begin in March end in the leap day
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153; // 0 is March
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}

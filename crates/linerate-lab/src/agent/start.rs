@@ -1,0 +1,133 @@
+//! Programs that run in the hosts.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+
+use linerate_sys::process;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::thread::CpuSet;
+
+use super::network::{Network, Spot};
+use crate::error::LabError;
+use crate::message::Start;
+
+/// The variable that makes the tool's own threads slow.
+const APPLICATION: &str = "LINERATE_LAB_APPLICATION";
+
+struct Program {
+    pid: Pid,
+    pidfd: OwnedFd,
+    /// Where its exit status goes.
+    exit: File,
+}
+
+/// The programs that run now.
+#[derive(Default)]
+pub(super) struct Programs {
+    running: Vec<Program>,
+}
+
+impl Programs {
+    /// Starts a program, and gives a descriptor that stands for its process.
+    pub(super) fn start(
+        &mut self,
+        network: &Network,
+        start: &Start,
+        application: Option<&str>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<BorrowedFd<'_>, LabError> {
+        let name = start.argv.first().map(Vec::as_slice).unwrap_or_default();
+        let failed = |error: &io::Error| LabError::Spawn {
+            program: String::from_utf8_lossy(name).into_owned(),
+            host: start.host.to_string(),
+            errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
+        };
+        let [stdin, stdout, stderr, exit] =
+            <[OwnedFd; 4]>::try_from(descriptors).map_err(|_| failed(&Errno::BADF.into()))?;
+        let mut command = Command::new(OsStr::from_bytes(name));
+        command
+            .args(start.argv.iter().skip(1).map(|a| OsStr::from_bytes(a)))
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(stdout))
+            .stderr(Stdio::from(stderr));
+        match application {
+            Some(value) => command.env(APPLICATION, value),
+            None => command.env_remove(APPLICATION),
+        };
+        for (name, value) in &start.env {
+            command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+        }
+        self.launch(network, start, command, exit)
+            .map_err(|e| failed(&e))
+    }
+
+    fn launch(
+        &mut self,
+        network: &Network,
+        start: &Start,
+        mut command: Command,
+        exit: OwnedFd,
+    ) -> io::Result<BorrowedFd<'_>> {
+        let (net, mount) = network.spaces(Spot::of(start.host));
+        let cwd = CString::new(start.cwd.clone())?;
+        process::start_inside(&mut command, net.try_clone()?, mount.try_clone()?, cwd);
+        let child = on_cpus(&start.cpus, || command.spawn())?;
+        let pid = Pid::from_child(&child);
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        self.running.push(Program {
+            pid,
+            pidfd,
+            exit: exit.into(),
+        });
+        let last = self.running.last().ok_or(Errno::SRCH)?;
+        Ok(last.pidfd.as_fd())
+    }
+
+    /// Descriptors that become readable when a program ends.
+    pub(super) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.running.iter().map(|program| program.pidfd.as_fd())
+    }
+
+    /// Collects what has ended, orphans of the programs included, and passes on exit statuses.
+    pub(super) fn collect(&mut self) -> Result<(), LabError> {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let own = self.running.iter().position(|program| program.pid == pid);
+                    if let Some(mut program) = own.map(|at| self.running.swap_remove(at)) {
+                        let raw = status.as_raw();
+                        // An owner that dropped its handle does not want the status.
+                        let _ = program.exit.write_all(&raw.to_ne_bytes());
+                    }
+                }
+                Ok(None) | Err(Errno::CHILD) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(LabError::step("cannot wait for programs", &e.into())),
+            }
+        }
+    }
+}
+
+/// Runs `action` on the given CPUs alone; what it starts stays there.
+fn on_cpus<T>(cpus: &[usize], action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if cpus.is_empty() {
+        return action();
+    }
+    let before = rustix::thread::sched_getaffinity(None)?;
+    let mut wanted = CpuSet::new();
+    for cpu in cpus {
+        if *cpu >= CpuSet::MAX_CPU {
+            return Err(Errno::INVAL.into());
+        }
+        wanted.set(*cpu);
+    }
+    rustix::thread::sched_setaffinity(None, &wanted)?;
+    let done = action();
+    rustix::thread::sched_setaffinity(None, &before)?;
+    done
+}

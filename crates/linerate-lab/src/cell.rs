@@ -1,0 +1,254 @@
+//! Cells: a planted fault (or none) with the one cause that should be named, stated beforehand.
+
+use linerate_core::plan::{Direction, Side};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use crate::fault::{Burden, Depth, Fault, Role, Way};
+
+/// A kind of cell. Its severity, side and direction are drawn from a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct CellKind {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// What is planted, for people.
+    pub words: &'static str,
+    draw: fn(&mut Draw) -> Cell,
+}
+
+/// A cell as drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// What is planted, in order. The delay that some faults need to bite is no fault by itself.
+    pub faults: Vec<Fault>,
+    /// The direction that is slow; `None` for a healthy path.
+    pub direction: Option<Direction>,
+    /// The cause that should be named there; empty for a healthy path, where the CPU binds.
+    pub expected: &'static str,
+    /// Causes that are no false alarm on a healthy path, or acceptable neighbours of the expected.
+    pub acceptable: &'static [&'static str],
+}
+
+/// What a path in namespaces without a fault is limited by: its CPUs.
+pub const HEALTHY: &[&str] = &["sender-core", "receiver-core"];
+
+/// Every kind of cell.
+pub const CELLS: &[CellKind] = &[
+    CellKind {
+        id: "healthy",
+        words: "nothing at all",
+        draw: healthy,
+    },
+    CellKind {
+        id: "path-rate",
+        words: "a slower link between the hosts",
+        draw: path_rate,
+    },
+    CellKind {
+        id: "receive-window",
+        words: "a small receive window on a path with delay",
+        draw: receive_window,
+    },
+    CellKind {
+        id: "send-buffer",
+        words: "a small send buffer on a path with delay",
+        draw: send_buffer,
+    },
+    CellKind {
+        id: "receiver-core",
+        words: "a program that works hard on each byte it receives",
+        draw: receiver_core,
+    },
+    CellKind {
+        id: "sender-core",
+        words: "a program that works hard on each byte it sends",
+        draw: sender_core,
+    },
+    CellKind {
+        id: "receiver-app",
+        words: "a program that pauses between its reads",
+        draw: receiver_app,
+    },
+    CellKind {
+        id: "sender-app",
+        words: "a program that pauses between its writes",
+        draw: sender_app,
+    },
+];
+
+impl CellKind {
+    /// The kind of this name.
+    pub fn named(id: &str) -> Option<&'static Self> {
+        CELLS.iter().find(|c| c.id == id)
+    }
+
+    /// The kind that a seed draws.
+    pub fn drawn(seed: u64) -> &'static Self {
+        &CELLS[Draw(seed).below(CELLS.len() as u64) as usize]
+    }
+
+    /// The cell that a seed draws of this kind: the same seed, the same cell.
+    pub fn cell(&self, seed: u64) -> Cell {
+        // Apart from the draw of the kind, so that a named kind varies as much.
+        (self.draw)(&mut Draw(seed ^ 0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+/// A sequence of draws: splitmix64 (Steele, Lea, Flood 2014), whose quality is ample for this.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    fn direction(&mut self) -> Direction {
+        self.one(&Direction::ALL)
+    }
+}
+
+/// The delay on which a window or a buffer bites.
+fn delay() -> Fault {
+    Fault::Delay {
+        forward: Nanos::from_millis(10),
+        reverse: Nanos::from_millis(10),
+    }
+}
+
+fn slow(direction: Direction, expected: &'static str, faults: Vec<Fault>) -> Cell {
+    Cell {
+        faults,
+        direction: Some(direction),
+        expected,
+        acceptable: &[],
+    }
+}
+
+fn healthy(_: &mut Draw) -> Cell {
+    Cell {
+        faults: Vec::new(),
+        direction: None,
+        expected: "",
+        acceptable: HEALTHY,
+    }
+}
+
+fn path_rate(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let way = match direction {
+        Direction::Forward => Way::Forward,
+        Direction::Reverse => Way::Reverse,
+    };
+    let rate = draw.one(&[100_000_000, 250_000_000, 500_000_000, 1_000_000_000]);
+    let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
+    slow(
+        direction,
+        "path-rate",
+        vec![Fault::PathRate {
+            rate: Rate(rate),
+            depth,
+            way,
+        }],
+    )
+}
+
+fn receive_window(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let bytes = Bytes(draw.one(&[128 << 10, 256 << 10, 512 << 10]));
+    let fault = Fault::ReceiveWindow {
+        side: direction.receiver(),
+        bytes,
+    };
+    slow(direction, "receive-window", vec![delay(), fault])
+}
+
+fn send_buffer(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let bytes = Bytes(draw.one(&[128 << 10, 256 << 10, 512 << 10]));
+    let fault = Fault::SendBuffer {
+        side: direction.sender(),
+        bytes,
+    };
+    slow(direction, "send-buffer", vec![delay(), fault])
+}
+
+fn application(side: Side, role: Role, burden: Burden) -> Vec<Fault> {
+    vec![Fault::Application {
+        side,
+        role: Some(role),
+        burden,
+    }]
+}
+
+/// CPU time for each byte: as much as lets one core move 1 to 4 Gb/s.
+fn work(draw: &mut Draw) -> Burden {
+    Burden::Work {
+        ps_per_byte: draw.one(&[2_000, 4_000, 8_000]),
+    }
+}
+
+/// A pause that lets one thread move at most some Gb/s with the largest operations.
+fn pause(draw: &mut Draw) -> Burden {
+    Burden::Pause {
+        per_operation: Nanos::from_millis(draw.one(&[2, 5])),
+    }
+}
+
+fn receiver_core(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let faults = application(direction.receiver(), Role::Receiver, work(draw));
+    slow(direction, "receiver-core", faults)
+}
+
+fn sender_core(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let faults = application(direction.sender(), Role::Sender, work(draw));
+    slow(direction, "sender-core", faults)
+}
+
+fn receiver_app(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let faults = application(direction.receiver(), Role::Receiver, pause(draw));
+    slow(direction, "receiver-app", faults)
+}
+
+fn sender_app(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let faults = application(direction.sender(), Role::Sender, pause(draw));
+    slow(direction, "sender-app", faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_draws_the_same_cell_and_seeds_draw_all_kinds() {
+        let kinds: HashSet<_> = (0..200).map(|s| CellKind::drawn(s).id).collect();
+        assert_eq!(kinds.len(), CELLS.len());
+        for kind in CELLS {
+            assert_eq!(kind.cell(7), kind.cell(7));
+            assert!(!kind.cell(7).faults.is_empty() || kind.id == "healthy");
+        }
+        let severities: HashSet<_> = (0..50)
+            .map(|s| format!("{:?}", CellKind::named("path-rate").unwrap().cell(s)))
+            .collect();
+        assert!(
+            severities.len() > 8,
+            "rates, depths and directions all vary"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! A lab, as its owner holds it.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use linerate_sys::process;
+use rustix::process::{Pid, WaitOptions};
+
+use crate::agent;
+use crate::error::LabError;
+use crate::fault::Fault;
+use crate::message::{Channel, Reply, Request, Start};
+use crate::program::{Program, Running, Streams};
+use crate::spec::{Addresses, Forwarded, Host, Port, Spec, Topology};
+
+/// Two hosts, and a router between them, in namespaces of their own.
+///
+/// Dropping it ends every program in it, and the network; so does the end of the process that
+/// built it, a kill included.
+#[derive(Debug)]
+pub struct Lab {
+    /// `None` once the lab is being closed.
+    channel: Option<Channel>,
+    outer: Pid,
+    topology: Topology,
+    v6: bool,
+}
+
+impl Lab {
+    /// Builds a lab and plants the faults of its specification.
+    ///
+    /// The lab's processes are forks of the caller, which must not have other threads yet
+    /// ([`LabError::Threads`]). No right is needed beyond the making of user namespaces
+    /// ([`LabError::Forbidden`] tells what forbids it).
+    pub fn build(spec: &Spec) -> Result<Self, LabError> {
+        let (own, other) = Channel::pair()?;
+        let outer = process::fork(&[&other.0], || agent::outer(&other, spec)).map_err(|e| {
+            let busy = rustix::io::Errno::BUSY.raw_os_error();
+            if e.raw_os_error() == Some(busy) {
+                LabError::Threads
+            } else {
+                LabError::step("cannot fork", &e)
+            }
+        })?;
+        drop(other);
+        let mut lab = Self {
+            channel: Some(own),
+            outer,
+            topology: spec.topology,
+            v6: false,
+        };
+        match lab.reply()?.0 {
+            Reply::Built(v6) => lab.v6 = v6,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(lab)
+    }
+
+    /// How an end of the path is reached from the other; for the router, its side towards near.
+    pub fn addresses(&self, host: Host) -> Addresses {
+        let (link, number) = agent::station(self.topology, host);
+        Addresses {
+            v4: link.v4(number),
+            v6: self.v6.then(|| link.v6(number)),
+        }
+    }
+
+    /// Starts a program in a host.
+    pub fn spawn(&self, host: Host, program: &Program) -> Result<Running, LabError> {
+        if host == Host::Router && self.topology == Topology::Direct {
+            return Err(LabError::NoSuchHost {
+                host: host.to_string(),
+            });
+        }
+        let bytes = |text: &std::ffi::OsStr| text.as_bytes().to_vec();
+        let cwd = program.directory()?;
+        let start = Start {
+            host,
+            argv: program.argv.iter().map(|a| bytes(a)).collect(),
+            env: program
+                .env
+                .iter()
+                .map(|(n, v)| (bytes(n), bytes(v)))
+                .collect(),
+            cwd: bytes(cwd.as_os_str()),
+            cpus: program.cpus.clone(),
+        };
+        let streams = Streams::open(program)?;
+        self.send(&Request::Start(start), &streams.inner())?;
+        let (reply, descriptors) = self.reply()?;
+        match (reply, descriptors.into_iter().next()) {
+            (Reply::Started, Some(pidfd)) => Ok(streams.running(pidfd)),
+            (other, _) => Err(unexpected(&other)),
+        }
+    }
+
+    /// What the ports of a host counted.
+    pub fn ports(&self, host: Host) -> Result<Vec<Port>, LabError> {
+        match self.ask(&Request::Ports(host))? {
+            Reply::Ports(ports) => Ok(ports),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Plants a fault now.
+    pub fn plant(&self, fault: &Fault) -> Result<(), LabError> {
+        self.command(&Request::Plant(fault.clone()))
+    }
+
+    /// Removes a planted fault.
+    pub fn remove(&self, fault: &Fault) -> Result<(), LabError> {
+        self.command(&Request::Remove(fault.clone()))
+    }
+
+    /// Takes the carrier from a host's link, or gives it back.
+    pub fn link(&self, host: Host, up: bool) -> Result<(), LabError> {
+        self.command(&Request::Link(host, up))
+    }
+
+    /// What the process behind a planted delay did; `None` without one.
+    pub fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
+        match self.ask(&Request::Forwarded)? {
+            Reply::Forwarded(forwarded) => Ok(forwarded),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn command(&self, request: &Request) -> Result<(), LabError> {
+        match self.ask(request)? {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn ask(&self, request: &Request) -> Result<Reply, LabError> {
+        self.send(request, &[])?;
+        Ok(self.reply()?.0)
+    }
+
+    fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), LabError> {
+        self.channel()?.send(request, descriptors)
+    }
+
+    /// The agent's answer; its errors become the caller's.
+    fn reply(&self) -> Result<(Reply, Vec<OwnedFd>), LabError> {
+        match self.channel()?.receive()? {
+            Some((Reply::Failed(error), _)) => Err(error),
+            Some(reply) => Ok(reply),
+            None => Err(LabError::gone("its agent ended")),
+        }
+    }
+
+    fn channel(&self) -> Result<&Channel, LabError> {
+        self.channel
+            .as_ref()
+            .ok_or_else(|| LabError::gone("it was closed"))
+    }
+}
+
+fn unexpected(reply: &Reply) -> LabError {
+    LabError::gone(format!("its agent answered {reply:?}"))
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // The agent ends at the end of the channel, everything in the lab with it, and then the
+        // outer process.
+        drop(self.channel.take());
+        while let Err(rustix::io::Errno::INTR) =
+            rustix::process::waitpid(Some(self.outer), WaitOptions::empty())
+        {}
+    }
+}

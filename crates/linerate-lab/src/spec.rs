@@ -1,0 +1,145 @@
+//! What a lab consists of, and what its ports counted.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use linerate_core::plan::Side;
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+
+/// How the hosts are joined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// near - router - far, each link a subnet of its own. Every fault can be planted.
+    #[default]
+    Routed,
+    /// near - far, one link. Faults of the network in between cannot be planted.
+    Direct,
+}
+
+/// A machine of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Host {
+    /// The end that steers; its port is `eth0`.
+    Near,
+    /// What lies between, with ports `near` and `far`; the ends cannot read its counters.
+    Router,
+    /// The end that serves; its port is `eth0`.
+    Far,
+}
+
+impl From<Side> for Host {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Near => Self::Near,
+            Side::Far => Self::Far,
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Near => "near",
+            Self::Router => "router",
+            Self::Far => "far",
+        })
+    }
+}
+
+/// What to build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spec {
+    /// How the hosts are joined.
+    pub topology: Topology,
+    /// Planted from the start, in this order.
+    pub faults: Vec<Fault>,
+    /// Congestion control of every connection that does not choose one itself, as an attribute of
+    /// the hosts' routes, which allows what `net.ipv4.tcp_allowed_congestion_control` does not;
+    /// `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// MTU of all ports.
+    pub mtu: u32,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            topology: Topology::Routed,
+            faults: Vec::new(),
+            congestion: None,
+            mtu: 1500,
+        }
+    }
+}
+
+/// How an end of the path is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address; `None` where the kernel has no IPv6.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// What one port of a host counted since it was made.
+///
+/// Planting or removing a delay makes the router's port `near` anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// The port's name in its host.
+    pub name: String,
+    /// Whether it is switched on and has a carrier.
+    pub up: bool,
+    /// Bytes of IP packet that it takes.
+    pub mtu: u32,
+    /// Bytes received, in Ethernet frames without checksum.
+    pub rx_bytes: u64,
+    /// Frames received; one for a group that was segmented late.
+    pub rx_packets: u64,
+    /// Frames dropped on reception.
+    pub rx_dropped: u64,
+    /// Bytes sent, in Ethernet frames without checksum.
+    pub tx_bytes: u64,
+    /// Frames sent; one for a group that was segmented late.
+    pub tx_packets: u64,
+    /// Frames dropped on the way out, behind the queue.
+    pub tx_dropped: u64,
+    /// The queue in front of it, if it has one.
+    pub queue: Option<Queue>,
+}
+
+/// What a port's queueing discipline counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Its kind, for example `tbf`.
+    pub kind: String,
+    /// Bytes that went through.
+    pub bytes: u64,
+    /// Packets that went through, segments counted singly.
+    pub packets: u64,
+    /// Packets dropped because it was full.
+    pub drops: u64,
+    /// Times that it held a packet back.
+    pub overlimits: u64,
+    /// Bytes in it now.
+    pub backlog_bytes: u64,
+}
+
+/// What the process that plants a delay did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forwarded {
+    /// Bytes of frame passed on, forward and in reverse.
+    pub bytes: [u64; 2],
+    /// Frames passed on; one for a group that was segmented late.
+    pub frames: [u64; 2],
+    /// Frames that it lost itself: the delay was not the only fault, and what was measured
+    /// meanwhile says nothing.
+    pub lost: [u64; 2],
+    /// The longest that a frame stayed beyond its delay, in nanoseconds.
+    pub latest_ns: [u64; 2],
+}

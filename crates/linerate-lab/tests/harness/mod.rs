@@ -1,0 +1,92 @@
+//! Runs each case in a process of its own, and understands what `cargo test` passes on.
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, exit};
+
+/// A case: its name, and what panics if it fails.
+pub(crate) type Case = (&'static str, fn());
+
+/// The user and group `nobody`.
+const NOBODY: u32 = 65534;
+/// How a case says that it could not be run.
+const SKIPPED: i32 = 77;
+
+/// Runs one case if asked to, or all whose name contains the filter.
+pub(crate) fn main(cases: &[Case]) {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [flag, name] = &arguments[..]
+        && flag == "--case"
+    {
+        let case = cases.iter().find(|(own, _)| own == name);
+        case.expect("no such case").1();
+        return;
+    }
+    if arguments.iter().any(|a| a == "--list") {
+        cases.iter().for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
+    let filter = arguments.iter().find(|a| !a.starts_with('-'));
+    let wanted = cases
+        .iter()
+        .filter(|(name, _)| filter.is_none_or(|f| name.contains(f.as_str())));
+    let failed: usize = wanted.map(|(name, _)| run(name)).sum();
+    if failed > 0 {
+        println!("{failed} failed");
+        exit(1);
+    }
+}
+
+/// Runs a case as each user; gives the number of failures.
+fn run(name: &str) -> usize {
+    let program = env::current_exe().expect("this program's path");
+    let mut failed = usize::from(!run_as(name, program.clone(), None));
+    if is_root() {
+        // The build folder may be closed to others: the copy is not.
+        let folder = tempfile::tempdir_in("/tmp").expect("a folder");
+        let copy = folder.path().join("namespaces");
+        std::fs::copy(&program, &copy).expect("a copy");
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), open).expect("a folder open to all");
+        failed += usize::from(!run_as(name, copy, Some(NOBODY)));
+    }
+    failed
+}
+
+fn run_as(name: &str, program: PathBuf, user: Option<u32>) -> bool {
+    let mut command = Command::new(program);
+    command.args(["--case", name]).current_dir("/");
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let who = user.map_or("me", |_| "an ordinary user");
+    let status = command.status().expect("a process");
+    let word = match status.code() {
+        Some(0) => "ok",
+        Some(SKIPPED) => "SKIPPED",
+        _ => "FAILED",
+    };
+    println!("test {name} as {who} ... {word}");
+    word != "FAILED"
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
+/// Ends the case as skipped, loudly, unless what it needs was said to be required.
+pub(crate) fn need(program: &str) {
+    let found = env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|p| p.join(program).exists()));
+    if found {
+        return;
+    }
+    let required = env::var("LINERATE_REQUIRE").unwrap_or_default();
+    if required.split(',').any(|r| r == program) {
+        println!("FAILED: {program} is required (LINERATE_REQUIRE) and not installed");
+        exit(1);
+    }
+    println!("SKIPPED: this case needs {program}, which is not installed");
+    exit(SKIPPED);
+}

@@ -1,0 +1,87 @@
+//! Namespaces: new ones, and moving into old ones.
+#![expect(
+    unsafe_code,
+    reason = "unshare is unsafe in rustix because of one flag"
+)]
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+/// A kind of namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Space {
+    /// Users and their capabilities.
+    User,
+    /// Processes: the first child after the call is its init, and all die with it.
+    Pid,
+    /// Mounts.
+    Mount,
+    /// Network ports, addresses, routes, sockets, `net.*` settings.
+    Net,
+}
+
+impl Space {
+    const fn flag(self) -> UnshareFlags {
+        match self {
+            Self::User => UnshareFlags::NEWUSER,
+            Self::Pid => UnshareFlags::NEWPID,
+            Self::Mount => UnshareFlags::NEWNS,
+            Self::Net => UnshareFlags::NEWNET,
+        }
+    }
+
+    const fn link(self) -> LinkNameSpaceType {
+        match self {
+            Self::User => LinkNameSpaceType::User,
+            Self::Pid => LinkNameSpaceType::ProcessID,
+            Self::Mount => LinkNameSpaceType::Mount,
+            Self::Net => LinkNameSpaceType::Network,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Pid => "pid",
+            Self::Mount => "mnt",
+            Self::Net => "net",
+        }
+    }
+}
+
+/// Leaves the caller's namespaces of the given kinds for new ones.
+///
+/// `EPERM` or `ENOSPC` where a setting or a filter forbids it; `EINVAL` for a user namespace
+/// while the process has more than one thread.
+pub fn unshare(spaces: &[Space]) -> io::Result<()> {
+    let flags = spaces
+        .iter()
+        .fold(UnshareFlags::empty(), |all, space| all | space.flag());
+    // SAFETY: the precondition concerns `CLONE_FILES` alone, which no `Space` stands for, so the
+    // table of descriptors stays shared by all threads of the process.
+    unsafe { rustix::thread::unshare_unsafe(flags) }?;
+    Ok(())
+}
+
+/// A handle on the caller's present namespace of a kind. It keeps the namespace alive.
+pub fn current(space: Space) -> io::Result<OwnedFd> {
+    Ok(fs::File::open(format!("/proc/self/ns/{}", space.name()))?.into())
+}
+
+/// Moves the calling thread into a namespace. After a move into a mount namespace the working
+/// directory is that namespace's root.
+pub fn enter(space: Space, handle: impl AsFd) -> io::Result<()> {
+    rustix::thread::move_into_link_name_space(handle.as_fd(), Some(space.link()))?;
+    Ok(())
+}
+
+/// Maps root of the caller's new user namespace, and nobody else, to the user and group that the
+/// caller had outside. An ordinary user may do so once it has given up `setgroups`.
+pub fn map_root(uid: u32, gid: u32) -> io::Result<()> {
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1"))
+}

@@ -1,0 +1,102 @@
+//! Processes: forks without `exec`, and programs started in other namespaces.
+#![expect(unsafe_code, reason = "fork, signals and work between fork and exec")]
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+
+use rustix::process::Pid;
+
+use crate::namespace::{self, Space};
+
+/// Exit status of a forked child that panicked.
+const PANICKED: u8 = 101;
+
+/// Forks, and runs `body` in the child, which ends with the status that `body` returns.
+///
+/// The child keeps descriptors 0 to 2 and `keep`, and closes all others: what `body` uses must be
+/// listed. Signals are back at their defaults in it. Refused with `EBUSY` while the process has
+/// other threads, because their locks would stay locked in the child for ever.
+pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
+    if fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    // SAFETY: the process has one thread, as just checked, so no lock of the allocator or of the
+    // standard library is held by a thread that the child lacks, and the child may run any code.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            close_all_but(keep);
+            default_signals();
+            let status = catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED);
+            // SAFETY: ends this process without running the parent's exit handlers. It never
+            // returns, so nothing of the parent's frames is dropped a second time.
+            unsafe { libc::_exit(i32::from(status)) }
+        }
+        _ => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process id")),
+    }
+}
+
+/// Closes all descriptors from 3 on, but for `keep`.
+fn close_all_but(keep: &[&OwnedFd]) {
+    let mut numbers: Vec<RawFd> = keep.iter().map(|fd| fd.as_raw_fd()).collect();
+    numbers.sort_unstable();
+    let mut first = 3;
+    for number in numbers {
+        if number >= first {
+            close_range(first, number - 1);
+            first = number + 1;
+        }
+    }
+    close_range(first, RawFd::MAX);
+}
+
+fn close_range(first: RawFd, last: RawFd) {
+    if first > last {
+        return;
+    }
+    // SAFETY: only called in a fresh fork that never returns to the frames whose values own these
+    // descriptors, so no owner uses or closes them again. A failure leaves them open, which costs
+    // descriptors and nothing else.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, last, 0);
+    }
+}
+
+/// Puts every signal back to its default action, and unblocks all.
+fn default_signals() {
+    for signal in 1..=64 {
+        // SAFETY: setting the default action installs no handler. The calls for SIGKILL, SIGSTOP
+        // and the C library's own signals fail, and nothing else happens.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+    // SAFETY: `set` is a plain array of bits that `sigemptyset` fills before it is read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Makes `command` start its program inside a network and a mount namespace, in the directory
+/// `cwd` of the latter.
+pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CString) {
+    let enter = move || {
+        namespace::enter(Space::Net, net.as_fd())?;
+        namespace::enter(Space::Mount, mount.as_fd())?;
+        rustix::process::chdir(cwd.as_c_str())?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes three system calls on values that exist
+    // already; it takes no lock and allocates nothing, whether it succeeds or fails.
+    unsafe {
+        command.pre_exec(enter);
+    }
+}

@@ -1,0 +1,80 @@
+//! `linerate causes`: what can hold a path back.
+
+use clap::Parser;
+use linerate_core::causes::CAUSES;
+
+use super::exit::{Exit, Failure};
+use super::options::Options;
+use super::out;
+use crate::show::text;
+
+// `linerate causes`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Id of a cause, such as receive-window
+    id: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let style = out::style(&options.global);
+    let words = match &args.id {
+        None => text::causes(CAUSES, style),
+        Some(id) => text::cause(page(id)?, style),
+    };
+    out::print(&words)?;
+    Ok(Exit::Done)
+}
+
+fn page(id: &str) -> Result<&'static str, Failure> {
+    let found = CAUSES.iter().find(|c| c.id() == id);
+    found.map(|c| c.page()).ok_or_else(|| {
+        let known: Vec<_> = CAUSES.iter().map(|c| c.id()).collect();
+        Failure::usage(anyhow::anyhow!("no cause has the id `{id}`"))
+            .hint(format!("the ids are {}", known.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// All pages, one after the other.
+    fn document() -> String {
+        let mut text = String::from(
+            "# Causes\n\nWhat linerate can name as the reason why a path is not faster. Generated from \
+             the program\nby its tests; `linerate causes ID` prints one of them.\n",
+        );
+        for cause in CAUSES {
+            let _ = write!(text, "\n#{}\n", cause.page().trim());
+        }
+        text
+    }
+
+    #[test]
+    fn the_document_of_causes_says_what_the_program_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/causes.md");
+        let now = document();
+        if std::env::var_os("LINERATE_BLESS").is_some() {
+            std::fs::write(path, &now).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(kept == now, "docs/causes.md is out of date: LINERATE_BLESS=1 cargo test -p linerate");
+    }
+
+    #[test]
+    fn every_cause_has_a_summary_that_fits_beside_its_id() {
+        for cause in CAUSES {
+            let summary = crate::show::summary(cause.page());
+            assert!((10..=160).contains(&summary.len()), "{}: {summary}", cause.id());
+        }
+    }
+
+    #[test]
+    fn an_unknown_id_is_refused_with_the_known_ones() {
+        let failure = page("no-such-cause").unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.words().contains("`no-such-cause`"));
+    }
+}

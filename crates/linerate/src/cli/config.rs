@@ -1,0 +1,193 @@
+//! The layers of options: defaults, then file, then environment and flags.
+//!
+//! Layers are merged as TOML tables and read once, so that no option is named here.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use toml::{Table, Value};
+
+use super::exit::Failure;
+use super::options::Options;
+
+const DEFAULTS: &str = include_str!("../defaults.toml");
+
+/// An option that is set in one layer and unsets others of the layers below.
+const OUTRANKS: &[(&str, &str, &[&str])] = &[
+    ("load", "size", &["write-size", "read-size"]),
+    ("records", "save", &["no-save"]),
+    ("records", "no-save", &["save"]),
+    ("peer", "ipv4", &["ipv6"]),
+    ("peer", "ipv6", &["ipv4"]),
+];
+
+/// Lays what was typed over the file and the defaults. `typed` holds flags and environment, which
+/// clap has merged already.
+pub(crate) fn resolve(typed: &Options) -> Result<Options, Failure> {
+    let (path, wanted) = match &typed.global.config {
+        Some(path) => (Some(path.clone()), true),
+        None => (default_path(), false),
+    };
+    let file = match path {
+        Some(path) => read(&path, wanted)?,
+        None => Table::new(),
+    };
+    layer(typed, file).map_err(Failure::usage)
+}
+
+fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
+    let mut merged: Table = DEFAULTS.parse().context("the built-in defaults")?;
+    merge(&mut merged, file);
+    merge(&mut merged, Table::try_from(typed)?);
+    let mut options: Options = merged.try_into()?;
+    options.global.config.clone_from(&typed.global.config);
+    Ok(options)
+}
+
+/// `$XDG_CONFIG_HOME/linerate/config.toml`, or the same under `~/.config`.
+fn default_path() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let base =
+        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|h| h.join(".config")))?;
+    Some(base.join("linerate/config.toml"))
+}
+
+/// Reads a file; a missing one is an error only when it was asked for.
+fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound && !wanted => return Ok(Table::new()),
+        Err(e) => {
+            let what = format!("failed to read the configuration file {}", path.display());
+            return Err(Failure::usage(anyhow::Error::new(e).context(what)));
+        }
+    };
+    parse(&text).map_err(|e| {
+        let what = format!("the configuration file {} is not valid", path.display());
+        Failure::usage(anyhow::anyhow!("{}", e.trim_end()).context(what))
+            .hint("names and defaults stand in `linerate help config`")
+    })
+}
+
+/// Checks every name and value of the text, where errors still know line and column.
+fn parse(text: &str) -> Result<Table, String> {
+    toml::from_str::<Options>(text).map_err(|e| e.to_string())?;
+    text.parse::<Table>().map_err(|e| e.to_string())
+}
+
+/// Lays `over` on `under`, group by group.
+fn merge(under: &mut Table, over: Table) {
+    for (group, options) in over {
+        let Value::Table(options) = options else {
+            continue;
+        };
+        let below = under
+            .entry(group.clone())
+            .or_insert_with(|| Value::Table(Table::new()));
+        let Value::Table(below) = below else {
+            continue;
+        };
+        for (_, _, losers) in OUTRANKS
+            .iter()
+            .filter(|(g, winner, _)| *g == group && options.contains_key(*winner))
+        {
+            for loser in *losers {
+                below.remove(*loser);
+            }
+        }
+        below.extend(options);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_core::units::Bytes;
+
+    use super::*;
+
+    fn file(text: &str) -> Table {
+        parse(text).unwrap()
+    }
+
+    #[test]
+    fn defaults_are_valid_and_complete_where_the_program_relies_on_them() {
+        let options = layer(&Options::default(), parse(DEFAULTS).unwrap()).unwrap();
+        assert_eq!(
+            options.run.time.unwrap().0.duration(),
+            Duration::from_secs(60)
+        );
+        assert_eq!(options.load.streams.unwrap().0, 1);
+    }
+
+    #[test]
+    fn the_sample_lines_of_the_defaults_are_valid_too() {
+        // Each alone: some of them exclude each other.
+        let mut group = "";
+        for line in DEFAULTS.lines() {
+            if line.starts_with('[') {
+                group = line;
+            }
+            if let Some(sample) = line.strip_prefix("#? ") {
+                parse(&format!("{group}\n{sample}\n")).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_outranks_defaults_and_flags_outrank_the_file() {
+        let text = "[run]\ntime = '20s'\n[load]\nstreams = 4\n";
+        let mut typed = Options::default();
+        assert_eq!(
+            layer(&typed, file(text)).unwrap().load.streams.unwrap().0,
+            4
+        );
+        typed.load.streams = "8".parse().ok();
+        let options = layer(&typed, file(text)).unwrap();
+        assert_eq!(options.load.streams.unwrap().0, 8);
+        assert_eq!(
+            options.run.time.unwrap().0.duration(),
+            Duration::from_secs(20)
+        );
+    }
+
+    #[test]
+    fn a_size_that_was_typed_outranks_the_finer_sizes_of_the_file() {
+        let mut typed = Options::default();
+        typed.load.size = "64KiB".parse().ok();
+        let options = layer(&typed, file("[load]\nwrite-size = '1MiB'\n")).unwrap();
+        assert_eq!(options.load.write_size, None);
+        assert_eq!(options.load.size.unwrap().0, Bytes(65_536));
+    }
+
+    #[test]
+    fn a_directory_that_was_typed_outranks_no_save_of_the_file() {
+        let mut typed = Options::default();
+        typed.records.save = Some("/tmp".into());
+        let options = layer(&typed, file("[records]\nno-save = true\n")).unwrap();
+        assert_eq!(options.records.no_save, None);
+    }
+
+    #[test]
+    fn a_typo_is_shown_with_its_line_and_what_was_expected() {
+        let why = parse("[run]\ntme = '20s'\n").unwrap_err();
+        assert!(why.contains("line 2"), "{why}");
+        assert!(why.contains("^^^"), "{why}");
+        assert!(why.contains("`time`"), "{why}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_shown_with_its_line_and_range() {
+        let why = parse("[run]\n\ntime = 20\n").unwrap_err();
+        assert!(why.contains("line 3") && why.contains("no unit"), "{why}");
+        let why = parse("[load]\nstreams = 0\n").unwrap_err();
+        assert!(why.contains("1 to 1024"), "{why}");
+    }
+}

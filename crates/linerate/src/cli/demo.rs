@@ -1,0 +1,197 @@
+//! `linerate demo`: see it at work on a network made on this machine.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+
+use clap::Parser;
+use linerate_core::units::{Nanos, Rate};
+use linerate_engine::store::Store;
+use linerate_lab::{CELLS, Cell, CellKind};
+use serde_json::json;
+
+use super::exit::{Exit, Failure};
+use super::options::{self, Options};
+use super::out;
+use crate::demo::{Outcome, Shown, Wish, planted, show};
+use crate::show::{Ink, Page, Style};
+
+// `linerate demo`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// What to plant; --list names them all [default: drawn from the seed]
+    fault: Option<String>,
+
+    /// List what can be planted
+    #[arg(long)]
+    list: bool,
+
+    /// Print one JSON line with the outcome instead of the story
+    #[arg(long)]
+    json: bool,
+
+    /// Congestion control of both hosts, such as cubic or bbr [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) demo: options::Demo,
+
+    #[command(flatten)]
+    pub(crate) records: options::Records,
+}
+
+/// Time of the run, where no layer of options says: all is done in 40 s then.
+const DEFAULT_TIME: Nanos = Nanos::from_secs(28);
+
+/// What was drawn.
+struct Drawn {
+    kind: &'static CellKind,
+    seed: u64,
+    cell: Cell,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let style = out::style(&options.global);
+    if args.list {
+        out::print(&list(style))?;
+        return Ok(Exit::Done);
+    }
+    let drawn = draw(args, options)?;
+    if !args.json {
+        out::print(&opening(&drawn, style))?;
+    }
+    let save = directory(options)?;
+    let time = options.demo.time.map_or(DEFAULT_TIME, |t| t.0);
+    let shown = show(&Wish {
+        cell: &drawn.cell,
+        congestion: args.congestion.clone(),
+        run_args: vec!["--time".to_owned(), format!("{}ns", time.0)],
+        audible: !args.json,
+        save: &save,
+    })
+    .map_err(Failure::not_measured)?;
+    let text = if args.json { line(&drawn, args, &shown) } else { closing(&drawn, &shown, style) };
+    out::print(&text)?;
+    Ok(match shown.scored.outcome {
+        Outcome::Right => Exit::Done,
+        Outcome::Unknown | Outcome::Wrong => Exit::Missed,
+    })
+}
+
+fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
+    // Any number will do: it is printed, so that the same can be seen again.
+    let seed = options.demo.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
+    let kind = match &args.fault {
+        None => CellKind::drawn(seed),
+        Some(id) => CellKind::named(id).ok_or_else(|| {
+            Failure::usage(anyhow::anyhow!("`{id}` is not a fault that the demo can plant"))
+                .hint("linerate demo --list")
+        })?,
+    };
+    Ok(Drawn { kind, seed, cell: kind.cell(seed) })
+}
+
+/// Where the run's record is kept: with the user's others.
+fn directory(options: &Options) -> Result<PathBuf, Failure> {
+    match &options.records.save {
+        Some(dir) => Ok(dir.clone()),
+        None => Store::of_user(|name| std::env::var_os(name))
+            .map(|store| store.dir().to_owned())
+            .map_err(|e| {
+                let hint = e.hint();
+                Failure::not_measured(e).hint(hint)
+            }),
+    }
+}
+
+fn list(style: Style) -> String {
+    let mut page = Page::new(style);
+    for kind in CELLS {
+        page.entry(kind.id, &[(Ink::Plain, kind.words)], 0);
+    }
+    page.finish()
+}
+
+fn opening(drawn: &Drawn, style: Style) -> String {
+    let mut page = Page::new(style);
+    let seed = drawn.seed;
+    let again = format!("linerate demo {} --seed {seed}", drawn.kind.id);
+    let text = format!(
+        "Two hosts, near and far, with a router between them, are made of namespaces on this \
+         machine. Something may be wrong on the way; the run that follows is not told what \
+         (seed {seed}: `{again}` plants the same again)."
+    );
+    page.line(&[(Ink::Plain, &text)], 0);
+    page.gap();
+    page.finish()
+}
+
+fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.gap();
+    page.line(&[(Ink::Bold, "What it was really")], 0);
+    page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell.faults))], 0);
+    if let Some(truth) = &shown.truth {
+        let text = format!(
+            "{} without it {}, with it {}, by the counters of far's port{}",
+            truth.direction.name(),
+            Rate(truth.without as u64),
+            Rate(truth.with as u64),
+            if truth.bites() { "" } else { ": too little to matter, the path counts as healthy" }
+        );
+        page.entry("Truth", &[(Ink::Plain, &text)], 0);
+    }
+    page.entry("Expected", &[(Ink::Plain, &shown.scored.expected.join(" or "))], 0);
+    let (ink, text) = judgement(shown);
+    page.entry("So it was", &[(ink, &text)], 0);
+    page.finish()
+}
+
+fn judgement(shown: &Shown) -> (Ink, String) {
+    let scored = &shown.scored;
+    let named = scored.named.as_ref().map_or("nothing", |l| l.cause);
+    match scored.outcome {
+        Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
+        Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
+        Outcome::Unknown => (Ink::Warn, "not able to tell".to_owned()),
+        Outcome::Wrong => (Ink::Warn, format!("wrong: it named {named}")),
+    }
+}
+
+/// One line of JSON, for those who score many.
+fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
+    let scored = &shown.scored;
+    let named = scored.named.as_ref();
+    let value = json!({
+        "fault": drawn.kind.id,
+        "seed": drawn.seed,
+        "congestion": args.congestion,
+        "planted": drawn.cell.faults.iter().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
+        "truth": shown.truth.map(|t| json!({
+            "direction": t.direction.name(),
+            "with_bps": t.with as u64,
+            "without_bps": t.without as u64,
+            "bites": t.bites(),
+        })),
+        "expected": scored.expected,
+        "named": named.map(|l| l.cause),
+        "side": named.map(|l| l.side.name()),
+        "direction": named.map(|l| l.direction.name()),
+        "certainty": named.map(|l| l.certainty.name()),
+        "effect": named.and_then(|l| l.trial.as_ref()).map(|t| json!({
+            "trial": t.kind, "low": t.effect.low, "mid": t.effect.mid, "high": t.effect.high,
+            "slices": t.slices,
+        })),
+        "outcome": match scored.outcome {
+            Outcome::Right => "right",
+            Outcome::Unknown => "unknown",
+            Outcome::Wrong => "wrong",
+        },
+        "limits": shown.verdict.limits.iter().map(|l| json!({
+            "cause": l.cause, "side": l.side.name(), "direction": l.direction.name(),
+            "certainty": l.certainty.name(),
+        })).collect::<Vec<_>>(),
+        "steps": shown.record.steps.len(),
+    });
+    format!("{value}\n")
+}

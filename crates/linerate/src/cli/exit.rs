@@ -1,0 +1,161 @@
+//! How the program ends: exit codes, errors in words, and what a bug looks like.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::panic::{self, AssertUnwindSafe};
+
+/// Exit codes. They are part of the interface: scripts rely on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Measured, whatever the verdict.
+    Done = 0,
+    /// A bug, panics included.
+    Bug = 1,
+    /// Usage.
+    Usage = 2,
+    /// Could not measure, or only in part.
+    NotMeasured = 3,
+    /// An `--expect` bound, or the demonstration's truth, failed.
+    Missed = 4,
+}
+
+impl Exit {
+    /// Of two ways to end, the one that the user must hear of: what could not be measured outranks
+    /// a bound that was missed.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Done, e) | (e, Self::Done) => e,
+            (Self::NotMeasured, Self::Missed) | (Self::Missed, Self::NotMeasured) => {
+                Self::NotMeasured
+            }
+            (e, _) => e,
+        }
+    }
+}
+
+/// Why the program ends early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+    pub(crate) hint: String,
+}
+
+impl Failure {
+    /// The user asked for something that cannot be.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+
+    /// Something that was asked for could not be done here and now.
+    pub(crate) fn not_measured(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Exit::NotMeasured, error)
+    }
+
+    fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit,
+            error: error.into(),
+            hint: String::new(),
+        }
+    }
+
+    /// Adds what helps; an empty hint is not shown.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// Error, its causes and the hint, as they are shown.
+    pub(crate) fn words(&self) -> String {
+        let mut text = format!("error: {}\n", self.error);
+        for cause in self.error.chain().skip(1) {
+            let cause = cause.to_string();
+            // An error that already repeats its source would be read twice.
+            if !text.contains(&cause) {
+                let _ = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
+            }
+        }
+        if !self.hint.is_empty() {
+            let _ = writeln!(text, "hint: {}", self.hint);
+        }
+        text
+    }
+
+    /// True when the reader of our output has gone: that is its right.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.error
+            .chain()
+            .filter_map(|e| e.downcast_ref::<std::io::Error>())
+            .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Writes to stderr; when that fails there is nobody left to tell.
+pub(crate) fn tell(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Runs a verb, tells its failure, and turns a panic on this thread into [`Exit::Bug`].
+pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
+    panic::set_hook(Box::new(|info| tell(&bug_report(&info.to_string()))));
+    match panic::catch_unwind(AssertUnwindSafe(verb)) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(failure)) if failure.is_broken_pipe() => Exit::Done,
+        Ok(Err(failure)) => {
+            tell(&failure.words());
+            failure.exit
+        }
+        Err(_) => Exit::Bug,
+    }
+}
+
+fn bug_report(what: &str) -> String {
+    format!(
+        "error: this is a bug in linerate, not in your network: {what}\n\
+         hint: please report it, with this message and the command that you typed, at\n      \
+         {}/issues (linerate {})\n",
+        env!("CARGO_PKG_REPOSITORY"),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_measured_outranks_missed_and_both_outrank_done() {
+        assert_eq!(Exit::NotMeasured.or(Exit::Missed), Exit::NotMeasured);
+        assert_eq!(Exit::Missed.or(Exit::NotMeasured), Exit::NotMeasured);
+        assert_eq!(Exit::Done.or(Exit::Missed), Exit::Missed);
+        assert_eq!(Exit::Done.or(Exit::Done), Exit::Done);
+    }
+
+    #[test]
+    fn a_panic_is_a_bug_and_says_where_to_report_it() {
+        assert_eq!(guarded(|| panic!("for the test")), Exit::Bug);
+        let text = bug_report("panicked at x.rs:1");
+        assert!(
+            text.contains("x.rs:1") && text.contains("/issues"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_error_is_shown_with_its_causes_and_its_hint() {
+        let error = anyhow::anyhow!("connection refused").context("failed to reach brook:4817");
+        let text = Failure::not_measured(error).hint("linerate serve").words();
+        assert_eq!(
+            text,
+            "error: failed to reach brook:4817\n  caused by: connection refused\n\
+             hint: linerate serve\n"
+        );
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert_eq!(guarded(|| Err(Failure::not_measured(gone))), Exit::Done);
+    }
+}

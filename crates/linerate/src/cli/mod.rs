@@ -1,0 +1,99 @@
+//! The command line: verbs and what they take.
+
+mod causes;
+mod config;
+mod demo;
+mod exit;
+mod options;
+mod out;
+mod quantity;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use exit::{Exit, Failure};
+use options::Options;
+
+/// How fast a path between two machines can go, how fast it goes, what holds it back - and the
+/// proof
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, max_term_width = 100, after_help = AFTER)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    global: options::Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER: &str = "\
+Start here:
+  linerate demo                  see it at work on a network made on this machine
+  linerate serve                 on the far machine; it shows a key
+  linerate pair HOST             on the near machine, once: takes that key
+  linerate run HOST              measure the path to it, both ways
+
+Exit codes: 0 measured, whatever the verdict; 1 a bug in linerate; 2 wrong usage;
+3 could not measure, or only in part; 4 an --expect bound, or the demo's truth, failed.
+Every option has an environment variable and an entry in the configuration file.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List what can hold a path back, or explain one cause
+    Causes(causes::Args),
+    /// See it at work on a network made on this machine, with a fault that it is not told of
+    Demo(demo::Args),
+}
+
+/// Reads the arguments, does what they say, and tells how it went.
+pub fn main() -> ExitCode {
+    let exit = exit::guarded(|| match parse() {
+        Ok(cli) => run(cli),
+        Err(error) => usage(&error),
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Help and version go to standard output and are no failure.
+fn usage(error: &clap::Error) -> Result<Exit, Failure> {
+    if !error.use_stderr() {
+        out::print(&error.render().to_string())?;
+        return Ok(Exit::Done);
+    }
+    exit::tell(&error.render().to_string());
+    let set: Vec<String> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("LINERATE_"))
+        .collect();
+    if !set.is_empty() {
+        exit::tell(&format!("note: the environment sets {}\n", set.join(", ")));
+    }
+    Ok(Exit::Usage)
+}
+
+fn run(cli: Cli) -> Result<Exit, Failure> {
+    let typed = |fill: &dyn Fn(&mut Options)| {
+        let mut options = Options {
+            global: cli.global.clone(),
+            ..Options::default()
+        };
+        fill(&mut options);
+        config::resolve(&options)
+    };
+    match cli.verb {
+        Verb::Causes(args) => causes::run(&args, &typed(&|_| {})?),
+        Verb::Demo(args) => {
+            let options = typed(&|o| {
+                o.demo = args.demo.clone();
+                o.records = args.records.clone();
+            })?;
+            demo::run(&args, &options)
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Every option, declared once: a field here is a flag, an environment variable and an entry of
+//! the configuration file. Its default stands in `defaults.toml`.
+//!
+//! Fields are `Option`s because a layer may leave them open; after [`super::config::resolve`] the
+//! ones with a default are set. Groups are shared by the verbs that need them. (They carry plain
+//! comments: clap would take a doc comment of a group for the description of the verb.)
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::quantity::{Budget, Buffer, OpSize, Pace, Port, SegmentSize, Streams};
+
+// All groups, as they nest in the file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Options {
+    pub(crate) global: Global,
+    pub(crate) peer: Peer,
+    pub(crate) run: Run,
+    pub(crate) load: Load,
+    pub(crate) report: Report,
+    pub(crate) records: Records,
+    pub(crate) serve: Serve,
+    pub(crate) demo: Demo,
+}
+
+// What every verb takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Global {
+    /// When to use colour
+    #[arg(long, env = "LINERATE_COLOR", global = true, value_name = "WHEN", help_heading = GLOBAL)]
+    pub(crate) color: Option<Color>,
+
+    /// Print no progress on stderr
+    #[arg(short, long, env = "LINERATE_QUIET", global = true, help_heading = GLOBAL,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) quiet: Option<bool>,
+
+    /// Configuration file [default: $XDG_CONFIG_HOME/linerate/config.toml, if it exists]
+    #[arg(long, env = "LINERATE_CONFIG", global = true, value_name = "FILE", help_heading = GLOBAL)]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+const GLOBAL: &str = "Global options";
+
+// How the two ends find and trust each other.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Peer {
+    /// Port of the serving end, for control and data
+    #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
+    pub(crate) port: Option<Port>,
+
+    /// Use no key: nothing is encrypted, and anyone who reaches the port is served
+    #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) open: Option<bool>,
+
+    /// Use IPv4 only
+    #[arg(short = '4', long, env = "LINERATE_IPV4", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) ipv4: Option<bool>,
+
+    /// Use IPv6 only
+    #[arg(short = '6', long, env = "LINERATE_IPV6", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          conflicts_with = "ipv4")]
+    pub(crate) ipv6: Option<bool>,
+}
+
+// What a run does.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Run {
+    /// Budget of the whole run, trials included (5s to 60min)
+    #[arg(short, long, env = "LINERATE_TIME", value_name = "TIME")]
+    pub(crate) time: Option<Budget>,
+
+    /// Direction to judge; forward is from here to the peer
+    #[arg(short, long, env = "LINERATE_DIRECTION", value_name = "WAY")]
+    pub(crate) direction: Option<Way>,
+
+    /// Measure and judge, but prove nothing by experiment
+    #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) no_trials: Option<bool>,
+
+    /// Way to move bytes
+    #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
+    pub(crate) engine: Option<String>,
+}
+
+// What the connections are made with.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Load")]
+pub(crate) struct Load {
+    /// Connections of the load that the verdict explains (1 to 1024)
+    #[arg(short = 'P', long, env = "LINERATE_STREAMS", value_name = "N")]
+    pub(crate) streams: Option<Streams>,
+
+    /// Payload of each read and each write, such as 128KiB [default: chosen by the rate seen]
+    #[arg(long, env = "LINERATE_SIZE", value_name = "SIZE")]
+    pub(crate) size: Option<OpSize>,
+
+    /// Payload of each write, where it differs from --size
+    #[arg(long, env = "LINERATE_WRITE_SIZE", value_name = "SIZE")]
+    pub(crate) write_size: Option<OpSize>,
+
+    /// Payload of each read, where it differs from --size
+    #[arg(long, env = "LINERATE_READ_SIZE", value_name = "SIZE")]
+    pub(crate) read_size: Option<OpSize>,
+
+    /// Send buffer, such as 4MiB; turns the kernel's autotuning off
+    #[arg(long, env = "LINERATE_SEND_BUFFER", value_name = "SIZE")]
+    pub(crate) send_buffer: Option<Buffer>,
+
+    /// Receive buffer, such as 4MiB; turns the kernel's autotuning off
+    #[arg(long, env = "LINERATE_RECV_BUFFER", value_name = "SIZE")]
+    pub(crate) recv_buffer: Option<Buffer>,
+
+    /// Largest TCP segment, in bytes (88 to 32767)
+    #[arg(long, env = "LINERATE_MSS", value_name = "BYTES")]
+    pub(crate) mss: Option<SegmentSize>,
+
+    /// Upper bound of each stream's rate, such as 1Gbit/s
+    #[arg(long, env = "LINERATE_PACING", value_name = "RATE")]
+    pub(crate) pacing: Option<Pace>,
+
+    /// Congestion control of both ends, such as cubic or bbr [default: the system's]
+    #[arg(long, env = "LINERATE_CONGESTION", value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+
+    /// Send small writes at once (TCP_NODELAY)
+    #[arg(long, env = "LINERATE_NODELAY", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) nodelay: Option<bool>,
+}
+
+// How a result leaves the tool.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Result")]
+pub(crate) struct Report {
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) json: Option<bool>,
+
+    /// Put the raw readings into the JSON document too
+    #[arg(long, env = "LINERATE_WITH_RECORD", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) with_record: Option<bool>,
+
+    /// Exit with code 4 unless this holds, such as 'goodput>=9Gbit/s'; may be repeated
+    ///
+    /// Left of the comparison stands `goodput`, `latency.p50`, `latency.p90`, `latency.p99`,
+    /// `latency.p99.9` or `cause`, with `forward.` or `reverse.` before it for one direction.
+    /// `goodput` alone means every direction that was asked for, `latency` alone the idle path,
+    /// `forward.latency` round trips beside the forward load. `cause=ID` holds if that cause
+    /// limits the path. What was not measured does not hold.
+    #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
+    pub(crate) expect: Option<Vec<crate::expect::Expect>>,
+}
+
+// Where records are kept.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Record")]
+pub(crate) struct Records {
+    /// Directory that the record is kept in [default: $XDG_STATE_HOME/linerate/records]
+    #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
+
+    /// Keep no record
+    #[arg(long, env = "LINERATE_NO_SAVE", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          conflicts_with = "save")]
+    pub(crate) no_save: Option<bool>,
+}
+
+// What the serving end alone takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Serve {
+    /// Address to listen on
+    #[arg(long, env = "LINERATE_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::IpAddr>,
+
+    /// Read the key from stdin instead of the key file
+    #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) key_stdin: Option<bool>,
+}
+
+// What the demonstration alone takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Demo {
+    /// Budget of the demonstration's run (5s to 60min)
+    #[arg(short, long, env = "LINERATE_DEMO_TIME", value_name = "TIME")]
+    pub(crate) time: Option<Budget>,
+
+    /// Draw the fault, its side and its severity from this number, to see the same again
+    #[arg(long, env = "LINERATE_SEED", value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Directions to judge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Way {
+    /// Near to far.
+    Forward,
+    /// Far to near.
+    Reverse,
+    /// Each, and both at once.
+    Both,
+}

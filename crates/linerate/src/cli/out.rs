@@ -1,0 +1,46 @@
+//! Standard output. Nothing else in the program writes to it: a write may fail, and that is told
+//! in the exit code and not by a panic.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+
+use super::exit::Failure;
+use super::options::{Color, Global};
+use crate::show::Style;
+
+/// Wider pages are hard to read.
+const WIDEST: usize = 100;
+
+/// Writes `text` to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("failed to write to standard output")
+        .map_err(Failure::not_measured)
+}
+
+/// The style that suits standard output and what the user asked for.
+pub(crate) fn style(global: &Global) -> Style {
+    let terminal = io::stdout().is_terminal();
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    Style {
+        width: if terminal {
+            columns()
+        } else {
+            Style::PLAIN.width
+        },
+        color: match global.color {
+            Some(Color::Always) => true,
+            Some(Color::Never) => false,
+            Some(Color::Auto) | None => terminal && !refused,
+        },
+    }
+}
+
+/// Columns of the terminal.
+pub(crate) fn columns() -> usize {
+    let found = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    found.map_or(Style::PLAIN.width, |c| c.min(WIDEST))
+}

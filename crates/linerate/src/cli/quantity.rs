@@ -1,0 +1,165 @@
+//! Numbers that a user types: each kind knows its unit and its allowed range.
+//!
+//! The same type reads flags, environment and configuration file, so that a wrong value is
+//! refused with the same words wherever it stands.
+
+use std::fmt;
+use std::str::FromStr;
+
+use linerate_core::units::{Bytes, Nanos, Rate};
+use serde::de::{self, Visitor};
+
+/// A value that can be written so that reading it gives the same value again.
+trait Exact {
+    fn exact(&self) -> String;
+}
+
+impl Exact for Bytes {
+    fn exact(&self) -> String {
+        format!("{}B", self.0)
+    }
+}
+
+impl Exact for Rate {
+    fn exact(&self) -> String {
+        format!("{}b/s", self.0)
+    }
+}
+
+impl Exact for Nanos {
+    fn exact(&self) -> String {
+        format!("{}ns", self.0)
+    }
+}
+
+impl Exact for u32 {
+    fn exact(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Exact for u64 {
+    fn exact(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Reads `text` and holds it against the range, which every message names.
+fn read<T>(text: &str, low: T, high: T) -> Result<T, String>
+where
+    T: FromStr + PartialOrd + fmt::Display,
+    T::Err: fmt::Display,
+{
+    let range = format!("allowed: {low} to {high}");
+    let value: T = text.parse().map_err(|e: T::Err| {
+        let why = e.to_string();
+        // Errors of plain integers do not repeat what was typed.
+        if why.contains(&format!("`{text}`")) {
+            format!("{why}; {range}")
+        } else {
+            format!("`{text}` is not a whole number; {range}")
+        }
+    })?;
+    if value < low || value > high {
+        return Err(format!("`{text}` is out of range; {range}"));
+    }
+    Ok(value)
+}
+
+/// Takes strings and whole numbers, so that a file may say `streams = 4` and `time = "30s"`.
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = String;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number with its unit, in quotes")
+    }
+    fn visit_str<E: de::Error>(self, v: &str) -> Result<String, E> {
+        Ok(v.to_owned())
+    }
+    fn visit_i64<E: de::Error>(self, v: i64) -> Result<String, E> {
+        Ok(v.to_string())
+    }
+    fn visit_u64<E: de::Error>(self, v: u64) -> Result<String, E> {
+        Ok(v.to_string())
+    }
+}
+
+macro_rules! quantity {
+    ($($(#[$doc:meta])* $name:ident($inner:ty) $low:expr, $high:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub(crate) struct $name(pub(crate) $inner);
+
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                read(text, $low, $high).map(Self)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&self.0.exact())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                d.deserialize_any(Text)?.parse().map_err(de::Error::custom)
+            }
+        }
+    )*};
+}
+
+quantity! {
+    /// Budget of a run. Below five seconds not even one direction can be measured.
+    Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
+    /// Payload of one read or write. The upper bound is what one system call can count.
+    OpSize(Bytes) Bytes(1), Bytes(1 << 30);
+    /// A socket buffer. Kernels refuse less than 4 KiB or so, and count in 31 bits, doubled.
+    Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
+    /// Pace of one stream. The kernel's slowest useful pace, and well beyond any port.
+    Pace(Rate) Rate(8_000), Rate(1_000_000_000_000);
+    /// `TCP_MAXSEG`: the kernel's own bounds.
+    SegmentSize(u32) 88, 32_767;
+    /// Connections; each has a thread at both ends.
+    Streams(u32) 1, 1024;
+    /// A port.
+    Port(u32) 1, 65_535;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_range_are_allowed_and_what_is_beyond_is_not() {
+        assert_eq!("5s".parse(), Ok(Budget(Nanos::from_secs(5))));
+        assert!("4999ms".parse::<Budget>().is_err());
+        assert!("60min".parse::<Budget>().is_ok());
+        assert!("3601s".parse::<Budget>().is_err());
+        assert!("1024".parse::<Streams>().is_ok());
+        assert!("1025".parse::<Streams>().is_err());
+        assert!("0".parse::<Streams>().is_err());
+    }
+
+    #[test]
+    fn every_refusal_names_value_and_range() {
+        for text in ["0s", "-3s", "30", "30KiB", "99999999999min", "soon", ""] {
+            let why = text.parse::<Budget>().unwrap_err();
+            assert!(why.contains(&format!("`{text}`")), "{why}");
+            assert!(why.contains("allowed: 5 s to 3600 s"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_value_survives_being_written_and_read() {
+        for text in ["1B", "65537B", "1GiB"] {
+            let size: OpSize = text.parse().unwrap();
+            assert_eq!(size.0.exact().parse(), Ok(size));
+        }
+        let pace: Pace = "1.5Gbit/s".parse().unwrap();
+        assert_eq!(pace.0.exact().parse(), Ok(pace));
+    }
+}

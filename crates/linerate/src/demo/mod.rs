@@ -1,0 +1,65 @@
+//! The demonstration: plants a fault that the run is not told of, lets it run for real, and holds
+//! what it names against the truth, which is measured by other means.
+
+mod score;
+mod stage;
+mod truth;
+
+pub(crate) use score::{Outcome, Scored, score};
+pub(crate) use stage::{Problem, Stage};
+pub(crate) use truth::Truth;
+
+use std::path::Path;
+
+use linerate_core::model::derive;
+use linerate_core::record::Record;
+use linerate_core::verdict::{Verdict, judge};
+use linerate_lab::{Cell, Fault};
+
+/// What came of one demonstration.
+pub(crate) struct Shown {
+    /// The record of the run that was not told.
+    pub(crate) record: Record,
+    /// What it named.
+    pub(crate) verdict: Verdict,
+    /// What is true; `None` for a path without a fault.
+    pub(crate) truth: Option<Truth>,
+    /// Whether it was right.
+    pub(crate) scored: Scored,
+}
+
+/// What a demonstration is made with.
+pub(crate) struct Wish<'a> {
+    /// What is planted.
+    pub(crate) cell: &'a Cell,
+    /// Congestion control of both hosts; `None` leaves the system's.
+    pub(crate) congestion: Option<String>,
+    /// Arguments of the run besides the address.
+    pub(crate) run_args: Vec<String>,
+    /// Whether the run's text goes to our own output.
+    pub(crate) audible: bool,
+    /// Directory that the record is kept in.
+    pub(crate) save: &'a Path,
+}
+
+/// Builds the lab, runs, and measures the truth.
+pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
+    let stage = Stage::build(&wish.cell.faults, wish.congestion.clone())?;
+    let record = stage.run(&wish.run_args, wish.save, wish.audible)?;
+    let model = derive(&record);
+    let verdict = judge(&model);
+    let truth = match wish.cell.direction {
+        Some(direction) => Some(truth::measure(&stage, wish.cell, direction)?),
+        None => None,
+    };
+    let scored = score(wish.cell, truth.as_ref(), &verdict);
+    Ok(Shown { record, verdict, truth, scored })
+}
+
+/// What was planted, in words.
+pub(crate) fn planted(faults: &[Fault]) -> String {
+    if faults.is_empty() {
+        return "nothing: the path is as good as this machine makes it".to_owned();
+    }
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,67 @@
+//! Whether what was named is what was planted.
+
+use linerate_core::plan::Direction;
+use linerate_core::verdict::{Certainty, Limit, Measure, Place, Verdict};
+use linerate_lab::{Cell, HEALTHY};
+
+use super::Truth;
+
+/// How a verdict stands to the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The one expected cause, on the right side.
+    Right,
+    /// No cause was named.
+    Unknown,
+    /// Another cause, or the right one on the wrong side.
+    Wrong,
+}
+
+/// A verdict held against its cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Scored {
+    /// How it stands.
+    pub(crate) outcome: Outcome,
+    /// Whether what was named was proved.
+    pub(crate) proved: bool,
+    /// What was expected: cause ids.
+    pub(crate) expected: Vec<&'static str>,
+    /// The limit that was named first.
+    pub(crate) named: Option<Limit>,
+}
+
+/// Holds a verdict against its cell. A fault that does not bite leaves a healthy path.
+pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Scored {
+    let bites = truth.is_some_and(Truth::bites);
+    let expected =
+        if bites { vec![cell.expected] } else { HEALTHY.to_vec() };
+    let named = first(verdict, cell.direction.filter(|_| bites)).cloned();
+    let outcome = match &named {
+        None => Outcome::Unknown,
+        Some(limit) if expected.contains(&limit.cause) && right_side(limit) => Outcome::Right,
+        Some(_) => Outcome::Wrong,
+    };
+    let proved = named.as_ref().is_some_and(|l| l.certainty == Certainty::Proved);
+    Scored { outcome, proved, expected, named }
+}
+
+/// The first limit of goodput, of one direction or of any.
+fn first(verdict: &Verdict, direction: Option<Direction>) -> Option<&Limit> {
+    verdict
+        .limits
+        .iter()
+        .find(|l| l.metric == Measure::Goodput && direction.is_none_or(|d| l.direction == d))
+}
+
+/// The side that a cause about one end must name.
+fn right_side(limit: &Limit) -> bool {
+    let role = limit.cause;
+    let side = if role.starts_with("receive") {
+        Place::from(limit.direction.receiver())
+    } else if role.starts_with("send") {
+        Place::from(limit.direction.sender())
+    } else {
+        Place::Path
+    };
+    limit.side == side
+}

@@ -1,0 +1,113 @@
+//! The lab with the program itself at both ends.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_core::plan::Direction;
+use linerate_core::record::Record;
+use linerate_engine::store::Store;
+use linerate_lab::{Fault, Host, Lab, LabError, Output, Program, Running, Spec};
+
+/// Why a demonstration could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    /// The lab could not be built, or broke down.
+    #[error("cannot build the lab")]
+    Lab(#[from] LabError),
+    /// The serving end in the lab did not come up.
+    #[error("the serving end in the lab did not start: {0}")]
+    Serve(String),
+    /// The run in the lab left no record.
+    #[error("the run in the lab left no record: {0}")]
+    NoRecord(String),
+    /// This program could not find itself.
+    #[error("cannot find the program's own file")]
+    Myself(#[source] std::io::Error),
+}
+
+/// Two hosts and a router, with what is planted.
+pub(crate) struct Stage {
+    lab: Lab,
+    myself: std::path::PathBuf,
+}
+
+impl Stage {
+    /// Builds the lab and plants `faults`.
+    pub(crate) fn build(faults: &[Fault], congestion: Option<String>) -> Result<Self, Problem> {
+        let myself = std::env::current_exe().map_err(Problem::Myself)?;
+        let spec = Spec { faults: faults.to_vec(), congestion, ..Spec::default() };
+        Ok(Self { lab: Lab::build(&spec)?, myself })
+    }
+
+    /// Takes a fault out.
+    pub(crate) fn remove(&self, fault: &Fault) -> Result<(), Problem> {
+        Ok(self.lab.remove(fault)?)
+    }
+
+    /// Bytes that the far host's port has received (forward) or sent (reverse) so far.
+    pub(crate) fn counted(&self, direction: Direction) -> Result<u64, Problem> {
+        let ports = self.lab.ports(Host::Far)?;
+        let port = ports.iter().find(|p| p.name == "eth0");
+        Ok(port.map_or(0, |p| match direction {
+            Direction::Forward => p.rx_bytes,
+            Direction::Reverse => p.tx_bytes,
+        }))
+    }
+
+    /// Runs the program from near to far and returns what it recorded.
+    pub(crate) fn run(
+        &self,
+        args: &[String],
+        save: &Path,
+        audible: bool,
+    ) -> Result<Record, Problem> {
+        let mut server = self.serve()?;
+        let output = if audible { Output::Inherit } else { Output::Null };
+        let mut run = self.near(args).arg("--save").arg(save).stdout(output).stderr(output);
+        if !audible {
+            run = run.arg("--quiet");
+        }
+        let status = self.lab.spawn(Host::Near, &run)?.wait()?;
+        server.kill()?;
+        Store::new(save)
+            .load("last")
+            .map(|loaded| loaded.record)
+            .map_err(|e| Problem::NoRecord(format!("{e} ({status})")))
+    }
+
+    /// Starts a run whose record nobody needs, with a server of its own.
+    pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
+        let server = self.serve()?;
+        let run = self.near(args).arg("--no-save").arg("--quiet");
+        let run = run.stdout(Output::Null).stderr(Output::Null);
+        Ok((self.lab.spawn(Host::Near, &run)?, server))
+    }
+
+    fn near(&self, args: &[String]) -> Program {
+        let far = self.lab.addresses(Host::Far).v4.to_string();
+        Program::new(&self.myself).args(["run", &far, "--open"]).args(args)
+    }
+
+    /// Starts the serving end and waits until it listens.
+    fn serve(&self) -> Result<Running, Problem> {
+        let program = Program::new(&self.myself).args(["serve", "--open"]);
+        let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
+        let Some(errors) = server.stderr.take() else {
+            return Err(Problem::Serve("it has no output".to_owned()));
+        };
+        // Read on a thread: a server that says nothing must not hold us for ever.
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                // Nobody listens after the first line; the pipe is still to be emptied.
+                let _ = tell.send(line);
+            }
+        });
+        match told.recv_timeout(Duration::from_secs(10)) {
+            Ok(line) if line.starts_with("error") => Err(Problem::Serve(line)),
+            Ok(_) => Ok(server),
+            Err(_) => Err(Problem::Serve("it said nothing for 10 s".to_owned())),
+        }
+    }
+}

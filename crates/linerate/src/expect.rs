@@ -1,0 +1,294 @@
+//! Bounds that a user sets on a result: `goodput>=9Gbit/s`, `reverse.latency.p99<=200us`,
+//! `cause=receive-window`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use linerate_core::model::{Latency, Model};
+use linerate_core::plan::Direction;
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Verdict;
+use serde::{Deserialize, Serialize, de};
+
+/// One bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expect {
+    text: String,
+    direction: Option<Direction>,
+    bound: Bound,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Bound {
+    Goodput(Compare, Rate),
+    Latency(f64, Compare, Nanos),
+    Cause(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    AtLeast,
+    AtMost,
+    Above,
+    Below,
+}
+
+impl Compare {
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::AtLeast => value >= bound,
+            Self::AtMost => value <= bound,
+            Self::Above => value > bound,
+            Self::Below => value < bound,
+        }
+    }
+}
+
+/// Why a bound could not be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}\n  {text}\n  {:>1$}", "^", .at + 1)]
+pub struct ExpectError {
+    text: String,
+    /// Where it went wrong, in characters from the start.
+    at: usize,
+    what: String,
+}
+
+/// Names that may stand on the left, for messages.
+const NAMES: &str = "goodput, latency.p50, latency.p90, latency.p99, latency.p99.9 or cause, \
+                     with forward. or reverse. before it for one direction";
+
+impl FromStr for Expect {
+    type Err = ExpectError;
+
+    fn from_str(text: &str) -> Result<Self, ExpectError> {
+        let fail = |at: usize, what: String| ExpectError {
+            text: text.to_owned(),
+            at: text[..at].chars().count(),
+            what,
+        };
+        let split = text.find(['<', '>', '=']).ok_or_else(|| {
+            fail(text.len(), "expected a comparison: >=, <=, >, < or =".into())
+        })?;
+        let (direction, name) = direction_of(text[..split].trim());
+        let sign_end = split + if text[split + 1..].starts_with('=') { 2 } else { 1 };
+        let (sign, value) = (&text[split..sign_end], text[sign_end..].trim());
+        let name_at = text.find(name).unwrap_or(0);
+        let value_at = text.len() - text[sign_end..].trim_start().len();
+        let compare = || {
+            compare(sign).ok_or_else(|| {
+                fail(split, format!("`{sign}` does not compare {name}: expected >=, <=, > or <"))
+            })
+        };
+        let quantity = |e: linerate_core::units::UnitError| fail(value_at, e.to_string());
+        let bound = match (name, percentile(name)) {
+            ("goodput", _) => Bound::Goodput(compare()?, value.parse().map_err(quantity)?),
+            (_, Some(p)) => Bound::Latency(p, compare()?, value.parse().map_err(quantity)?),
+            ("cause", _) if sign != "=" => {
+                return Err(fail(split, format!("`{sign}` does not compare cause: expected =")));
+            }
+            ("cause", _) if value.is_empty() => {
+                return Err(fail(value_at, "expected the id of a cause".into()));
+            }
+            ("cause", _) => Bound::Cause(value.to_owned()),
+            _ => return Err(fail(name_at, format!("`{name}` is unknown: expected {NAMES}"))),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            direction,
+            bound,
+        })
+    }
+}
+
+fn direction_of(left: &str) -> (Option<Direction>, &str) {
+    for direction in Direction::ALL {
+        let rest = left.strip_prefix(direction.name());
+        if let Some(rest) = rest.and_then(|r| r.strip_prefix('.')) {
+            return (Some(direction), rest);
+        }
+    }
+    (None, left)
+}
+
+fn compare(sign: &str) -> Option<Compare> {
+    Some(match sign {
+        ">=" => Compare::AtLeast,
+        "<=" => Compare::AtMost,
+        ">" => Compare::Above,
+        "<" => Compare::Below,
+        _ => return None,
+    })
+}
+
+fn percentile(name: &str) -> Option<f64> {
+    Some(match name.strip_prefix("latency.p")? {
+        "50" => 50.0,
+        "90" => 90.0,
+        "99" => 99.0,
+        "99.9" => 99.9,
+        _ => return None,
+    })
+}
+
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Expect {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Expect {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl Expect {
+    /// Holds the result against the bound; `asked` are the directions that the plan wanted.
+    /// An error says in words what was found instead.
+    pub fn check(
+        &self,
+        asked: &[Direction],
+        model: &Model,
+        verdict: &Verdict,
+    ) -> Result<(), String> {
+        match &self.bound {
+            Bound::Goodput(compare, bound) => self.goodput(*compare, *bound, asked, model),
+            Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, model),
+            Bound::Cause(id) => self.cause(id, verdict),
+        }
+    }
+
+    fn goodput(
+        &self,
+        compare: Compare,
+        bound: Rate,
+        asked: &[Direction],
+        model: &Model,
+    ) -> Result<(), String> {
+        let one = self.direction.map(|d| [d]);
+        let wanted = one.as_ref().map_or(asked, |d| d.as_slice());
+        for direction in wanted {
+            let name = direction.name();
+            let measured = model
+                .direction(*direction)
+                .ok_or_else(|| format!("{name} goodput was not measured"))?;
+            let mean = measured.base.goodput.mean;
+            if !compare.holds(mean, bound.0 as f64) {
+                return Err(format!("{name} goodput was {}", Rate(mean as u64)));
+            }
+        }
+        Ok(())
+    }
+
+    fn latency(
+        &self,
+        p: f64,
+        compare: Compare,
+        bound: Nanos,
+        model: &Model,
+    ) -> Result<(), String> {
+        let (what, latency): (String, Option<&Latency>) = match self.direction {
+            None => ("idle latency".into(), model.idle.as_ref()),
+            Some(d) => (
+                format!("latency beside the {} load", d.name()),
+                model.direction(d).and_then(|m| m.base.latency.as_ref()),
+            ),
+        };
+        let latency = latency.ok_or_else(|| format!("{what} was not measured"))?;
+        let value = latency.percentile(p).ok_or_else(|| {
+            format!("{what}: {} round trips are too few for p{p}", latency.samples)
+        })?;
+        if compare.holds(value.0 as f64, bound.0 as f64) {
+            Ok(())
+        } else {
+            Err(format!("{what} was {value} p{p}"))
+        }
+    }
+
+    fn cause(&self, id: &str, verdict: &Verdict) -> Result<(), String> {
+        let in_reach = || {
+            verdict
+                .limits
+                .iter()
+                .filter(|l| self.direction.is_none_or(|d| l.direction == d))
+        };
+        if in_reach().any(|l| l.cause == id) {
+            return Ok(());
+        }
+        let found: Vec<_> = in_reach()
+            .map(|l| format!("{} ({})", l.cause, l.direction.name()))
+            .collect();
+        Err(if found.is_empty() {
+            "no cause was found".into()
+        } else {
+            format!("found {}", found.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::sample;
+
+    fn check(text: &str) -> Result<(), String> {
+        let (_, model, verdict) = sample::limited();
+        let expect: Expect = text.parse().unwrap();
+        expect.check(&Direction::ALL, &model, &verdict)
+    }
+
+    #[test]
+    fn bounds_hold_on_one_side_and_fail_on_the_other() {
+        // The sample: forward 4.71 Gb/s, reverse 9.38 Gb/s, idle p99 58 us, forward p99 3.4 ms.
+        assert_eq!(check("goodput>=4.7Gbit/s"), Ok(()));
+        assert!(check("goodput>=4.72Gbit/s").unwrap_err().contains("forward goodput was 4.71 Gb/s"));
+        assert_eq!(check("reverse.goodput >= 9Gbit/s"), Ok(()));
+        assert!(check("reverse.goodput<9.38Gbit/s").is_err());
+        assert_eq!(check("reverse.goodput<=9.38Gbit/s"), Ok(()));
+        assert_eq!(check("latency.p99<=58us"), Ok(()));
+        assert!(check("latency.p99<58us").is_err());
+        assert!(check("forward.latency.p99<=3ms").unwrap_err().contains("3.4 ms"));
+    }
+
+    #[test]
+    fn a_cause_is_looked_for_where_it_was_expected() {
+        assert_eq!(check("cause=receive-window"), Ok(()));
+        assert_eq!(check("forward.cause=receive-window"), Ok(()));
+        assert!(check("reverse.cause=receive-window").is_err());
+        let why = check("cause=send-buffer").unwrap_err();
+        assert_eq!(why, "found receive-window (forward), path-rate (reverse)");
+    }
+
+    #[test]
+    fn what_was_not_measured_fails_in_words() {
+        assert!(check("latency.p99.9<=1s").unwrap_err().contains("too few"));
+        assert!(check("reverse.latency.p50<=1s").unwrap_err().contains("not measured"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_pointed_at() {
+        for (text, at, word) in [
+            ("goodput", 7, "comparison"),
+            ("godput>=1Gbit/s", 0, "godput"),
+            ("forward.godput>=1Gbit/s", 8, "expected goodput"),
+            ("goodput>=9", 9, "no unit"),
+            ("goodput>=9s", 9, "not a unit"),
+            ("goodput=9Gbit/s", 7, "does not compare"),
+            ("cause>=x", 5, "expected ="),
+            ("cause=", 6, "id of a cause"),
+            ("latency.p98<=1ms", 0, "latency.p98"),
+            ("", 0, "comparison"),
+        ] {
+            let error = text.parse::<Expect>().unwrap_err();
+            assert_eq!(error.at, at, "{text}");
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The verdict for programs: one documented result, not a dump of internal types.
+//!
+//! Its schema is `schema/run.schema.json`. Units stand in the keys; integers stay below 2^53; what
+//! is unknown is `null`.
+
+use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
+use linerate_core::plan::Direction;
+use linerate_core::record::{Host, Record};
+use linerate_core::stats::Interval;
+use linerate_core::verdict::{Advice, Decided, Limit, Unknown, Verdict};
+use serde::Serialize;
+
+/// Version of the result; raised when a key changes its meaning or goes away.
+pub const FORMAT: u32 = 1;
+
+/// The published schema of the result of `run` and `show`.
+pub const SCHEMA: &str = include_str!("../../schema/run.schema.json");
+
+/// Integers in JSON are exact up to here.
+const EXACT: f64 = 9_007_199_254_740_991.0;
+
+#[derive(Serialize)]
+struct Output<'a> {
+    format: u32,
+    linerate: &'a str,
+    complete: bool,
+    same_machine: bool,
+    hosts: Vec<HostOut<'a>>,
+    directions: Directions,
+    latency: Latencies,
+    verdict: VerdictOut<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a Record>,
+}
+
+#[derive(Serialize)]
+struct HostOut<'a> {
+    side: &'static str,
+    name: &'a str,
+    kernel: &'a str,
+    linerate: &'a str,
+    cpu_model: &'a str,
+    cpus: usize,
+    nodes: Option<u32>,
+    port: Option<PortOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct PortOut<'a> {
+    name: &'a str,
+    driver: &'a str,
+    /// Null for virtual ports too: their speed is nominal.
+    speed_bps: Option<u64>,
+    mtu_bytes: Option<u32>,
+    #[serde(rename = "virtual")]
+    is_virtual: bool,
+}
+
+#[derive(Serialize)]
+struct Directions {
+    forward: Option<DirectionOut>,
+    reverse: Option<DirectionOut>,
+    both: Both,
+}
+
+#[derive(Serialize)]
+struct Both {
+    forward: Option<Goodput>,
+    reverse: Option<Goodput>,
+}
+
+#[derive(Serialize)]
+struct Goodput {
+    goodput_bps: u64,
+    goodput_ci_bps: Option<[u64; 2]>,
+}
+
+#[derive(Serialize)]
+struct DirectionOut {
+    goodput_bps: u64,
+    goodput_ci_bps: Option<[u64; 2]>,
+    goodput_with_ramp_bps: u64,
+    steady: bool,
+    ceiling_bps: Option<u64>,
+    ceiling_stage: Option<&'static str>,
+    streams: Vec<StreamsOut>,
+}
+
+/// A load with a number of streams; the first one is the load that the verdict explains.
+#[derive(Serialize)]
+struct StreamsOut {
+    streams: u32,
+    goodput_bps: u64,
+    goodput_ci_bps: Option<[u64; 2]>,
+}
+
+#[derive(Serialize)]
+struct Latencies {
+    idle: Option<LatencyOut>,
+    loaded: Loaded,
+}
+
+#[derive(Serialize)]
+struct Loaded {
+    forward: Option<LatencyOut>,
+    reverse: Option<LatencyOut>,
+}
+
+#[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the unit stands in each key")]
+struct LatencyOut {
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p99_9_ns: Option<u64>,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct VerdictOut<'a> {
+    limits: Vec<LimitOut<'a>>,
+    next: Vec<LimitOut<'a>>,
+    unknown: &'a [Unknown],
+}
+
+#[derive(Serialize)]
+struct LimitOut<'a> {
+    metric: linerate_core::verdict::Measure,
+    cause: &'static str,
+    stage: &'static str,
+    side: &'static str,
+    direction: &'static str,
+    certainty: &'static str,
+    evidence: &'a [String],
+    trial: Option<TrialOut<'a>>,
+    advice: &'a [Advice],
+}
+
+#[derive(Serialize)]
+struct TrialOut<'a> {
+    id: u32,
+    kind: &'static str,
+    words: &'a str,
+    effect: f64,
+    effect_ci: [f64; 2],
+    slices: u32,
+    excluded: &'a [&'static str],
+}
+
+/// The result as one JSON document, with a line feed at its end. `with_record` adds the readings.
+pub fn verdict(
+    record: &Record,
+    model: &Model,
+    verdict: &Verdict,
+    with_record: bool,
+) -> serde_json::Result<String> {
+    let output = Output {
+        format: FORMAT,
+        linerate: &record.start.linerate,
+        complete: model.complete,
+        same_machine: model.same_machine,
+        hosts: model.hosts.iter().map(host).collect(),
+        directions: directions(model),
+        latency: latencies(model),
+        verdict: VerdictOut {
+            limits: verdict.limits.iter().map(limit).collect(),
+            next: verdict.next.iter().map(limit).collect(),
+            unknown: &verdict.unknown,
+        },
+        record: with_record.then_some(record),
+    };
+    let mut text = serde_json::to_string_pretty(&output)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn host(host: &Host) -> HostOut<'_> {
+    let facts = &host.facts;
+    HostOut {
+        side: host.side.name(),
+        name: &facts.name,
+        kernel: &facts.kernel,
+        linerate: &facts.linerate,
+        cpu_model: &facts.cpu_model,
+        cpus: facts.cpus.len(),
+        nodes: (facts.nodes > 0).then_some(facts.nodes),
+        port: facts.port.as_ref().map(|port| PortOut {
+            name: &port.name,
+            driver: &port.driver,
+            speed_bps: port
+                .speed_mbps
+                .filter(|_| !port.is_virtual)
+                .map(|mbps| integer(mbps as f64 * 1e6)),
+            mtu_bytes: port.mtu,
+            is_virtual: port.is_virtual,
+        }),
+    }
+}
+
+fn directions(model: &Model) -> Directions {
+    let one = |d| model.direction(d).map(direction);
+    let both = |d| {
+        let found = model.both.iter().find(|(way, _)| *way == d);
+        found.map(|(_, estimate)| Goodput {
+            goodput_bps: integer(estimate.mean),
+            goodput_ci_bps: ci(estimate),
+        })
+    };
+    Directions {
+        forward: one(Direction::Forward),
+        reverse: one(Direction::Reverse),
+        both: Both {
+            forward: both(Direction::Forward),
+            reverse: both(Direction::Reverse),
+        },
+    }
+}
+
+fn direction(direction: &DirectionModel) -> DirectionOut {
+    let base = &direction.base;
+    DirectionOut {
+        goodput_bps: integer(base.goodput.mean),
+        goodput_ci_bps: ci(&base.goodput),
+        goodput_with_ramp_bps: integer(base.goodput_with_ramp),
+        steady: base.steady,
+        ceiling_bps: direction.ceiling.as_ref().map(|c| integer(c.rate.0 as f64)),
+        ceiling_stage: direction.ceiling.as_ref().map(|c| c.stage.name()),
+        streams: std::iter::once(base)
+            .chain(&direction.sweep)
+            .map(streams)
+            .collect(),
+    }
+}
+
+fn streams(load: &Load) -> StreamsOut {
+    StreamsOut {
+        streams: load.streams,
+        goodput_bps: integer(load.goodput.mean),
+        goodput_ci_bps: ci(&load.goodput),
+    }
+}
+
+fn latencies(model: &Model) -> Latencies {
+    let loaded = |d| {
+        model
+            .direction(d)
+            .and_then(|m| m.base.latency.as_ref())
+            .map(latency)
+    };
+    Latencies {
+        idle: model.idle.as_ref().map(latency),
+        loaded: Loaded {
+            forward: loaded(Direction::Forward),
+            reverse: loaded(Direction::Reverse),
+        },
+    }
+}
+
+fn latency(latency: &Latency) -> LatencyOut {
+    let at = |p| latency.percentile(p).map(|v| integer(v.0 as f64));
+    LatencyOut {
+        p50_ns: at(50.0),
+        p90_ns: at(90.0),
+        p99_ns: at(99.0),
+        p99_9_ns: at(99.9),
+        samples: latency.samples,
+    }
+}
+
+fn limit(limit: &Limit) -> LimitOut<'_> {
+    LimitOut {
+        metric: limit.metric,
+        cause: limit.cause,
+        stage: limit.stage.name(),
+        side: limit.side.name(),
+        direction: limit.direction.name(),
+        certainty: limit.certainty.name(),
+        evidence: &limit.evidence,
+        trial: limit.trial.as_ref().map(trial),
+        advice: &limit.advice,
+    }
+}
+
+fn trial(trial: &Decided) -> TrialOut<'_> {
+    let Interval { low, mid, high } = trial.effect;
+    TrialOut {
+        id: trial.id,
+        kind: trial.kind,
+        words: &trial.words,
+        effect: mid,
+        effect_ci: [low, high],
+        slices: trial.slices,
+        excluded: &trial.excluded,
+    }
+}
+
+fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
+    estimate.interval.map(|i| [integer(i.low), integer(i.high)])
+}
+
+/// A whole number that every JSON reader keeps; negative values, as of an interval's end, are 0.
+fn integer(value: f64) -> u64 {
+    value.clamp(0.0, EXACT) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::sample;
+    use super::*;
+
+    fn output((record, model, judged): &sample::Result, with_record: bool) -> Value {
+        let text = verdict(record, model, judged, with_record).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn validator() -> jsonschema::Validator {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        jsonschema::validator_for(&schema).unwrap()
+    }
+
+    #[test]
+    fn every_result_fits_the_published_schema() {
+        let schema = validator();
+        for result in [
+            sample::healthy(),
+            sample::limited(),
+            sample::unknowing(),
+            sample::interrupted(),
+        ] {
+            for with_record in [false, true] {
+                let output = output(&result, with_record);
+                let errors: Vec<_> = schema.iter_errors(&output).map(|e| e.to_string()).collect();
+                assert!(errors.is_empty(), "{errors:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_document_does_not_promise() {
+        let schema = validator();
+        let good = output(&sample::limited(), false);
+        for (path, value) in [
+            ("/directions/forward/goodput_bps", Value::from(1.5)),
+            ("/directions/forward/goodput_bps", Value::Null),
+            ("/verdict/limits/0/certainty", Value::from("likely")),
+            ("/verdict/limits/0/side", Value::from("net")),
+            ("/latency/idle/p50_ns", Value::from(-1)),
+            ("/complete", Value::Null),
+        ] {
+            let mut bad = good.clone();
+            *bad.pointer_mut(path).unwrap() = value;
+            assert!(!schema.is_valid(&bad), "{path}");
+        }
+        let mut bad = good.clone();
+        bad["surprise"] = Value::from(1);
+        assert!(!schema.is_valid(&bad));
+    }
+
+    #[test]
+    fn golden_of_a_limited_path() {
+        let (record, model, judged) = sample::limited();
+        insta::assert_snapshot!(
+            "limited_json",
+            verdict(&record, &model, &judged, false).unwrap()
+        );
+    }
+
+    #[test]
+    fn integers_stay_exact_and_nothing_is_negative() {
+        assert_eq!(integer(-1.0), 0);
+        assert_eq!(integer(1e300), 9_007_199_254_740_991);
+        assert_eq!(integer(f64::NAN), 0);
+    }
+}

@@ -1,0 +1,227 @@
+//! Progress in words, on stderr: the step, the rate so far and the time left.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_core::plan::Direction;
+use linerate_core::units::{Nanos, Rate};
+use linerate_engine::event::{Event, Flow, Level, Sink};
+
+use super::page::width_of;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One line for each step, for logs.
+    Lines,
+    /// One line that is written anew, on a terminal of so many columns.
+    Rewritten(usize),
+    /// Only what stops the run.
+    Quiet,
+}
+
+/// A sink that tells what goes on, and that stops the run once `stop` is set.
+pub struct Progress<W> {
+    out: W,
+    mode: Mode,
+    stop: Arc<AtomicBool>,
+    step: String,
+    /// Columns of the line that stands on the terminal without a line feed.
+    standing: usize,
+}
+
+impl<W: Write> Progress<W> {
+    /// Progress on `out`; `stop` is set by Ctrl-C.
+    pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            out,
+            mode,
+            stop,
+            step: String::new(),
+            standing: 0,
+        }
+    }
+
+    /// A line that stays.
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        self.clear()?;
+        writeln!(self.out, "{text}")?;
+        self.out.flush()
+    }
+
+    /// A line that the next one replaces.
+    fn replace(&mut self, text: &str) -> io::Result<()> {
+        let Mode::Rewritten(columns) = self.mode else {
+            return Ok(());
+        };
+        // The last column stays free: some terminals wrap as soon as it is written.
+        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+        let width = width_of(&text);
+        let pad = " ".repeat(self.standing.saturating_sub(width));
+        write!(self.out, "\r{text}{pad}")?;
+        self.standing = width;
+        self.out.flush()
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        if self.standing > 0 {
+            write!(self.out, "\r{}\r", " ".repeat(self.standing))?;
+            self.standing = 0;
+        }
+        Ok(())
+    }
+
+    fn step_began(&mut self, words: &str, left: Nanos) -> io::Result<()> {
+        words.clone_into(&mut self.step);
+        match self.mode {
+            Mode::Quiet => Ok(()),
+            Mode::Lines => self.say(&format!("{words}  ({})", time_left(left))),
+            Mode::Rewritten(_) => self.replace(&format!("{words}  {}", time_left(left))),
+        }
+    }
+
+    fn progress(
+        &mut self,
+        rate: Option<Rate>,
+        direction: Option<Direction>,
+        left: Nanos,
+    ) -> io::Result<()> {
+        let mut text = self.step.clone();
+        if let Some(rate) = rate {
+            text += &format!("  {rate}");
+            // A step that loads one direction names it already.
+            if let Some(direction) = direction.filter(|d| !text.contains(d.name())) {
+                text += &format!(" {}", direction.name());
+            }
+        }
+        self.replace(&format!("{text}  {}", time_left(left)))
+    }
+
+    fn tell(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::StepBegan { words, left, .. } => self.step_began(words, *left),
+            Event::Progress {
+                rate,
+                direction,
+                left,
+            } => self.progress(*rate, *direction, *left),
+            Event::Trial { words, .. } if self.mode != Mode::Quiet => self.say(words),
+            Event::Notice { level, side, gap } => {
+                let word = match level {
+                    Level::Fatal => "error",
+                    Level::Hint => "hint",
+                    Level::Info => "note",
+                };
+                if self.mode == Mode::Quiet && *level != Level::Fatal {
+                    return Ok(());
+                }
+                self.say(&format!(
+                    "{word}: {}: {}: {}",
+                    side.name(),
+                    gap.what,
+                    gap.why
+                ))?;
+                if gap.hint.is_empty() {
+                    return Ok(());
+                }
+                self.say(&format!("hint: {}", gap.hint))
+            }
+            Event::Ended(_) => self.clear().and_then(|()| self.out.flush()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `22 s left`; nothing is promised beyond the budget.
+fn time_left(left: Nanos) -> String {
+    format!("{:.0} s left", left.secs().ceil())
+}
+
+impl<W: Write> Sink for Progress<W> {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        // Nobody reads stderr: no reason to lose a measurement.
+        let _ = self.tell(event);
+        if self.stop.load(Ordering::Relaxed) {
+            Flow::Stop
+        } else {
+            Flow::Go
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::plan::{Purpose, StepPlan};
+
+    use super::*;
+
+    fn run(mode: Mode) -> String {
+        let plan = StepPlan {
+            index: 0,
+            purpose: Purpose::IdleLatency,
+            sets: Vec::new(),
+            washout: Nanos(0),
+            measure: Nanos(0),
+            tick: Nanos(0),
+        };
+        let mut out = Vec::new();
+        let mut sink = Progress::new(&mut out, mode, Arc::default());
+        let left = Nanos::from_millis(21_500);
+        for words in ["forward, 1 stream", "both"] {
+            sink.event(&Event::StepBegan {
+                plan: &plan,
+                words,
+                left,
+            });
+            sink.event(&Event::Progress {
+                rate: Some(Rate(4_710_000_000)),
+                direction: Some(Direction::Forward),
+                left,
+            });
+        }
+        sink.event(&Event::Ended(&linerate_core::record::End::Complete));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_log_gets_one_line_for_each_step() {
+        assert_eq!(
+            run(Mode::Lines),
+            "forward, 1 stream  (22 s left)\nboth  (22 s left)\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_gets_one_line_that_is_gone_at_the_end() {
+        let text = run(Mode::Rewritten(80));
+        assert!(!text.contains('\n'));
+        assert!(
+            text.contains("forward, 1 stream  4.71 Gb/s  22 s left"),
+            "{text}"
+        );
+        assert!(
+            text.contains("both  4.71 Gb/s forward  22 s left"),
+            "{text}"
+        );
+        assert!(text.ends_with(" \r"));
+    }
+
+    #[test]
+    fn no_line_fills_a_narrow_terminal() {
+        for line in run(Mode::Rewritten(20)).split('\r') {
+            assert!(width_of(line) < 20, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn quiet_says_nothing_and_ctrl_c_stops_the_run() {
+        assert_eq!(run(Mode::Quiet), "");
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut sink = Progress::new(io::sink(), Mode::Quiet, Arc::clone(&stop));
+        let end = Event::Ended(&linerate_core::record::End::Complete);
+        assert_eq!(sink.event(&end), Flow::Go);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(sink.event(&end), Flow::Stop);
+    }
+}

@@ -1,0 +1,295 @@
+//! Results made by hand, for the tests of views.
+
+use linerate_core::facts::{HostFacts, Port};
+use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares};
+use linerate_core::plan::{Direction, Knobs, Plan, Side};
+use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start};
+use linerate_core::stats::Interval;
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::{
+    Advice, Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict,
+};
+
+pub(crate) type Result = (Record, Model, Verdict);
+
+fn record(end: Option<End>) -> Record {
+    let plan = Plan {
+        engine: "tcp".into(),
+        peer: Some("brook".into()),
+        knobs: Knobs::default(),
+        directions: Direction::ALL.to_vec(),
+        time: Nanos::from_secs(60),
+        trials: true,
+    };
+    Record {
+        start: Start {
+            format: FORMAT,
+            linerate: "0.1.0".into(),
+            wall_secs: 1_795_000_000,
+            plan,
+        },
+        hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
+        sets: Vec::new(),
+        trials: Vec::new(),
+        steps: Vec::new(),
+        end,
+    }
+}
+
+fn host(side: Side, name: &str) -> Host {
+    let facts = HostFacts {
+        name: name.into(),
+        boot_id: name.into(),
+        kernel: "6.12.0".into(),
+        linerate: "0.1.0".into(),
+        cpus: (0..8).collect(),
+        nodes: 1,
+        port: Some(Port {
+            name: "eth0".into(),
+            driver: "mlx5_core".into(),
+            speed_mbps: Some(10_000),
+            mtu: Some(1500),
+            is_virtual: false,
+            node: Some(0),
+        }),
+        ..HostFacts::default()
+    };
+    Host { side, facts }
+}
+
+fn estimate(mean: f64, half: f64) -> Estimate {
+    Estimate {
+        mean,
+        interval: Some(interval(mean - half, mean, mean + half)),
+        samples: 40,
+    }
+}
+
+fn interval(low: f64, mid: f64, high: f64) -> Interval {
+    Interval { low, mid, high }
+}
+
+fn latency(p50: u64, p99: u64) -> Latency {
+    Latency {
+        percentiles: vec![
+            (50.0, Nanos(p50)),
+            (90.0, Nanos(p99 * 9 / 10)),
+            (99.0, Nanos(p99)),
+        ],
+        samples: 4_000,
+    }
+}
+
+fn load(streams: u32, mean: f64) -> Load {
+    Load {
+        streams,
+        knobs: Knobs {
+            streams,
+            ..Knobs::default()
+        },
+        made: [SetEnd::default(), SetEnd::default()],
+        goodput: estimate(mean, mean * 0.004),
+        goodput_with_ramp: mean * 0.99,
+        ticks: Vec::new(),
+        steady: true,
+        tcp: TcpShares::default(),
+        senders: Vec::new(),
+        receivers: Vec::new(),
+        unread: None,
+        recv_memory: None,
+        cpus: [Vec::new(), Vec::new()],
+        latency: None,
+        contended: false,
+        interruptions: Vec::new(),
+    }
+}
+
+fn direction(direction: Direction, mean: f64, ceiling: Option<Ceiling>) -> DirectionModel {
+    DirectionModel {
+        direction,
+        base: load(1, mean),
+        sweep: Vec::new(),
+        ceiling,
+    }
+}
+
+fn wire() -> Ceiling {
+    Ceiling {
+        rate: Rate(9_410_000_000),
+        stage: Stage::Net,
+        formula: "10 Gb/s x 1448 / 1538".into(),
+    }
+}
+
+/// Everything measured, both directions at the wire, nothing to mend.
+pub(crate) fn healthy() -> Result {
+    let record = record(Some(End::Complete));
+    let mut model = Model {
+        hosts: record.hosts.clone(),
+        same_machine: false,
+        idle: Some(latency(41_000, 58_000)),
+        directions: Direction::ALL
+            .iter()
+            .map(|d| direction(*d, 9.39e9, Some(wire())))
+            .collect(),
+        both: Direction::ALL
+            .iter()
+            .map(|d| (*d, estimate(9.3e9, 2e7)))
+            .collect(),
+        trials: Vec::new(),
+        resources: Vec::new(),
+        gaps: Vec::new(),
+        complete: true,
+    };
+    for d in &mut model.directions {
+        d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];
+        d.base.latency = Some(latency(310_000, 900_000));
+    }
+    let limits = Direction::ALL.map(|d| Limit {
+        cause: "path-rate",
+        stage: Stage::Net,
+        side: Place::Path,
+        direction: d,
+        evidence: vec!["9.39 Gb/s of goodput is 99.8 % of the wire's 9.41 Gb/s".into()],
+        trial: None,
+        advice: Vec::new(),
+        metric: Measure::Goodput,
+        certainty: Certainty::Proved,
+    });
+    let verdict = Verdict {
+        limits: limits.to_vec(),
+        ..Verdict::default()
+    };
+    (record, model, verdict)
+}
+
+/// Forward held back by a small window, proved; reverse fine.
+pub(crate) fn limited() -> Result {
+    let (record, mut model, mut verdict) = healthy();
+    let forward = &mut model.directions[0];
+    forward.base = load(1, 4.71e9);
+    forward.base.latency = Some(latency(3_100_000, 3_400_000));
+    forward.sweep = vec![load(2, 9.38e9), load(4, 9.4e9)];
+    model.directions[1].base = load(1, 9.38e9);
+    model.both = vec![
+        (Direction::Forward, estimate(4.65e9, 2e7)),
+        (Direction::Reverse, estimate(9.31e9, 1e6)),
+    ];
+    verdict.next = vec![verdict.limits[0].clone()];
+    verdict.limits[0] = window();
+    verdict.unknown = vec![Unknown {
+        what: "far PCIe payload size".into(),
+        why: "config space needs root".into(),
+        hint: "sudo linerate serve".into(),
+    }];
+    verdict.answers = vec![
+        answer(
+            "receive-window",
+            "finding",
+            "limited by the window for 97 % of the time",
+        ),
+        answer(
+            "path-rate",
+            "excluded",
+            "twice the streams gave x1.99, not x1.00",
+        ),
+        answer(
+            "send-buffer",
+            "clear",
+            "limited by the send buffer for 0 % of the time",
+        ),
+        answer(
+            "receiver-core",
+            "unknown",
+            "no thread times: /proc/self/task is not readable",
+        ),
+    ];
+    (record, model, verdict)
+}
+
+fn answer(cause: &'static str, outcome: &'static str, why: &str) -> Answered {
+    Answered {
+        cause,
+        direction: Direction::Forward,
+        outcome,
+        why: vec![why.into()],
+    }
+}
+
+fn window() -> Limit {
+    Limit {
+        metric: Measure::Goodput,
+        cause: "receive-window",
+        stage: Stage::Socket,
+        side: Place::Far,
+        direction: Direction::Forward,
+        certainty: Certainty::Proved,
+        evidence: vec![
+            "the sender waited for the receiver's window 97 % of the time".into(),
+            "251 KiB in flight, 256 KiB offered, round trip 437 us: 4.70 Gb/s".into(),
+        ],
+        trial: Some(Decided {
+            id: 0,
+            kind: "half-window",
+            words: "half the window".into(),
+            effect: interval(0.49, 0.50, 0.51),
+            slices: 12,
+            excluded: vec!["path-rate", "receiver-core"],
+        }),
+        advice: vec![Advice {
+            action: "on brook: sysctl -w net.ipv4.tcp_rmem='4096 131072 1048576'".into(),
+            undo: "sysctl -w net.ipv4.tcp_rmem='4096 131072 524288'".into(),
+            gain: Some(1.99),
+        }],
+    }
+}
+
+/// Little could be read: virtual ports, no interval, no ceiling, no cause.
+pub(crate) fn unknowing() -> Result {
+    let (record, mut model, _) = healthy();
+    model.same_machine = true;
+    model.idle = None;
+    model.both.clear();
+    for h in &mut model.hosts {
+        h.facts = HostFacts {
+            name: h.facts.name.clone(),
+            ..HostFacts::default()
+        };
+    }
+    for d in &mut model.directions {
+        *d = direction(d.direction, 2.1e9, None);
+        d.base.goodput.interval = None;
+        d.base.steady = d.direction == Direction::Forward;
+    }
+    let unknown = |what: &str, why: &str, hint: &str| Unknown {
+        what: what.into(),
+        why: why.into(),
+        hint: hint.into(),
+    };
+    let verdict = Verdict {
+        unknown: vec![
+            unknown(
+                "near thread times",
+                "/proc is not mounted",
+                "mount -t proc proc /proc",
+            ),
+            unknown("far port", "netlink answered: operation not permitted", ""),
+        ],
+        ..Verdict::default()
+    };
+    (record, model, verdict)
+}
+
+/// Stopped by the user before the reverse direction began.
+pub(crate) fn interrupted() -> Result {
+    let (_, mut model, mut verdict) = limited();
+    model.complete = false;
+    model.directions.truncate(1);
+    model.directions[0].sweep.clear();
+    model.both.clear();
+    verdict.limits.truncate(1);
+    verdict.limits[0].certainty = Certainty::Supported;
+    verdict.limits[0].trial = None;
+    verdict.next.clear();
+    (record(Some(End::Interrupted)), model, verdict)
+}

@@ -1,0 +1,174 @@
+//! Numbers and names in words, the same in every view for people.
+
+use linerate_core::facts::{HostFacts, Port};
+use linerate_core::model::{DirectionModel, Estimate, Latency};
+use linerate_core::stats::Interval;
+use linerate_core::units::Rate;
+use linerate_core::verdict::{Limit, Measure, Place};
+
+/// `1 stream`, `4 streams`.
+pub(crate) fn count(n: u64, noun: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{s}")
+}
+
+/// `4.71 Gb/s ±0.4 %`; without the interval where there is none.
+pub(crate) fn goodput(estimate: &Estimate) -> String {
+    let rate = Rate(estimate.mean.max(0.0) as u64);
+    match estimate.interval {
+        Some(i) if estimate.mean > 0.0 => {
+            let half = (i.high - i.low) / 2.0 / estimate.mean * 100.0;
+            format!("{rate} {}", plus_minus(half))
+        }
+        _ => rate.to_string(),
+    }
+}
+
+fn plus_minus(percent: f64) -> String {
+    if percent < 0.1 {
+        "±0.1 %".to_owned()
+    } else if percent < 10.0 {
+        format!("±{percent:.1} %")
+    } else {
+        format!("±{percent:.0} %")
+    }
+}
+
+/// `41 us p50, 58 us p99`: only what the samples support.
+pub(crate) fn latency(latency: &Latency) -> Option<String> {
+    let shown: Vec<String> = [50.0, 99.0]
+        .iter()
+        .filter_map(|p| latency.percentile(*p).map(|v| format!("{v} p{p}")))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+/// What more streams give; `None` where none were tried.
+pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
+    let most = direction.sweep.iter().map(|l| l.streams).max()?;
+    let knee = direction.knee();
+    let base = &direction.base;
+    Some(if knee.streams > base.streams {
+        format!("{} with {}", Rate(knee.goodput.mean as u64), knee.streams)
+    } else if most > base.streams {
+        format!("no gain up to {most}")
+    } else {
+        return None;
+    })
+}
+
+/// `eth0 (mlx5_core, 10 Gb/s, MTU 9000)`; the speed of a virtual port is nominal and not shown.
+pub(crate) fn port(port: &Port) -> String {
+    let speed = match port.speed_mbps {
+        _ if port.is_virtual => Some("virtual".to_owned()),
+        Some(mbps) => Some(Rate(mbps.saturating_mul(1_000_000)).to_string()),
+        None => None,
+    };
+    let driver = (!port.driver.is_empty()).then(|| port.driver.clone());
+    let mtu = port.mtu.map(|m| format!("MTU {m}"));
+    let details: Vec<String> = [driver, speed, mtu].into_iter().flatten().collect();
+    if details.is_empty() {
+        port.name.clone()
+    } else {
+        format!("{} ({})", port.name, details.join(", "))
+    }
+}
+
+/// `8 CPUs, 2 nodes`; empty where nothing is known.
+pub(crate) fn processors(facts: &HostFacts) -> String {
+    let mut parts = Vec::new();
+    if !facts.cpus.is_empty() {
+        parts.push(count(facts.cpus.len() as u64, "CPU"));
+    }
+    if facts.nodes > 0 {
+        parts.push(count(u64::from(facts.nodes), "node"));
+    }
+    parts.join(", ")
+}
+
+/// `far cpu`, `net`: where a limit stands.
+pub(crate) fn place(limit: &Limit) -> String {
+    match limit.side {
+        Place::Path => limit.stage.name().to_owned(),
+        side => format!("{} {}", side.name(), limit.stage.name()),
+    }
+}
+
+/// `forward`, or `forward latency`.
+pub(crate) fn metric(limit: &Limit) -> String {
+    match limit.metric {
+        Measure::Goodput => limit.direction.name().to_owned(),
+        Measure::Latency => format!("{} latency", limit.direction.name()),
+    }
+}
+
+/// `x1.92 (1.88 to 1.95)`.
+pub(crate) fn effect(effect: Interval) -> String {
+    format!("x{:.2} ({:.2} to {:.2})", effect.mid, effect.low, effect.high)
+}
+
+/// The first sentence of a cause's page, without heading and lead-in: what the cause means, in a
+/// line.
+pub(crate) fn summary(page: &str) -> String {
+    let paragraph: Vec<&str> = page
+        .lines()
+        .map(str::trim)
+        .skip_while(|l| l.is_empty() || l.starts_with('#'))
+        .take_while(|l| !l.is_empty())
+        .collect();
+    let text = paragraph.join(" ");
+    // A bold lead-in such as `**Meaning.**` names the paragraph.
+    let body = match text.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
+        Some((_, body)) => body.trim(),
+        None => text.as_str(),
+    };
+    let end = body.find(". ").unwrap_or(body.len());
+    body[..end].trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(mean: f64, half: f64) -> Estimate {
+        Estimate {
+            mean,
+            interval: Some(Interval {
+                low: mean - half,
+                mid: mean,
+                high: mean + half,
+            }),
+            samples: 10,
+        }
+    }
+
+    #[test]
+    fn an_interval_stands_beside_the_mean_where_there_is_one() {
+        assert_eq!(goodput(&estimate(1e9, 4e6)), "1 Gb/s ±0.4 %");
+        assert_eq!(goodput(&estimate(1e9, 1e8)), "1 Gb/s ±10 %");
+        assert_eq!(goodput(&estimate(0.0, 0.0)), "0 b/s");
+        let mut unsure = estimate(1e9, 0.0);
+        unsure.interval = None;
+        assert_eq!(goodput(&unsure), "1 Gb/s");
+    }
+
+    #[test]
+    fn the_speed_of_a_virtual_port_is_not_shown() {
+        let mut p = Port {
+            name: "eth0".into(),
+            speed_mbps: Some(10_000),
+            ..Port::default()
+        };
+        assert_eq!(port(&p), "eth0 (10 Gb/s)");
+        p.is_virtual = true;
+        assert_eq!(port(&p), "eth0 (virtual)");
+    }
+
+    #[test]
+    fn the_summary_of_a_page_is_its_first_sentence() {
+        assert_eq!(summary("# id\n\nThe window is small. It binds.\n"), "The window is small");
+        let page = "# id\n\n**Meaning.** The window\nis small. It binds.\n\nMore.\n";
+        assert_eq!(summary(page), "The window is small");
+        assert_eq!(summary(""), "");
+    }
+}
