@@ -5,6 +5,7 @@ mod step;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use linerate_core::wire::preamble::Access;
 
 use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
-use super::keys::Key;
+use super::keys::{Key, KeyError, client_file};
 use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop, boot_id};
 use crate::end::LocalEnd;
@@ -25,6 +26,8 @@ use crate::event::Flow;
 use crate::host::Machine;
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
+#[cfg(test)]
+pub(super) use dial::Dialler as RawDialler;
 use dial::Dialler;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
@@ -331,6 +334,47 @@ pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), 
         let _ = channel.send_last(&bye, BYE);
     }
     Ok(())
+}
+
+/// Why a key was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// The server does not accept it, or could not be asked.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// It could not be stored.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl PairError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Peer(PeerError::WrongKey { .. }) => {
+                "copy the whole key that `linerate serve` shows there".into()
+            }
+            Self::Peer(PeerError::UnexpectedlyOpen { .. }) => {
+                "an open server needs no key: measure without pairing".into()
+            }
+            Self::Peer(e) => e.hint(),
+            Self::Key(e) => e.hint(),
+        }
+    }
+}
+
+/// Keeps a key for a far end, once the server there has accepted it; returns the file.
+pub fn pair(
+    directory: &Path,
+    target: &Target,
+    family: Option<Family>,
+    key: &Key,
+) -> Result<PathBuf, PairError> {
+    // A name that no file can have is told before the server is troubled.
+    let file = client_file(directory, &target.host)?;
+    verify(target, family, key)?;
+    key.store(&file)?;
+    Ok(file)
 }
 
 /// Opens a control connection and says nothing more on it.

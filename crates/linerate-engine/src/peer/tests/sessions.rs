@@ -211,3 +211,28 @@ fn an_idle_client_is_told_to_leave() {
     };
     assert!(what.contains("lost the far end 127.0.0.1"), "{what}");
 }
+
+#[test]
+fn the_wildcard_serves_both_families() {
+    let server = Harness::listen(Vec::new(), None, Limits::default());
+    let port = server.address.port();
+    let mut hosts = vec!["127.0.0.1"];
+    if std::net::TcpListener::bind("[::1]:0").is_ok() {
+        hosts.push("::1");
+    }
+    for host in hosts {
+        let options = ClientOptions {
+            target: Target {
+                host: host.into(),
+                port,
+            },
+            ..server.options(None)
+        };
+        let mut client = Client::connect(&options).unwrap();
+        client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
+        let step = client.step(&step(&[0], 50), &mut go_on).unwrap();
+        balanced(&step, 0, Direction::Forward);
+        // The log shows an IPv4 client as one, although its socket is of IPv6.
+        server.logged(&format!("{host}: session began"));
+    }
+}
