@@ -4,9 +4,18 @@ mod causes;
 mod config;
 mod demo;
 mod exit;
+mod lab;
 mod options;
 mod out;
+mod pair;
 mod quantity;
+mod reach;
+mod report;
+mod resolve;
+mod run;
+mod serve;
+mod show;
+mod signal;
 
 use std::process::ExitCode;
 
@@ -40,16 +49,57 @@ Every option has an environment variable and an entry in the configuration file.
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List what can hold a path back, or explain one cause
-    Causes(causes::Args),
+    /// Measure the path to a peer, both ways, and name what holds it back
+    Run(Box<run::Args>),
+    /// Be the far end: wait for runs from other machines
+    Serve(serve::Args),
+    /// Keep the key that a far end shows
+    Pair(pair::Args),
+    /// Show a run that was kept, judged again
+    Show(show::Args),
     /// See it at work on a network made on this machine, with a fault that it is not told of
     Demo(demo::Args),
+    /// List what can hold a path back, or explain one cause
+    Causes(causes::Args),
+    /// Try a command on two hosts and a router made on this machine
+    Lab(lab::Args),
+}
+
+impl Verb {
+    /// What was typed, and set in the environment, as one layer of options.
+    fn typed(&self) -> Options {
+        let mut options = Options::default();
+        match self {
+            Self::Run(args) => {
+                options.run = args.run.clone();
+                options.peer = args.reach.clone();
+                options.load = args.load.clone();
+                options.report = args.report.clone();
+                options.records = args.records.clone();
+            }
+            Self::Serve(args) => {
+                options.serve = args.serve.clone();
+                options.peer.port = args.port;
+            }
+            Self::Pair(args) => options.peer = args.peer.clone(),
+            Self::Show(args) => {
+                options.report = args.report.clone();
+                options.records.save.clone_from(&args.save);
+            }
+            Self::Demo(args) => {
+                options.demo = args.demo.clone();
+                options.records = args.records.clone();
+            }
+            Self::Causes(_) | Self::Lab(_) => {}
+        }
+        options
+    }
 }
 
 /// Reads the arguments, does what they say, and tells how it went.
 pub fn main() -> ExitCode {
     let exit = exit::guarded(|| match parse() {
-        Ok(cli) => run(cli),
+        Ok(cli) => obey(cli),
         Err(error) => usage(&error),
     });
     ExitCode::from(exit as u8)
@@ -77,23 +127,17 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
     Ok(Exit::Usage)
 }
 
-fn run(cli: Cli) -> Result<Exit, Failure> {
-    let typed = |fill: &dyn Fn(&mut Options)| {
-        let mut options = Options {
-            global: cli.global.clone(),
-            ..Options::default()
-        };
-        fill(&mut options);
-        config::resolve(&options)
-    };
-    match cli.verb {
-        Verb::Causes(args) => causes::run(&args, &typed(&|_| {})?),
-        Verb::Demo(args) => {
-            let options = typed(&|o| {
-                o.demo = args.demo.clone();
-                o.records = args.records.clone();
-            })?;
-            demo::run(&args, &options)
-        }
+fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let mut typed = cli.verb.typed();
+    typed.global = cli.global;
+    let options = config::resolve(&typed)?;
+    match &cli.verb {
+        Verb::Run(args) => run::run(args, &options),
+        Verb::Serve(_) => serve::run(&options),
+        Verb::Pair(args) => pair::run(args, &options),
+        Verb::Show(args) => show::run(args, &options),
+        Verb::Demo(args) => demo::run(args, &options),
+        Verb::Causes(args) => causes::run(args, &options),
+        Verb::Lab(args) => lab::run(args),
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Peer {
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
     pub(crate) port: Option<Port>,
 
-    /// Use no key: nothing is encrypted, and anyone who reaches the port is served
+    /// Use no key, for a far end that runs `linerate serve --open`
     #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) open: Option<bool>,
@@ -188,9 +188,14 @@ pub(crate) struct Records {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Serve {
-    /// Address to listen on
+    /// Address to listen on [default: all of this host]
     #[arg(long, env = "LINERATE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::IpAddr>,
+
+    /// Ask for no key: anyone who reaches the port can load this host and its network
+    #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) open: Option<bool>,
 
     /// Read the key from stdin instead of the key file
     #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,

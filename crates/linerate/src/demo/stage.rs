@@ -100,6 +100,30 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
 
+    /// Runs a command in the near host, with a server on the far one; `FAR` in it becomes the far
+    /// host's address. An empty one is a run.
+    pub(crate) fn command(&self, command: &[String]) -> Result<std::process::ExitStatus, Problem> {
+        let far = self.lab.addresses(Host::Far).v4.to_string();
+        let program = match command {
+            [] => self.near(&[]),
+            [name, arguments @ ..] => {
+                let filled = |word: &String| {
+                    if word == "FAR" {
+                        far.clone()
+                    } else {
+                        word.clone()
+                    }
+                };
+                Program::new(name).args(arguments.iter().map(filled))
+            }
+        };
+        let mut server = self.serve()?;
+        let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
+        let status = self.lab.spawn(Host::Near, &program)?.wait()?;
+        server.kill()?;
+        Ok(status)
+    }
+
     fn near(&self, args: &[String]) -> Program {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         Program::new(&self.myself)

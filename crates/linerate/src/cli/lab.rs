@@ -1,0 +1,84 @@
+//! `linerate lab`: two hosts and a router on this machine, to try things in.
+
+use clap::{Parser, Subcommand};
+use linerate_lab::Fault;
+
+use super::exit::{Exit, Failure, tell};
+use super::out;
+use crate::demo::Stage;
+
+// `linerate lab`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Show how faults are written
+    List,
+    /// Build a lab and run a command in its near host, with `linerate serve --open` on the far one
+    Run {
+        /// What to plant, such as path-rate:100Mb/s,deep; may be repeated
+        #[arg(long = "fault", value_name = "FAULT")]
+        faults: Vec<Fault>,
+
+        /// Command, in which FAR stands for the far host's address [default: linerate run FAR]
+        #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+/// One of each kind, as they are typed.
+const EXAMPLES: &[&str] = &[
+    "path-rate:100Mb/s,shallow,forward",
+    "receive-window:far,256KiB",
+    "send-buffer:near,64KiB",
+    "mtu:1280",
+    "delay:20ms",
+    "link-down:far,2s,500ms",
+    "application:far,receiver,work=800ps/B",
+];
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    match &args.what {
+        What::List => list(),
+        What::Run { faults, command } => run_in(faults, command),
+    }
+}
+
+fn list() -> Result<Exit, Failure> {
+    let faults: Vec<Fault> = EXAMPLES.iter().filter_map(|e| e.parse().ok()).collect();
+    let column = EXAMPLES.iter().map(|e| e.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (example, fault) in EXAMPLES.iter().zip(faults) {
+        text += &format!("{example:column$}  {fault}\n");
+    }
+    out::print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn run_in(faults: &[Fault], command: &[String]) -> Result<Exit, Failure> {
+    let stage = Stage::build(faults, None).map_err(Failure::not_measured)?;
+    let status = stage.command(command).map_err(Failure::not_measured)?;
+    if status.success() {
+        return Ok(Exit::Done);
+    }
+    tell(&format!("the command in the lab ended with {status}\n"));
+    Ok(Exit::NotMeasured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_a_fault_and_is_written_as_it_is_read() {
+        for example in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            let again: Fault = fault.code().parse().unwrap();
+            assert_eq!(fault, again);
+        }
+    }
+}

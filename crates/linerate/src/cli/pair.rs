@@ -1,0 +1,55 @@
+//! `linerate pair`: takes the key that a far end shows, and keeps it.
+
+use std::io::{self, BufRead, IsTerminal, Read};
+
+use clap::Parser;
+use linerate_engine::peer::client;
+use linerate_engine::peer::keys::{self, Key};
+
+use super::exit::{Exit, Failure, tell};
+use super::options::{self, Options};
+use super::{out, reach};
+
+// `linerate pair`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// The far end, as it will be named to `linerate run`
+    host: String,
+
+    #[command(flatten)]
+    pub(crate) peer: options::Peer,
+}
+
+/// No key is longer, however it is grouped.
+const LONGEST: u64 = 4096;
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let target = reach::target(&args.host, &options.peer)?;
+    let directory = keys::directory().map_err(reach::key_failure)?;
+    let path = keys::client_file(&directory, &target.host).map_err(reach::key_failure)?;
+    let key = read(&args.host)?;
+    client::verify(&target, reach::family(&options.peer), &key).map_err(reach::peer_failure)?;
+    key.store(&path).map_err(reach::key_failure)?;
+    out::print(&format!(
+        "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}\n",
+        args.host,
+        path.display(),
+        args.host
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The key from the environment, a line that is typed, or the whole of what is piped in.
+fn read(host: &str) -> Result<Key, Failure> {
+    if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
+        return Ok(key);
+    }
+    if !io::stdin().is_terminal() {
+        return Key::read(io::stdin()).map_err(reach::key_failure);
+    }
+    tell(&format!("key that `linerate serve` shows on {host}: "));
+    let mut line = String::new();
+    let typed = io::stdin().lock().take(LONGEST).read_line(&mut line);
+    reach::system(typed, "cannot read the key")?;
+    line.parse().map_err(reach::key_failure)
+}

@@ -1,0 +1,56 @@
+//! How the near end finds the far one, and with which key.
+
+use anyhow::Context;
+use linerate_engine::peer::address::{Family, Target};
+use linerate_engine::peer::keys::{self, Key, KeyError};
+use linerate_engine::peer::{PORT, PeerError};
+
+use super::exit::Failure;
+use super::options::Peer;
+
+/// The far end that `text` means; its own port outranks `--port`.
+pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
+    let mut target: Target = text.parse().map_err(Failure::usage)?;
+    if target.port == PORT {
+        target.port = port(options);
+    }
+    Ok(target)
+}
+
+pub(crate) fn port(options: &Peer) -> u16 {
+    options.port.map_or(PORT, |p| p.0 as u16)
+}
+
+pub(crate) fn family(options: &Peer) -> Option<Family> {
+    match (options.ipv4, options.ipv6) {
+        (Some(true), _) => Some(Family::V4),
+        (_, Some(true)) => Some(Family::V6),
+        _ => None,
+    }
+}
+
+/// The key for a far end; `None` with `--open`, or when none is kept.
+pub(crate) fn key(target: &Target, options: &Peer) -> Result<Option<Key>, Failure> {
+    if options.open == Some(true) {
+        return Ok(None);
+    }
+    let directory = keys::directory().map_err(key_failure)?;
+    keys::client_key(&directory, &target.host).map_err(key_failure)
+}
+
+/// A failure that comes of a key: nothing was measured.
+pub(crate) fn key_failure(error: KeyError) -> Failure {
+    let hint = error.hint();
+    Failure::not_measured(error).hint(hint)
+}
+
+/// A failure of the peer.
+pub(crate) fn peer_failure(error: PeerError) -> Failure {
+    let hint = error.hint();
+    Failure::not_measured(error).hint(hint)
+}
+
+/// A system call of our own failed.
+pub(crate) fn system<T>(result: std::io::Result<T>, what: &'static str) -> Result<T, Failure> {
+    result.context(what).map_err(Failure::not_measured)
+}

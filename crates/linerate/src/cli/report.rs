@@ -1,0 +1,66 @@
+//! A record, judged and printed: the end of `run` and all of `show`.
+
+use linerate_core::model::{Model, derive};
+use linerate_core::record::Record;
+use linerate_core::verdict::{Verdict, judge};
+
+use super::exit::{Exit, Failure, tell};
+use super::options::Options;
+use super::out;
+use crate::show::{Style, json, text};
+
+/// What is shown besides the verdict.
+pub(crate) struct Shown<'a> {
+    /// Name under which the record was kept.
+    pub(crate) saved: Option<&'a str>,
+    /// Whether the answer of every cause is shown.
+    pub(crate) explain: bool,
+}
+
+/// Judges a record, prints the result, and holds it against what was expected.
+pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Result<Exit, Failure> {
+    let model = derive(record);
+    let verdict = judge(&model);
+    let style = out::style(&options.global);
+    let report = &options.report;
+    let words = if report.json == Some(true) {
+        json::verdict(record, &model, &verdict, report.with_record == Some(true))
+            .map_err(Failure::not_measured)?
+    } else {
+        plain(record, &model, &verdict, how, style)
+    };
+    out::print(&words)?;
+    let measured = if model.complete {
+        Exit::Done
+    } else {
+        Exit::NotMeasured
+    };
+    Ok(measured.or(expectations(record, &model, &verdict, options)))
+}
+
+fn plain(
+    record: &Record,
+    model: &Model,
+    verdict: &Verdict,
+    how: &Shown<'_>,
+    style: Style,
+) -> String {
+    let mut words = text::verdict(record, model, verdict, how.saved, style);
+    if how.explain {
+        words.push('\n');
+        words += &text::explain(verdict, style);
+    }
+    words
+}
+
+fn expectations(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
+    let mut exit = Exit::Done;
+    for expect in options.report.expect.iter().flatten() {
+        let asked = &record.start.plan.directions;
+        if let Err(why) = expect.check(asked, model, verdict) {
+            tell(&format!("expectation failed: {expect}: {why}\n"));
+            exit = Exit::Missed;
+        }
+    }
+    exit
+}

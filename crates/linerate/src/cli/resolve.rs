@@ -1,0 +1,90 @@
+//! From options to the plan: every default filled in, every contradiction found.
+
+use anyhow::anyhow;
+use linerate_core::plan::{Direction, Knobs, Plan};
+use linerate_core::units::{Bytes, Nanos};
+use linerate_engine::load::ENGINES;
+
+use super::exit::Failure;
+use super::options::{Load, Options, Way};
+
+/// Budget where no layer of options states one; the layer of defaults always does.
+const TIME: Nanos = Nanos::from_secs(60);
+
+/// What a run toward `peer` will do.
+pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
+    let run = &options.run;
+    Ok(Plan {
+        engine: engine(run.engine.as_deref().unwrap_or("tcp"))?,
+        peer: peer.map(str::to_owned),
+        knobs: knobs(&options.load),
+        directions: match run.direction {
+            Some(Way::Forward) => vec![Direction::Forward],
+            Some(Way::Reverse) => vec![Direction::Reverse],
+            Some(Way::Both) | None => Direction::ALL.to_vec(),
+        },
+        time: run.time.map_or(TIME, |t| t.0),
+        trials: run.no_trials != Some(true),
+    })
+}
+
+fn engine(name: &str) -> Result<String, Failure> {
+    if ENGINES.iter().any(|e| e.name() == name) {
+        return Ok(name.to_owned());
+    }
+    let known: Vec<_> = ENGINES.iter().map(|e| e.name()).collect();
+    Err(Failure::usage(anyhow!("no engine is called `{name}`"))
+        .hint(format!("--engine takes {}", known.join(" or "))))
+}
+
+fn knobs(load: &Load) -> Knobs {
+    let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
+    let defaults = Knobs::default();
+    Knobs {
+        streams: load.streams.map_or(defaults.streams, |s| s.0),
+        write_size: size(load.write_size),
+        read_size: size(load.read_size),
+        nodelay: load.nodelay.unwrap_or(defaults.nodelay),
+        send_buffer: load.send_buffer.map(|b| b.0),
+        recv_buffer: load.recv_buffer.map(|b| b.0),
+        mss: load.mss.map(|m| m.0),
+        pacing: load.pacing.map(|p| p.0),
+        congestion: load.congestion.clone(),
+        ..defaults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_holds_for_both_ways_unless_a_finer_one_is_given() {
+        let mut load = Load {
+            size: "64KiB".parse().ok(),
+            ..Load::default()
+        };
+        let both = knobs(&load);
+        assert_eq!(
+            (both.write_size, both.read_size),
+            (Bytes(65_536), Bytes(65_536))
+        );
+        load.read_size = "1MiB".parse().ok();
+        assert_eq!(knobs(&load).read_size, Bytes(1 << 20));
+        assert_eq!(knobs(&load).write_size, Bytes(65_536));
+    }
+
+    #[test]
+    fn what_is_left_open_is_left_to_the_ends_and_the_kernel() {
+        assert_eq!(knobs(&Load::default()), Knobs::default());
+    }
+
+    #[test]
+    fn an_unknown_engine_is_refused_with_the_known_ones() {
+        let words = engine("carrier-pigeon").unwrap_err().words();
+        assert!(
+            words.contains("`carrier-pigeon`") && words.contains("tcp"),
+            "{words}"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! `linerate serve`: the far end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Parser;
+use linerate_engine::host::Live;
+use linerate_engine::peer::Stop;
+use linerate_engine::peer::keys::{self, Key};
+use linerate_engine::peer::server::{Limits, Server, ServerOptions};
+
+use super::exit::{Exit, Failure, tell};
+use super::options::{self, Options};
+use super::{reach, signal};
+
+// `linerate serve`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) serve: options::Serve,
+
+    /// Port for control and data
+    #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
+    pub(crate) port: Option<super::quantity::Port>,
+}
+
+/// How often a stop by signal is looked for; it only delays the end.
+const GLANCE: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+    let (key, how) = key(options)?;
+    let quiet = options.global.quiet == Some(true);
+    let server = Server::bind(ServerOptions {
+        listen: options.serve.listen.iter().copied().collect(),
+        port: reach::port(&options.peer),
+        key,
+        limits: Limits::default(),
+        machine: Arc::new(Live::new()),
+        log: Arc::new(move |line| {
+            if !quiet {
+                tell(&format!("{line}\n"));
+            }
+        }),
+    })
+    .map_err(reach::peer_failure)?;
+    for address in server.addresses() {
+        tell(&format!("listening on {address}\n"));
+    }
+    tell(&how);
+    let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
+    stop_on_signal(&stop)?;
+    server.run(&stop).map_err(reach::peer_failure)?;
+    Ok(Exit::Done)
+}
+
+/// The key to serve with, and what the user must know about it.
+fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
+    if options.serve.open == Some(true) {
+        let words = "no key: anyone who reaches this port can load this host and its network\n";
+        return Ok((None, words.to_owned()));
+    }
+    if options.serve.key_stdin == Some(true) {
+        let key = Key::read(std::io::stdin()).map_err(reach::key_failure)?;
+        return Ok((Some(key), "the key came from stdin\n".to_owned()));
+    }
+    if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
+        let words = format!("the key came from {}\n", keys::KEY_VARIABLE);
+        return Ok((Some(key), words));
+    }
+    let directory = keys::directory().map_err(reach::key_failure)?;
+    let (key, new) = keys::server_key(&directory).map_err(reach::key_failure)?;
+    let words = format!(
+        "{} key: {}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n",
+        if new { "new" } else { "the" },
+        key.text()
+    );
+    Ok((Some(key), words))
+}
+
+fn stop_on_signal(stop: &Stop) -> Result<(), Failure> {
+    let flag = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let stop = stop.clone();
+    let watch = move || {
+        while !flag.load(Ordering::Relaxed) {
+            std::thread::sleep(GLANCE);
+        }
+        stop.request();
+    };
+    let thread = std::thread::Builder::new().name("signals".into());
+    reach::system(thread.spawn(watch), "cannot start a thread").map(drop)
+}

@@ -1,0 +1,44 @@
+//! `linerate show`: a record that was kept, judged again.
+
+use clap::Parser;
+
+use super::exit::{Exit, Failure, tell};
+use super::options::{self, Options};
+use super::report::{self, Shown};
+use super::run::records_of;
+
+// `linerate show`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// `last`, the name of a record, or the path of its file
+    #[arg(default_value = "last")]
+    record: String,
+
+    /// Show what every cause answered, with its numbers
+    #[arg(long)]
+    explain: bool,
+
+    #[command(flatten)]
+    pub(crate) report: options::Report,
+
+    /// Directory of records [default: $XDG_STATE_HOME/linerate/records]
+    #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
+    pub(crate) save: Option<std::path::PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let loaded = records_of(&options.records)?
+        .load(&args.record)
+        .map_err(|e| {
+            let hint = e.hint();
+            Failure::not_measured(e).hint(hint)
+        })?;
+    if let Some(warning) = loaded.warning() {
+        tell(&format!("warning: {warning}\n"));
+    }
+    let how = Shown {
+        saved: None,
+        explain: args.explain,
+    };
+    report::show(&loaded.record, &how, options)
+}
