@@ -1,6 +1,7 @@
-//! Prints the facts of this machine, then what one row of all sources costs.
-//!
+//! Prints the facts of this machine, then what one row of all sources costs:
 //! `cargo run --release -p linerate-engine --example watch -- 127.0.0.1`
+//!
+//! With a folder as a second argument, the facts of the machine whose /proc and /sys lie there.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,6 +15,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .as_deref()
         .unwrap_or("127.0.0.1")
         .parse()?;
+    if let Some(root) = std::env::args().nth(2) {
+        println!("{:#?}", facts(&Live::under(root.as_ref())?, toward));
+        return Ok(());
+    }
     let machine = Arc::new(Live::new());
     println!("{:#?}", facts(&*machine, toward));
 

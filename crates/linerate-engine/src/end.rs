@@ -21,7 +21,7 @@ use linerate_sys::thread;
 
 use self::lane::Lane;
 pub use self::running::Running;
-use crate::host::Machine;
+use crate::host::{self, Machine, Sources};
 use crate::load::application::Role;
 use crate::load::{ENGINES, Engine, Lines, LoadError, Offer};
 
@@ -33,6 +33,7 @@ pub struct LocalEnd {
     toward: IpAddr,
     shared: bool,
     cpus: Vec<u32>,
+    facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
 }
 
@@ -54,13 +55,15 @@ impl LocalEnd {
             shared: false,
             // Without the list nothing is pinned, which the set tells.
             cpus: thread::allowed_cpus().unwrap_or_default(),
+            facts: None,
             sets: BTreeMap::new(),
         }
     }
 
-    /// Facts of this host.
+    /// Facts of this host; read once.
     pub fn facts(&mut self) -> HostFacts {
-        todo!()
+        let read = || host::facts(self.machine.as_ref(), self.toward);
+        self.facts.get_or_insert_with(read).clone()
     }
 
     /// Says that both ends share one machine: the near end then takes CPUs from the first on, the
@@ -99,7 +102,7 @@ impl LocalEnd {
         let (workers, mut end) = engine.connect(self.side, &plan, offer, lines)?;
         let role = role(engine, self.side, plan.pattern);
         let cpus = placement::cpus(&self.cpus, self.side, self.shared, &plan);
-        let cap = placement::op_cap(self.machine.as_ref(), &self.cpus);
+        let cap = placement::op_cap(self.facts().l2_cache);
         let lanes = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
@@ -127,7 +130,8 @@ impl LocalEnd {
                 _ => return Err(LoadError::NotConnected { set: *set }),
             }
         }
-        Running::arm(plan, lanes)
+        let sources = Sources::new(Arc::clone(&self.machine), self.toward);
+        Running::arm(plan, lanes, sources)
     }
 
     fn engine(&self) -> Result<&'static dyn Engine, LoadError> {

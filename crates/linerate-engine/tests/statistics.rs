@@ -3,10 +3,18 @@
 //! Each trial draws a class of noise, its size, a true ratio, and the ranges that two rival causes
 //! predict; slices of 5 ticks follow 2 ticks of wash-out, and the comparison stops as the judge
 //! does: when the interval lies inside one range and outside the other, or far outside of both.
-//! `LINERATE_TRIALS` sets the number of trials (10,000), `LINERATE_SEED` the seed.
+//! `LINERATE_TRIALS` sets the number of trials on noise (10,000), `LINERATE_RUNS` of those on
+//! simulated paths (500), `LINERATE_SEED` the seed.
 
+use linerate_core::metric::WORKER_BYTES;
+use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::record::Table;
 use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_engine::event::Flow;
+use linerate_engine::link::Link;
 use linerate_engine::load::sim::noise::{Class, Noise, Random};
+use linerate_engine::load::sim::{Sim, SimPath};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 const TRUTHS: [f64; 10] = [0.5, 0.7, 0.8, 0.95, 0.97, 1.0, 1.03, 1.05, 1.25, 2.0];
@@ -105,35 +113,50 @@ fn proved(ranges: &[Range; 2], interval: Interval) -> Option<Range> {
         .map(|&(own, _)| own)
 }
 
+fn noise_size(random: &mut Random) -> f64 {
+    0.005 * 30.0_f64.powf(random.uniform())
+}
+
+/// A trial on noise alone.
 fn trial(random: &mut Random) -> Trial {
     let index = random.pick(&[0, 1, 2, 3]);
-    let size = 0.005 * 30.0_f64.powf(random.uniform());
-    let mut noise = Noise::new(class(random, index), size, random.bits());
+    let mut noise = Noise::new(class(random, index), noise_size(random), random.bits());
     let truth = if random.uniform() < 0.1 {
         1.0
     } else {
         random.pick(&TRUTHS)
     };
     let ranges = ranges(random, truth);
+    compare(truth, &ranges, index, |changed| {
+        let ticks: Vec<f64> = (0..7).map(|_| noise.step()).collect();
+        ticks[2..].iter().sum::<f64>() * if changed { truth } else { 1.0 }
+    })
+}
+
+/// Compares two settings as the judge does.
+fn compare(
+    truth: f64,
+    ranges: &[Range; 2],
+    class: usize,
+    mut goodput: impl FnMut(bool) -> f64,
+) -> Trial {
     let mut comparison = Comparison::new(MAX_BLOCKS);
     let mut last = None;
     while let Some(changed) = comparison.next_changed() {
-        let ticks: Vec<f64> = (0..7).map(|_| noise.step()).collect();
-        let goodput = ticks[2..].iter().sum::<f64>() * if changed { truth } else { 1.0 };
         comparison
-            .push(changed, goodput)
+            .push(changed, goodput(changed))
             .expect("the order that was asked for");
         last = comparison.interval();
         let hopeless = |i: Interval| ranges.iter().all(|r| r.excludes(i.widened(2.0)));
-        if last.is_some_and(|i| proved(&ranges, i).is_some() || hopeless(i)) {
+        if last.is_some_and(|i| proved(ranges, i).is_some() || hopeless(i)) {
             break;
         }
     }
     let interval = last.expect("goodput is never zero here");
     let is_in = |range: &Range| range.low <= truth && truth <= range.high;
-    let proof = proved(&ranges, interval);
+    let proof = proved(ranges, interval);
     Trial {
-        class: index,
+        class,
         truth,
         covered: interval.low <= truth && truth <= interval.high,
         decided: proof.is_some(),
@@ -189,6 +212,105 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     for (tally, name) in by_class.iter().zip(CLASSES) {
         assert!(tally.coverage() >= 0.92, "{name}: {}", tally.coverage());
     }
+    assert!(
+        upper_bound(all.wrong, all.trials) < 0.01,
+        "{} wrong",
+        all.wrong
+    );
+}
+
+/// A kind of limit on a simulated path, the change that is tried, and what it is worth.
+fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
+    let mut path = SimPath {
+        rtt: Nanos::from_micros(200 + (800.0 * random.uniform()) as u64),
+        ..SimPath::default()
+    };
+    let mut after = Knobs::default();
+    let truth = match random.pick(&[0, 1, 2, 3]) {
+        0 => {
+            path.forward.rate = Rate(100_000_000_000);
+            path.forward.receive_window = Bytes(512 << 10);
+            after.window_clamp = Some(Bytes(256 << 10));
+            0.5
+        }
+        1 => {
+            after.streams = 2;
+            1.0
+        }
+        2 => {
+            path.forward.flow_cap = Some(Rate(2_000_000_000));
+            after.streams = 2;
+            2.0
+        }
+        _ => {
+            path.forward.rate = Rate(100_000_000_000);
+            path.far.receive.kernel_ps = 1000;
+            after.extra_work.receiver_ps_per_byte = 276;
+            0.8
+        }
+    };
+    let index = random.pick(&[0, 1, 2, 3]);
+    path.forward.noise = (class(random, index), noise_size(random));
+    (path, after, truth)
+}
+
+/// Goodput of a slice on one set, counted as on real paths.
+fn slice(sim: &mut Sim, set: u32, measure: u64) -> f64 {
+    let plan = StepPlan {
+        index: 0,
+        purpose: Purpose::Sweep {
+            direction: Direction::Forward,
+        },
+        sets: vec![set],
+        washout: Nanos::from_millis(200),
+        measure: Nanos::from_millis(measure),
+        tick: Nanos::from_millis(100),
+    };
+    let step = sim.step(&plan, &mut |_| Flow::Go).expect("the step runs");
+    let receivers = step.ends[1].tables.iter().filter(|t| t.source == "worker");
+    let moved = |t: &Table| {
+        let bytes = t.column(WORKER_BYTES).expect("bytes are counted");
+        (bytes[bytes.len() - 1] - bytes[2]) as f64
+    };
+    receivers.map(moved).sum()
+}
+
+#[test]
+fn comparisons_on_simulated_paths_cover_the_truth() {
+    let mut random = Random::new(setting("LINERATE_SEED", 11));
+    let mut all = Tally::default();
+    for _ in 0..setting("LINERATE_RUNS", 500) {
+        let (path, after, truth) = simulated(&mut random);
+        let own = Range::new(0.95 * truth, 1.05 * truth);
+        let ranges = if (truth - 1.0).abs() < 0.03 {
+            [EQUAL, Range::new(1.8, 2.1)]
+        } else {
+            [EQUAL, own]
+        };
+        let mut sim = Sim::new(path, random.bits());
+        for (id, knobs) in [(0, Knobs::default()), (1, after)] {
+            let pattern = Pattern::Stream {
+                direction: Direction::Forward,
+            };
+            sim.prepare(&SetPlan { id, pattern, knobs })
+                .expect("the set is made");
+            slice(&mut sim, id, 500);
+        }
+        let trial = compare(truth, &ranges, 0, |changed| {
+            slice(&mut sim, u32::from(changed), 500)
+        });
+        all.add(&trial);
+    }
+    println!(
+        "| trials | number | covered | proved | range wrong | proof wrong | slices | interval |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    println!("{}", all.row("simulated paths"));
+    assert!(
+        (0.92..=0.98).contains(&all.coverage()),
+        "{}",
+        all.coverage()
+    );
     assert!(
         upper_bound(all.wrong, all.trials) < 0.01,
         "{} wrong",

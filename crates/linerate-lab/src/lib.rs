@@ -8,6 +8,7 @@ mod agent;
 mod cell;
 mod error;
 mod fault;
+mod forward;
 mod lab;
 mod message;
 mod netlink;

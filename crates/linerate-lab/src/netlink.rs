@@ -183,6 +183,25 @@ impl Netlink {
         self.set(name, |link| link.attributes.push(LinkAttribute::Mtu(mtu)))
     }
 
+    /// Changes the hardware address of a port.
+    pub(crate) fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> io::Result<()> {
+        let address = LinkAttribute::Address(mac.to_vec());
+        self.set(name, |link| link.attributes.push(address))
+    }
+
+    /// Moves a port into another namespace. Its addresses, routes and queues are lost.
+    pub(crate) fn move_to(&mut self, name: &str, space: BorrowedFd<'_>) -> io::Result<()> {
+        let space = LinkAttribute::NetNsFd(space.as_raw_fd());
+        self.set(name, |link| link.attributes.push(space))
+    }
+
+    /// Removes a port, and its peer with it.
+    pub(crate) fn remove(&mut self, name: &str) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.index(name)?;
+        self.change(RouteNetlinkMessage::DelLink(link), 0)
+    }
+
     /// Adds an address, usable at once, or leaves the one that is there.
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();

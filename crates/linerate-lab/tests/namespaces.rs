@@ -4,7 +4,10 @@
 
 mod cases;
 mod harness;
+mod helper;
 
 fn main() {
-    harness::main(cases::ALL);
+    if !helper::main() {
+        harness::main(cases::ALL);
+    }
 }

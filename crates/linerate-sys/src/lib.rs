@@ -4,6 +4,8 @@
 
 pub mod clock;
 pub mod namespace;
+pub mod packet;
 pub mod process;
+pub mod shared;
 pub mod socket;
 pub mod thread;

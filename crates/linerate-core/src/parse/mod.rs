@@ -1,4 +1,5 @@
-//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options.
+//! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
+//! and of the marks that another end puts into its payload.
 //!
 //! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
 //! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.

@@ -152,6 +152,8 @@ fn critical(pairs: usize, max_blocks: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn fed(max: usize, values: impl Fn(bool, usize) -> f64, slices: usize) -> Comparison {
@@ -215,5 +217,35 @@ mod tests {
         assert!(full.finished());
         assert_eq!(full.next_changed(), None);
         assert_eq!(full.push(false, 1.0), Err(OutOfOrder { at: 8 }));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_pushed_the_interval_is_finite_and_in_order(
+            values in prop::collection::vec(prop::num::f64::ANY, 48),
+            max in 0_usize..20,
+        ) {
+            let mut c = Comparison::new(max);
+            for value in values {
+                if let Some(b) = c.next_changed() {
+                    c.push(b, value).unwrap();
+                }
+                if let Some(i) = c.interval() {
+                    prop_assert!(i.low.is_finite() && i.high.is_finite(), "{i:?}");
+                    prop_assert!(0.0 <= i.low && i.low <= i.mid && i.mid <= i.high, "{i:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn the_unit_of_the_values_does_not_matter(
+            values in prop::collection::vec(1.0_f64..100.0, 16),
+            unit in 1e-6_f64..1e12,
+        ) {
+            let of = |unit: f64| fed(4, |_, at| values[at] * unit, 16).interval().unwrap();
+            let (one, other) = (of(1.0), of(unit));
+            prop_assert!((one.low / other.low - 1.0).abs() < 1e-6);
+            prop_assert!((one.high / other.high - 1.0).abs() < 1e-6);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The messages of a control connection: the near end asks, the far end answers.
 //!
-//! Every ask but [`Ask::Go`], [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server says
+//! Every ask but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server says
 //! [`Answer::Bye`] on its own when it ends a session.
 
 use std::fmt;
@@ -55,7 +55,7 @@ pub enum Ask {
     },
     /// Give the armed step up; its sets are lost. Answer: [`Answer::Disarmed`].
     Disarm,
-    /// Run the armed step.
+    /// Run the armed step. Answer: [`Answer::Going`].
     Go,
     /// End the running step early and in order.
     Stop,
@@ -106,10 +106,13 @@ pub enum Answer {
     Armed,
     /// The step was given up.
     Disarmed,
+    /// The step runs.
+    Going {
+        /// When it began, on the clock of [`Answer::Pong`].
+        began: u64,
+    },
     /// What the far end read during the step.
     Readings {
-        /// When its step began, on the clock of [`Answer::Pong`].
-        began: u64,
         /// The readings.
         end: EndReadings,
     },
@@ -237,7 +240,7 @@ mod tests {
     fn readings() -> impl Strategy<Value = Answer> {
         let table = ("[a-z]{1,9}", prop::collection::vec(any::<i64>(), 0..50));
         let tables = prop::collection::vec(table, 0..5);
-        (tables, any::<[u64; 2]>()).prop_map(|(tables, [began, sent])| {
+        (tables, any::<u64>()).prop_map(|(tables, sent)| {
             let table = |(name, values): (String, Vec<i64>)| Table {
                 source: name.clone(),
                 subject: "s0/tx0".into(),
@@ -260,7 +263,7 @@ mod tests {
                 }],
                 ..EndReadings::default()
             };
-            Answer::Readings { began, end }
+            Answer::Readings { end }
         })
     }
 

@@ -14,19 +14,33 @@ use crate::load::{Done, LoadError, Op, Worker};
 /// Longest wait for an operation to end.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// Tells the step that a thread is over, even if it panics.
+struct Leave<'a> {
+    step: &'a Step,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.step.ended(self.outcome.take());
+    }
+}
+
 /// One thread's part of a step, from getting ready to its outcome. A worker that ended in order
 /// goes back to its lane; one that did not is dropped, and its connection with it.
 pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Worker>) {
+    let mut leave = Leave {
+        step,
+        outcome: None,
+    };
     // A CPU that went offline since the set was made leaves the thread to the scheduler.
     let _ = lane.cpu.map(thread::pin);
     if let Err(error) = worker.begin(&lane.advice) {
         step.failed(error);
-        step.ended(None);
         return;
     }
     if !step.ready(lane.subject(), thread::id()) {
         // Nothing was moved yet, but the connection is shut down already.
-        step.ended(None);
         return;
     }
     let result = match lane.role {
@@ -36,12 +50,15 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     let latencies = worker.latencies();
     if result.is_ok() {
         lane.give_back(worker);
+    } else if let Some(probe) = worker.probe() {
+        // The other end need not wait for what will not come.
+        probe.abort();
     }
-    step.ended(Some(Outcome {
+    leave.outcome = Some(Outcome {
         lane: index,
         error: result.err(),
         latencies,
-    }));
+    });
 }
 
 /// Sends until the step is over, then puts the end mark.

@@ -1,8 +1,7 @@
 //! Which CPU each thread is kept on, and how large operations may grow there.
 
 use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
-
-use crate::host::Machine;
+use linerate_core::units::Bytes;
 
 /// Largest operation where the second-level cache is not known.
 const CAP_UNKNOWN: u32 = 512 * 1024;
@@ -44,18 +43,9 @@ pub(super) fn cpus(allowed: &[u32], side: Side, shared: bool, plan: &SetPlan) ->
 
 /// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
 /// the second-level cache beside what the kernel touches on the way.
-//= shared measurement: docs/decisions, "size of operations"
-pub(super) fn op_cap(machine: &dyn Machine, cpus: &[u32]) -> u32 {
-    let cpu = cpus.first().copied().unwrap_or(0);
-    let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index2/size");
-    let text = machine.file(&path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let kib = text.trim().strip_suffix('K').and_then(|n| n.parse().ok());
-    kib.map_or(CAP_UNKNOWN, cap_of)
-}
-
-fn cap_of(l2_kib: u32) -> u32 {
-    (l2_kib.saturating_mul(1024) / 4 * 3).clamp(CAP_MIN, CAP_MAX)
+pub(super) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
+    let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
+    l2_cache.map_or(CAP_UNKNOWN, share)
 }
 
 #[cfg(test)]
@@ -103,8 +93,9 @@ mod tests {
 
     #[test]
     fn operations_are_bounded_on_both_sides() {
-        assert_eq!(cap_of(0), CAP_MIN);
-        assert_eq!(cap_of(1024), 768 * 1024);
-        assert_eq!(cap_of(u32::MAX), CAP_MAX);
+        assert_eq!(op_cap(None), CAP_UNKNOWN);
+        assert_eq!(op_cap(Some(Bytes(0))), CAP_MIN);
+        assert_eq!(op_cap(Some(Bytes(1 << 20))), 768 * 1024);
+        assert_eq!(op_cap(Some(Bytes(u64::MAX))), CAP_MAX);
     }
 }

@@ -14,6 +14,7 @@ use super::drive;
 use super::lane::Lane;
 use super::sampler::Sampler;
 use super::step::{Outcome, Step};
+use crate::host::Sources;
 use crate::link::Live;
 use crate::load::application::Role;
 use crate::load::{LoadError, Worker};
@@ -30,7 +31,7 @@ pub struct Running {
     /// Payload of each lane before the step.
     before: Vec<u64>,
     threads: Vec<JoinHandle<()>>,
-    sampler: Option<JoinHandle<Vec<Table>>>,
+    sampler: Option<JoinHandle<(Vec<Table>, Vec<Gap>)>>,
     live: Mutex<Glance>,
 }
 
@@ -43,11 +44,15 @@ struct Glance {
 }
 
 impl Running {
-    pub(super) fn arm(plan: &StepPlan, lanes: Vec<Arc<Lane>>) -> Result<Self, LoadError> {
+    pub(super) fn arm(
+        plan: &StepPlan,
+        lanes: Vec<Arc<Lane>>,
+        mut sources: Sources,
+    ) -> Result<Self, LoadError> {
         let workers = take_all(&lanes)?;
         let probes = || workers.iter().filter_map(|w| w.probe());
         let step = Arc::new(Step::new(lanes.len(), probes().collect()));
-        let mut sampler = Sampler::new(plan, Arc::clone(&step), lanes.clone(), probes().collect());
+        let probes = probes().collect();
         let mut running = Self {
             before: lanes.iter().map(|l| l.counters.bytes()).collect(),
             live: Mutex::new(Glance {
@@ -61,7 +66,11 @@ impl Running {
             lanes,
         };
         running.spawn_workers(workers)?;
-        running.step.wait_ready()?;
+        for (subject, tid) in running.step.wait_ready()? {
+            sources.watch_thread(&subject, tid);
+        }
+        let (step, lanes) = (Arc::clone(&running.step), running.lanes.clone());
+        let mut sampler = Sampler::new(plan, step, lanes, probes, sources);
         sampler.observe(&|| 0);
         let thread = spawn("sampler".to_owned(), move || sampler.run())?;
         running.sampler = Some(thread);
@@ -123,10 +132,11 @@ impl Running {
         if self.step.began().is_none() {
             self.abort();
         }
-        let tables = self.join();
+        let (tables, gaps) = self.join();
         let outcomes = self.step.outcomes();
         let mut readings = EndReadings {
             tables,
+            gaps,
             ..EndReadings::default()
         };
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -158,13 +168,13 @@ impl Running {
         }
     }
 
-    fn join(&mut self) -> Vec<Table> {
-        let tables = self.sampler.take().and_then(|s| s.join().ok());
+    fn join(&mut self) -> (Vec<Table>, Vec<Gap>) {
+        let read = self.sampler.take().and_then(|s| s.join().ok());
         for thread in self.threads.drain(..) {
             // A thread that panicked has no outcome, which is reported as such.
             let _ = thread.join();
         }
-        tables.unwrap_or_default()
+        read.unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_core::facts::Gap;
 use linerate_core::metric::{WORKER_BYTES, WORKER_OPS};
 use linerate_core::plan::StepPlan;
 use linerate_core::record::Table;
@@ -11,6 +12,7 @@ use linerate_sys::{clock, thread};
 use super::lane::Lane;
 use super::schedule::{Point, points};
 use super::step::Step;
+use crate::host::Sources;
 use crate::load::Probe;
 use crate::load::sheet::Sheet;
 
@@ -33,9 +35,9 @@ pub(super) struct Sampler {
     sheets: Vec<Sheet>,
     last: Vec<Last>,
     probes: Vec<Box<dyn Probe>>,
+    sources: Sources,
     points: Vec<(u64, Point)>,
     washout: u64,
-    row_at: u64,
 }
 
 impl Sampler {
@@ -44,6 +46,7 @@ impl Sampler {
         step: Arc<Step>,
         lanes: Vec<Arc<Lane>>,
         probes: Vec<Box<dyn Probe>>,
+        sources: Sources,
     ) -> Self {
         let sheet = |lane: &Arc<Lane>| Sheet::new(WORKER_BYTES.source, lane.subject());
         let last = |lane: &Arc<Lane>| Last {
@@ -56,9 +59,9 @@ impl Sampler {
             step,
             lanes,
             probes,
+            sources,
             points: points(plan),
             washout: plan.washout.0,
-            row_at: 0,
         }
     }
 
@@ -73,11 +76,11 @@ impl Sampler {
             sheet.push(at(), row);
         }
         self.probes.iter_mut().for_each(|probe| probe.observe(at));
-        self.row_at = at();
+        self.sources.observe(at());
     }
 
     /// Samples until the step ends, ends it, and waits for its threads; returns what was read.
-    pub(super) fn run(mut self) -> Vec<Table> {
+    pub(super) fn run(mut self) -> (Vec<Table>, Vec<Gap>) {
         // A kernel that refuses only makes rows later; they carry their own time.
         let _ = thread::exact_timers();
         if let Some(began) = self.step.wait_go() {
@@ -87,11 +90,11 @@ impl Sampler {
         self.step.stop();
         if !self.step.wait_ended(DRAIN) {
             self.step.abort(NOT_DRAINED);
-            while !self.step.wait_ended(DRAIN) {}
         }
-        let workers = self.sheets.iter_mut().filter_map(Sheet::take);
-        let probes = self.probes.iter_mut().flat_map(|p| p.take());
-        workers.chain(probes).collect()
+        let (mut tables, gaps) = self.sources.take();
+        tables.extend(self.sheets.iter_mut().filter_map(Sheet::take));
+        tables.extend(self.probes.iter_mut().flat_map(|p| p.take()));
+        (tables, gaps)
     }
 
     fn sample(&mut self, began: u64) {

@@ -46,9 +46,11 @@ pub(super) fn points(plan: &StepPlan) -> Vec<(u64, Point)> {
         .map(|k| TUNE_FIRST << k)
         .take_while(|at| *at <= TUNE_LAST)
         .chain((1..).map(|k| k * tick).take_while(|at| *at < washout));
-    let rows = (0..).map(|k| washout + k * tick);
+    let ticks = (1..).map(|k| washout + k * tick);
     // A last tick that would be a sliver becomes part of the one before it.
-    let rows = rows.take_while(|at| at + tick / 4 < end).chain([end]);
+    let ticks = ticks.take_while(|at| at + tick / 4 < end);
+    let begin = [washout].into_iter().filter(|at| *at < end);
+    let rows = begin.chain(ticks).chain([end]);
     let mut points: Vec<_> = tunes
         .filter(|at| *at < end)
         .map(|at| (at, Point::Tune))

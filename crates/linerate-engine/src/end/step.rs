@@ -102,13 +102,16 @@ impl Step {
         self.change.notify_all();
     }
 
-    /// Thread: is over.
+    /// Thread: is over. It stays until the last row is taken, because the kernel forgets what a
+    /// thread has used once it is gone.
     pub(super) fn ended(&self, outcome: Option<Outcome>) {
         let mut state = self.state();
         state.ended += 1;
         state.outcomes.extend(outcome);
-        drop(state);
         self.change.notify_all();
+        while !self.stopping() {
+            state = self.wait(state, Duration::from_secs(1));
+        }
     }
 
     /// Waits until all threads are at the barrier; returns their names and ids.
@@ -117,6 +120,10 @@ impl Step {
         loop {
             if let Some(error) = state.failed.take() {
                 return Err(error);
+            }
+            if state.ended > 0 {
+                let what = "a thread failed before the step began".to_owned();
+                return Err(LoadError::Protocol { what });
             }
             if state.ready.len() == self.threads {
                 return Ok(state.ready.clone());
@@ -184,14 +191,20 @@ impl Step {
 
     /// Sampler: the step is over.
     pub(super) fn stop(&self) {
+        // Under the lock, so that no thread misses it between its look and its wait.
+        let state = self.state();
         self.stop.store(true, Relaxed);
+        drop(state);
+        self.change.notify_all();
     }
 
     /// Ends everything now, for a reason that is told where a stream did not end in order.
     pub(super) fn abort(&self, why: &'static str) {
-        self.state().aborted.get_or_insert(why);
+        let mut state = self.state();
+        state.aborted.get_or_insert(why);
         self.abort.store(true, Relaxed);
         self.stop.store(true, Relaxed);
+        drop(state);
         self.change.notify_all();
         let brakes = self.brakes.lock().unwrap_or_else(PoisonError::into_inner);
         brakes.iter().for_each(|b| b.abort());

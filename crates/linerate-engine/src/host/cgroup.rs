@@ -79,8 +79,13 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     loop {
         let folder = format!("{}{path}", place.mount);
         let stat = format!("{folder}/cpu.stat");
-        let counts = read(machine, &stat, cpu_stat::parse);
-        let counts = counts.map_err(|error| unreadable("cgroup", &stat, &error, HINT))?;
+        let counts = match read(machine, &stat, cpu_stat::parse) {
+            Ok(counts) => counts,
+            // Kernels differ in whether the root has the file, and whether others have it while
+            // their controller is off.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
+        };
         if counts.is_some() && (found.is_empty() || has_quota(machine, place.version, &folder)?) {
             let subject = if path.is_empty() { "/" } else { path };
             found.push(Group {
@@ -93,7 +98,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
             None => break,
         }
     }
-    if found.is_empty() && !is_root(machine, &place)? {
+    if found.is_empty() && !shows_root(machine, &place)? {
         let why = format!(
             "{}{}/cpu.stat shows no throttling",
             place.mount, place.group
@@ -135,12 +140,15 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
 }
 
 /// Whether all groups up to the real root of a v2 hierarchy are in sight: it alone has no
-/// `cgroup.type`. Without a controller on the way, no quota can be set there.
-fn is_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
-    let path = format!("{}/cgroup.type", place.mount);
-    match machine.file(&path) {
-        Ok(_) => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place.version == Version::V2),
-        Err(error) => Err(unreadable("cgroup", &path, &error, "")),
-    }
+/// `cgroup.type`, and lists the controllers. Without a CPU controller on the way, there is no quota.
+fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
+    let there = |name: &str| {
+        let path = format!("{}/{name}", place.mount);
+        match machine.file(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(unreadable("cgroup", &path, &error, "")),
+        }
+    };
+    Ok(place.version == Version::V2 && there("cgroup.controllers")? && !there("cgroup.type")?)
 }

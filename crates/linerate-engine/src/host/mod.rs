@@ -22,6 +22,10 @@ mod qdisc;
 mod sheet;
 mod softnet;
 mod sources;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};

@@ -20,6 +20,7 @@ const ATTEMPTS: u32 = 3;
 const BUFFER: usize = 64 << 10;
 
 const REQUEST: u16 = 1;
+const MULTI: u16 = 2;
 const DUMP: u16 = 0x300;
 
 /// A routing socket that talks to the kernel alone.
@@ -74,6 +75,7 @@ impl Socket {
                 whole &= message.flags & DUMP_INTERRUPTED == 0;
                 ended |= match message.kind {
                     ERROR => return Err(refusal(message.body)),
+                    DONE if failed(message.body) => return Err(refusal(message.body)),
                     // A single answer has no end mark of its own; a dump's messages say "multi".
                     kind => kind == DONE || message.flags & MULTI == 0,
                 };
@@ -101,7 +103,10 @@ impl Socket {
     }
 }
 
-const MULTI: u16 = 2;
+/// Whether a dump's end mark carries an error.
+fn failed(body: &[u8]) -> bool {
+    error_number(body).is_ok_and(|number| number > 0)
+}
 
 fn refusal(body: &[u8]) -> io::Error {
     error_number(body).map_or_else(invalid, io::Error::from_raw_os_error)

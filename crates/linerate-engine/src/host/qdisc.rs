@@ -109,3 +109,89 @@ fn handle(qdisc: &qdisc::Qdisc<'_>) -> String {
     }
     format!("{:x}:", qdisc.handle >> 16)
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::metric;
+
+    use crate::host::Query;
+    use crate::host::testing::{Fake, LOOPBACK, link, qdisc, route};
+
+    const ROOT: u32 = u32::MAX;
+
+    /// What the source makes of the disciplines that the kernel lists in each row.
+    fn watch(rows: &[&[Vec<u8>]]) -> (Vec<(String, Vec<u64>)>, usize) {
+        let replies: Vec<Vec<u8>> = rows.iter().map(|row| row.concat()).collect();
+        let replies: Vec<&[u8]> = replies.iter().map(Vec::as_slice).collect();
+        let (route, link) = (route(4), link(4, "eth0", &[]));
+        let (tables, gaps) = Fake::default()
+            .reply(Query::Route(LOOPBACK), &[&route, &route])
+            .reply(Query::Link(4), &[&link, &link])
+            .reply(Query::Qdiscs, &replies)
+            .watch("qdisc", rows.len() as u64);
+        assert!(
+            tables
+                .iter()
+                .all(|t| t.column(metric::QDISC_BYTES).is_some())
+        );
+        (
+            tables.into_iter().map(|t| (t.subject, t.at)).collect(),
+            gaps.len(),
+        )
+    }
+
+    fn subjects(row: &[Vec<u8>]) -> Vec<String> {
+        watch(&[row])
+            .0
+            .into_iter()
+            .map(|(subject, _)| subject)
+            .collect()
+    }
+
+    #[test]
+    fn only_the_disciplines_of_the_port_are_watched() {
+        let row = [
+            qdisc(1, "noqueue", 0, ROOT, 0),
+            qdisc(4, "pfifo_fast", 0, ROOT, 9),
+        ];
+        assert_eq!(subjects(&row), ["eth0 pfifo_fast 0:"]);
+    }
+
+    #[test]
+    fn a_port_without_disciplines_is_a_gap() {
+        assert_eq!(watch(&[&[qdisc(1, "noqueue", 0, ROOT, 0)]]), (vec![], 1));
+    }
+
+    #[test]
+    fn the_queues_of_mq_are_left_to_their_sum_but_classes_are_not() {
+        let mq = [
+            qdisc(4, "mq", 0x8001_0000, ROOT, 9),
+            qdisc(4, "fq_codel", 0, 0x8001_0001, 4),
+            qdisc(4, "fq_codel", 0, 0x8001_0002, 5),
+            qdisc(4, "ingress", 0xffff_0000, 0xffff_fff1, 0),
+        ];
+        assert_eq!(subjects(&mq), ["eth0 mq 8001:", "eth0 ingress ffff:"]);
+        let htb = [
+            qdisc(4, "htb", 0x1_0000, ROOT, 9),
+            qdisc(4, "pfifo", 0, 0x1_0010, 4),
+            qdisc(4, "fq", 0x20_0000, 0x1_0011, 4),
+        ];
+        assert_eq!(
+            subjects(&htb),
+            ["eth0 htb 1:", "eth0 pfifo 1:10", "eth0 fq 20:"]
+        );
+    }
+
+    #[test]
+    fn a_discipline_that_is_replaced_ends_its_table() {
+        let before = [qdisc(4, "fq", 0x1_0000, ROOT, 9)];
+        let after = [qdisc(4, "tbf", 0x2_0000, ROOT, 0)];
+        let (tables, gaps) = watch(&[&before, &after, &after]);
+        let want = [
+            ("eth0 fq 1:".to_owned(), vec![0]),
+            ("eth0 tbf 2:".to_owned(), vec![1, 2]),
+        ];
+        assert_eq!(tables, want);
+        assert_eq!(gaps, 1);
+    }
+}

@@ -70,8 +70,10 @@ impl Thread {
             },
             // The file is missing, or all zero, on kernels that do not count: a thread that is
             // alive has been on a CPU.
-            None => alive(read(machine, &self.schedstat, schedstat::parse))?
-                .filter(|counted| !counted.is_blank()),
+            None => match alive(read(machine, &self.schedstat, schedstat::parse))? {
+                None if alive(machine.file(&self.stat))?.is_none() => return Ok(None),
+                counted => counted.filter(|c| !c.is_blank()),
+            },
         };
         self.seen = Some(if sched.is_some() {
             Seen::Both

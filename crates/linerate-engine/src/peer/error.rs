@@ -133,6 +133,14 @@ pub enum PeerError {
         /// What happened.
         what: String,
     },
+    /// The server's port cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A system call failed on this host.
     #[error("{call} failed: {source}")]
     System {
@@ -181,6 +189,14 @@ impl PeerError {
             Self::Busy { .. } => "try again when other measurements have ended".into(),
             Self::Refused { hint, .. } => hint.clone(),
             Self::UnknownHost { .. } => "check the spelling, or type the address".into(),
+            Self::Listen { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "another server has this port: end it, or choose another port".into()
+                }
+                io::ErrorKind::AddrNotAvailable => "choose an address of this host".into(),
+                io::ErrorKind::PermissionDenied => "choose a port from 1024 on".into(),
+                _ => String::new(),
+            },
             Self::NoRoute { .. }
             | Self::Impostor { .. }
             | Self::Broken { .. }

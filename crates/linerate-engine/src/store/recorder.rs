@@ -80,8 +80,19 @@ impl Recorder {
                 });
                 self.append(&frame::header());
                 self.write(&Frame::Start(start));
+                self.remove_unless_begun();
             }
             Err(error) => self.give_up(&format!("no file could be made: {error}"), error.kind()),
+        }
+    }
+
+    /// A file without a start tells nothing, and would be taken for the last record.
+    fn remove_unless_begun(&mut self) {
+        if self.open.is_none()
+            && let Some(path) = self.path.take()
+        {
+            // Should it stay, reading it says what is wrong with it.
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -154,11 +165,11 @@ impl Sink for Recorder {
 fn hint(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, or set XDG_STATE_HOME to a place that has some"
+            "free some space, or name a place that has some: --save DIR"
         }
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory => "set XDG_STATE_HOME to a place that can be written",
+        | io::ErrorKind::NotADirectory => "name a place that can be written: --save DIR",
         _ => "",
     }
 }

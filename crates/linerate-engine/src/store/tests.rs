@@ -214,7 +214,7 @@ fn a_place_that_cannot_be_made_is_a_problem_and_no_end_of_the_run() {
     run(&mut recorder);
     let problem = recorder.problem().unwrap();
     assert!(problem.why.contains("no file could be made"), "{problem:?}");
-    assert!(problem.hint.contains("XDG_STATE_HOME"), "{problem:?}");
+    assert!(problem.hint.contains("--save DIR"), "{problem:?}");
     assert_eq!(recorder.path(), None);
 }
 
@@ -232,34 +232,30 @@ fn a_full_disk_is_said_once_with_what_helps() {
     assert_eq!(recorder.problem(), Some(&first));
 }
 
-/// The limit of a file's size stands in for a disk that fills up in the middle of a frame: it
-/// works for every user. It holds for a whole process, hence the second one.
-#[test]
-fn what_was_written_before_the_disk_was_full_stands() {
+/// Writes a run of a thousand hosts in a process whose files may have `blocks` blocks, which stands
+/// in for a disk that fills up: it works for every user. `test` names the calling test, which does
+/// no more than this in that process.
+fn with_full_disk(test: &str, blocks: u32) -> Option<Store> {
     const CHILD: &str = "LINERATE_TEST_FULL_DISK";
     if let Some(dir) = std::env::var_os(CHILD) {
-        return fill(Path::new(&dir));
+        fill(Path::new(&dir));
+        return None;
     }
-    let temp = tempfile::tempdir().unwrap();
-    let this = "store::tests::what_was_written_before_the_disk_was_full_stands";
+    let dir = tempfile::tempdir().unwrap().keep();
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --exact \"$1\"");
     let output = Command::new("sh")
-        .args([
-            "-c",
-            "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact \"$1\"",
-        ])
+        .args(["-c", &script])
         .arg(std::env::current_exe().unwrap())
-        .arg(this)
-        .env(CHILD, temp.path())
+        .arg(format!("store::tests::{test}"))
+        .env(CHILD, &dir)
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}"
     );
-    let loaded = Store::new(temp.path()).load("last").unwrap();
-    assert_eq!((loaded.warning(), loaded.record.end), (None, None));
-    assert!((1..1000).contains(&loaded.record.hosts.len()));
+    Some(Store::new(dir))
 }
 
 /// Writes until the file may not grow, and checks that the run would have gone on.
@@ -272,4 +268,27 @@ fn fill(dir: &Path) {
     recorder.event(&Event::Ended(&End::Complete));
     let problem = recorder.problem().unwrap();
     assert!(problem.why.contains("writing failed"), "{problem:?}");
+}
+
+#[test]
+fn what_was_written_before_the_disk_was_full_stands() {
+    let test = "what_was_written_before_the_disk_was_full_stands";
+    let Some(store) = with_full_disk(test, 16) else {
+        return;
+    };
+    let loaded = store.load("last").unwrap();
+    fs::remove_dir_all(store.dir()).unwrap();
+    assert_eq!((loaded.warning(), loaded.record.end), (None, None));
+    assert!((1..1000).contains(&loaded.record.hosts.len()));
+}
+
+#[test]
+fn a_file_without_even_a_start_is_not_left_behind() {
+    let test = "a_file_without_even_a_start_is_not_left_behind";
+    let Some(store) = with_full_disk(test, 0) else {
+        return;
+    };
+    let error = store.last().unwrap_err();
+    fs::remove_dir_all(store.dir()).unwrap();
+    assert!(matches!(error, StoreError::NoneYet { .. }), "{error}");
 }

@@ -188,7 +188,7 @@ impl Agent {
                 self.network.switch_link(host, up)?;
                 Ok(Reply::Done)
             }
-            Request::Forwarded => Ok(Reply::Forwarded(self.plants.forwarded())),
+            Request::Forwarded => self.plants.forwarded().map(Reply::Forwarded),
             Request::Start(_) => Err(LabError::gone("a start went astray")),
         }
     }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use linerate_sys::namespace::{self, Space};
+use linerate_sys::packet::PacketPort;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 
 use crate::error::{self, LabError};
@@ -17,12 +18,15 @@ use crate::spec::{Host, Spec, Topology};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Near,
+    /// Between near and the router while a delay is planted: no addresses, and two ports, `near`
+    /// and `router`.
+    Wire,
     Router,
     Far,
 }
 
 impl Spot {
-    const ALL: [Self; 3] = [Self::Near, Self::Router, Self::Far];
+    const ALL: [Self; 4] = [Self::Near, Self::Wire, Self::Router, Self::Far];
 
     pub(super) const fn of(host: Host) -> Self {
         match host {
@@ -45,7 +49,12 @@ pub(super) struct Network {
     places: Vec<Place>,
     topology: Topology,
     congestion: Option<String>,
+    /// The MTU that ports are made with.
+    usual_mtu: u32,
+    /// The MTU of all ports now.
     mtu: u32,
+    /// Whether the wire is between near and the router.
+    wired: bool,
     v6: bool,
 }
 
@@ -76,6 +85,8 @@ impl Link {
 const ROUTER: u8 = 1;
 /// The number of the host at the end of a link.
 const END: u8 = 2;
+/// The numbers of the wire's ports, for their hardware addresses.
+const WIRE: [u8; 2] = [11, 12];
 /// The number of far on the only link of a direct lab.
 pub(crate) const OTHER_END: u8 = 3;
 
@@ -100,7 +111,9 @@ impl Network {
             places,
             topology: spec.topology,
             congestion: spec.congestion.clone(),
+            usual_mtu: spec.mtu,
             mtu: spec.mtu,
+            wired: false,
             v6: Path::new("/proc/sys/net/ipv6").exists(),
         };
         network.prepare()?;
@@ -157,6 +170,8 @@ impl Network {
         }
         self.set(Spot::Router, "net.ipv4.ip_forward", "1")?;
         if self.v6 {
+            self.set(Spot::Wire, "net.ipv6.conf.all.disable_ipv6", "1")?;
+            self.set(Spot::Wire, "net.ipv6.conf.default.disable_ipv6", "1")?;
             self.set(Spot::Router, "net.ipv6.conf.all.forwarding", "1")?;
         }
         Ok(())
@@ -209,6 +224,16 @@ impl Network {
             Spot::Near => self.settle_port(spot, "eth0", Link::NEAR, END, routed),
             Spot::Far if routed => self.settle_port(spot, "eth0", Link::FAR, END, true),
             Spot::Far => self.settle_port(spot, "eth0", Link::NEAR, OTHER_END, false),
+            Spot::Wire => {
+                let netlink = &mut self.place(spot).netlink;
+                let mut settle = || -> io::Result<()> {
+                    for port in netlink.ports()? {
+                        netlink.set_up(&port.name, true)?;
+                    }
+                    Ok(())
+                };
+                settle().map_err(|e| LabError::step("cannot switch on the ports of a wire", &e))
+            }
             Spot::Router => {
                 self.settle_port(spot, "near", Link::NEAR, ROUTER, false)?;
                 self.settle_port(spot, "far", Link::FAR, ROUTER, false)
@@ -262,9 +287,65 @@ impl Network {
         })
     }
 
+    /// Puts the wire between near and the router: the port that faces near moves into it, and a
+    /// new pair leads on to the router. Queues of the router's port `near` are gone afterwards.
+    pub(super) fn insert_wire(&mut self) -> Result<(), LabError> {
+        let mtu = self.mtu;
+        let own = |name, number| Veth {
+            name,
+            mac: Link::NEAR.mac(number),
+            mtu,
+        };
+        let (router, wire) = self.router_and_wire()?;
+        let mut insert = || -> io::Result<()> {
+            router.netlink.move_to("near", wire.net.as_fd())?;
+            wire.netlink.set_mac("near", Link::NEAR.mac(WIRE[0]))?;
+            let (here, there) = (own("near", ROUTER), own("router", WIRE[1]));
+            router.netlink.add_veth(here, there, wire.net.as_fd())
+        };
+        insert().map_err(|e| LabError::step("cannot put a wire into near's link", &e))?;
+        self.wired = true;
+        self.settle(Spot::Wire)?;
+        self.settle(Spot::Router)
+    }
+
+    /// Takes the wire out again. Queues of the router's port `near` are gone afterwards.
+    pub(super) fn remove_wire(&mut self) -> Result<(), LabError> {
+        let (router, wire) = self.router_and_wire()?;
+        let mut remove = || -> io::Result<()> {
+            router.netlink.remove("near")?;
+            wire.netlink.move_to("near", router.net.as_fd())?;
+            router.netlink.set_mac("near", Link::NEAR.mac(ROUTER))
+        };
+        remove().map_err(|e| LabError::step("cannot take the wire out of near's link", &e))?;
+        self.wired = false;
+        self.settle(Spot::Router)
+    }
+
+    fn router_and_wire(&mut self) -> Result<(&mut Place, &mut Place), LabError> {
+        let both = [Spot::Router as usize, Spot::Wire as usize];
+        let [router, wire] = self
+            .places
+            .get_disjoint_mut(both)
+            .map_err(|e| LabError::gone(e.to_string()))?;
+        Ok((router, wire))
+    }
+
+    /// Opens the wire's ports, the one towards near first.
+    pub(super) fn open_wire(&mut self) -> Result<[PacketPort; 2], LabError> {
+        self.enter(Spot::Wire)?;
+        let mut open = |name| {
+            let index = self.place(Spot::Wire).netlink.index(name)?;
+            PacketPort::open(index)
+        };
+        let mut both = || -> io::Result<_> { Ok([open("near")?, open("router")?]) };
+        both().map_err(|e| LabError::step("cannot open the ports of a wire", &e))
+    }
+
     /// Gives all ports of the path an MTU, or the one they were made with.
     pub(super) fn set_mtu(&mut self, mtu: Option<u32>) -> Result<(), LabError> {
-        let mtu = mtu.unwrap_or(self.mtu);
+        let mtu = mtu.unwrap_or(self.usual_mtu);
+        self.mtu = mtu;
         for spot in Spot::ALL {
             let netlink = &mut self.place(spot).netlink;
             let set = |netlink: &mut Netlink| -> io::Result<()> {
@@ -293,6 +374,7 @@ impl Network {
         let (spot, names): (Spot, &[&str]) = match (host, self.topology) {
             (Host::Near, Topology::Direct) => (Spot::Far, &["eth0"]),
             (Host::Far, Topology::Direct) => (Spot::Near, &["eth0"]),
+            (Host::Near, Topology::Routed) if self.wired => (Spot::Wire, &["near"]),
             (Host::Near, Topology::Routed) => (Spot::Router, &["near"]),
             (Host::Far, Topology::Routed) => (Spot::Router, &["far"]),
             (Host::Router, _) => (Spot::Router, &["near", "far"]),

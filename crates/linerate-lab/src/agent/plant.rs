@@ -1,13 +1,20 @@
 //! Planting and removing faults.
 
+use std::io;
 use std::time::Instant;
 
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Rate};
+use linerate_sys::packet::PacketPort;
+use linerate_sys::process;
+use linerate_sys::shared::SharedCounters;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
 
 use super::network::{Network, Spot};
 use crate::error::LabError;
 use crate::fault::{Depth, Fault, Way, application_value};
+use crate::forward;
 use crate::spec::{Forwarded, Host, Topology};
 
 /// How a planted fault is taken away.
@@ -18,10 +25,59 @@ enum Undo {
     Setting(Spot, &'static str, String),
     /// Give the ports the MTU that they were made with.
     Mtu,
+    /// Stop the forwarding process, and take its wire out.
+    Delay(Delay),
     /// Nothing in the network: the programs started from now on differ.
     Nothing,
     /// Forget the times, and switch the link on.
     Link(Host),
+}
+
+/// The longest delay in one direction, in nanoseconds.
+const LONGEST_DELAY: u64 = 10_000_000_000;
+
+/// A process that forwards with a delay.
+struct Delay {
+    pid: Pid,
+    counters: SharedCounters,
+}
+
+impl Delay {
+    fn start(network: &mut Network, delays: [u64; 2]) -> Result<Self, LabError> {
+        let failed = |e: io::Error| LabError::step("cannot start a forwarding process", &e);
+        let counters = SharedCounters::new().map_err(failed)?;
+        let ports = network.open_wire()?;
+        let keep = ports.each_ref().map(PacketPort::socket);
+        // The child takes a copy of the ports along; the sockets stay open in it.
+        let pid = process::fork(&keep, || {
+            let failed = forward::run(&ports, delays, &counters[..]);
+            eprintln!("lab: {failed}");
+            1
+        });
+        let pid = pid.map_err(failed)?;
+        Ok(Self { pid, counters })
+    }
+
+    fn stop(&self) -> Result<(), LabError> {
+        // The agent collects it with the ended programs. If it is gone already, that was told.
+        match rustix::process::kill_process(self.pid, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(e) => Err(LabError::step(
+                "cannot stop the forwarding process",
+                &e.into(),
+            )),
+        }
+    }
+
+    fn forwarded(&self) -> Result<Forwarded, LabError> {
+        match rustix::process::test_kill_process(self.pid) {
+            Ok(()) => Ok(forward::read(&self.counters[..])),
+            Err(e) => Err(LabError::step(
+                "the forwarding process has ended",
+                &e.into(),
+            )),
+        }
+    }
 }
 
 struct Planted {
@@ -71,7 +127,18 @@ impl Plants {
                 network.set_mtu(Some(*bytes))?;
                 Undo::Mtu
             }
-            Fault::Delay { .. } => return Err(refuse("not built")),
+            Fault::Delay { forward, reverse } => {
+                if network.topology() == Topology::Direct {
+                    return Err(refuse("it needs a router, and this lab has none"));
+                }
+                let delays = [forward.0, reverse.0];
+                if delays == [0, 0] || delays.iter().any(|delay| *delay > LONGEST_DELAY) {
+                    return Err(refuse("the delay is outside 1 ns to 10 s"));
+                }
+                network.insert_wire()?;
+                self.queue_again(network)?;
+                Undo::Delay(Delay::start(network, delays)?)
+            }
             Fault::LinkDown {
                 side,
                 after,
@@ -110,6 +177,11 @@ impl Plants {
             Undo::Setting(spot, name, value) => network.set(spot, name, &value),
             Undo::Mtu => network.set_mtu(None),
             Undo::Nothing => Ok(()),
+            Undo::Delay(delay) => {
+                delay.stop()?;
+                network.remove_wire()?;
+                self.queue_again(network)
+            }
             Undo::Link(host) => {
                 self.switches.retain(|switch| switch.host != host);
                 network.switch_link(host, true)
@@ -127,8 +199,26 @@ impl Plants {
         })
     }
 
-    pub(super) fn forwarded(&self) -> Option<Forwarded> {
-        None
+    /// Puts the queues back in front of the router's port `near`, which was made anew.
+    fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
+        for planted in &self.planted {
+            if let Fault::PathRate { rate, depth, way } = planted.fault
+                && way.directions().contains(&Direction::Reverse)
+                && let Some(bucket) = bucket(rate, depth)
+            {
+                limit_rate(network, &bucket, Way::Reverse)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the process behind a planted delay did.
+    pub(super) fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
+        let delay = self.planted.iter().find_map(|planted| match &planted.undo {
+            Undo::Delay(delay) => Some(delay),
+            _ => None,
+        });
+        delay.map(Delay::forwarded).transpose()
     }
 
     /// When the next link is to be switched.

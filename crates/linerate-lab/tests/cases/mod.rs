@@ -5,6 +5,7 @@ use std::time::Duration;
 use linerate_lab::{Fault, Finished, Host, Lab, LabError, Program, Running, Spec, Topology};
 
 use crate::harness::{Case, need};
+use crate::helper;
 
 pub(crate) const ALL: &[Case] = &[
     ("builds_and_runs_programs", builds_and_runs_programs),
@@ -18,6 +19,8 @@ pub(crate) const ALL: &[Case] = &[
     ("token_bucket_holds_5_gigabits", || {
         token_bucket("5Gb/s", 5e9)
     }),
+    ("delay_is_what_was_asked_for", delay_is_what_was_asked_for),
+    ("delay_carries_2_gigabits", delay_carries_2_gigabits),
     ("threads_are_refused", threads_are_refused),
 ];
 
@@ -155,4 +158,47 @@ fn threads_are_refused() {
         ..Spec::default()
     };
     Lab::build(&direct).expect("a lab once the thread is gone");
+}
+
+fn delay_is_what_was_asked_for() {
+    let lab = lab(&[]);
+    let mut echo = helper::echo(&lab);
+    let plain = helper::round_trip(&lab);
+    let fault: Fault = "delay:20ms".parse().expect("a fault");
+    lab.plant(&fault).expect("a delay");
+    let delayed = helper::round_trip(&lab);
+    println!("round trip {plain:.3} ms, with 20 ms of delay {delayed:.3} ms");
+    assert!(
+        (20.0..21.0).contains(&(delayed - plain)),
+        "{delayed} after {plain}"
+    );
+    let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
+    assert_eq!(forwarded.lost, [0, 0]);
+    assert!(
+        forwarded.frames.iter().all(|frames| *frames > 10),
+        "{forwarded:?}"
+    );
+    lab.remove(&fault).expect("removed");
+    assert_eq!(lab.forwarded(), Ok(None));
+    let one_way: Fault = "delay:300us,reverse".parse().expect("a fault");
+    lab.plant(&one_way).expect("a delay");
+    let short = helper::round_trip(&lab) - plain;
+    println!("with 0.3 ms of delay {short:.3} ms more");
+    assert!((0.3..0.6).contains(&short), "{short} ms");
+    lab.remove(&one_way).expect("removed");
+    let again = helper::round_trip(&lab);
+    assert!(again < 10.0, "{again} ms once the delay is gone");
+    echo.kill().expect("its end");
+}
+
+fn delay_carries_2_gigabits() {
+    need("iperf3");
+    let lab = lab(&["delay:20ms", "path-rate:2Gb/s,deep,forward"]);
+    // One stream would be held back by its send buffer.
+    let rate = iperf3(&lab, &["-t", "4", "-O", "2", "-P", "4"]);
+    let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
+    println!("{:.3} Gb/s; {forwarded:?}", rate / 1e9);
+    println!("{:?}", lab.ports(Host::Router));
+    assert_eq!(forwarded.lost, [0, 0]);
+    assert!(rate > 1.8e9);
 }

@@ -139,11 +139,11 @@ mod tests {
         }
     }
 
-    fn near() -> OwnedFd {
+    /// A connected socket; it stays so while the listener is there.
+    fn near() -> (OwnedFd, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        TcpStream::connect(listener.local_addr().unwrap())
-            .unwrap()
-            .into()
+        let near = TcpStream::connect(listener.local_addr().unwrap());
+        (near.unwrap().into(), listener)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             congestion: Some("reno".to_owned()),
             ..Knobs::default()
         });
-        let fd = near();
+        let (fd, _listener) = near();
         assert_eq!(set(&fd, Side::Near, &plan), []);
         let mut end = SetEnd::default();
         read_back(&fd, Side::Near, &plan, &mut end);
@@ -175,7 +175,7 @@ mod tests {
             mss: Some(9000),
             ..Knobs::default()
         });
-        let fd = near();
+        let (fd, _listener) = near();
         let mut end = SetEnd {
             gaps: set(&fd, Side::Near, &plan),
             ..SetEnd::default()

@@ -197,10 +197,10 @@ fn shake(
 }
 
 /// Dials the data connections of a session.
-pub(super) struct Dialler {
-    pub(super) address: SocketAddr,
-    pub(super) session: [u8; 16],
-    pub(super) secret: Secret,
+pub(in crate::peer) struct Dialler {
+    pub(in crate::peer) address: SocketAddr,
+    pub(in crate::peer) session: [u8; 16],
+    pub(in crate::peer) secret: Secret,
 }
 
 impl Dialler {

@@ -3,12 +3,14 @@
 mod dial;
 mod step;
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{SetPlan, Side, StepPlan};
+use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
@@ -16,7 +18,7 @@ use linerate_core::wire::preamble::Access;
 
 use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
-use super::keys::Key;
+use super::keys::{Key, KeyError, client_file};
 use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop, boot_id};
 use crate::end::LocalEnd;
@@ -24,6 +26,8 @@ use crate::event::Flow;
 use crate::host::Machine;
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
+#[cfg(test)]
+pub(super) use dial::Dialler as RawDialler;
 use dial::Dialler;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
@@ -52,6 +56,8 @@ pub struct Client {
     channel: Channel,
     end: LocalEnd,
     dialler: Dialler,
+    // Sets that are connected.
+    sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
     epoch: Instant,
@@ -106,6 +112,7 @@ impl Client {
                 session,
                 secret,
             },
+            sets: HashMap::new(),
             address,
             access,
             epoch,
@@ -201,6 +208,14 @@ impl Client {
         self.lose("it broke the protocol: an answer out of turn")
     }
 
+    /// Whether payload of a set only flows to this end.
+    fn receives(&self, set: u32) -> bool {
+        let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
+            return false;
+        };
+        direction.receiver() == Side::Near
+    }
+
     /// Connects a prepared set from both ends at once.
     fn join(&mut self, plan: &SetPlan, far_offer: &Vec<u8>) -> Result<Set, LinkError> {
         let set = plan.id;
@@ -226,10 +241,13 @@ impl Client {
             }
         };
         match self.receive(CONNECT)? {
-            Answer::Connected { end: far } => Ok(Set {
-                plan: plan.clone(),
-                ends: vec![near, far],
-            }),
+            Answer::Connected { end: far } => {
+                self.sets.insert(set, plan.pattern);
+                Ok(Set {
+                    plan: plan.clone(),
+                    ends: vec![near, far],
+                })
+            }
             _ => Err(self.out_of_turn()),
         }
     }
@@ -289,6 +307,7 @@ impl Link for Client {
 
     fn release(&mut self, set: u32) -> Result<(), LinkError> {
         self.end.release(set);
+        self.sets.remove(&set);
         match self.request(&Ask::Release { set }, ANSWER)? {
             Answer::Released => Ok(()),
             _ => Err(self.out_of_turn()),
@@ -315,6 +334,47 @@ pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), 
         let _ = channel.send_last(&bye, BYE);
     }
     Ok(())
+}
+
+/// Why a key was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// The server does not accept it, or could not be asked.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// It could not be stored.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl PairError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Peer(PeerError::WrongKey { .. }) => {
+                "copy the whole key that `linerate serve` shows there".into()
+            }
+            Self::Peer(PeerError::UnexpectedlyOpen { .. }) => {
+                "an open server needs no key: measure without pairing".into()
+            }
+            Self::Peer(e) => e.hint(),
+            Self::Key(e) => e.hint(),
+        }
+    }
+}
+
+/// Keeps a key for a far end, once the server there has accepted it; returns the file.
+pub fn pair(
+    directory: &Path,
+    target: &Target,
+    family: Option<Family>,
+    key: &Key,
+) -> Result<PathBuf, PairError> {
+    // A name that no file can have is told before the server is troubled.
+    let file = client_file(directory, &target.host)?;
+    verify(target, family, key)?;
+    key.store(&file)?;
+    Ok(file)
 }
 
 /// Opens a control connection and says nothing more on it.

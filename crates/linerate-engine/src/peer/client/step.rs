@@ -19,6 +19,9 @@ const OVERTIME: Duration = Duration::from_secs(10);
 const READINGS: Duration = Duration::from_secs(75);
 /// Questions for the time; the one that was answered fastest counts.
 const PINGS: usize = 8;
+/// On a long path fewer will do: what they cost would be missed elsewhere.
+const PINGS_MIN: usize = 2;
+const PINGS_TIME: Duration = Duration::from_millis(100);
 
 /// Runs a step.
 pub(super) fn run(
@@ -27,21 +30,18 @@ pub(super) fn run(
     watch: &mut dyn FnMut(Live) -> Flow,
 ) -> Result<Step, LinkError> {
     let clock = clock(client)?;
-    let running = arm(client, plan)?;
-    client.send(&Ask::Go)?;
-    let (began, readings, stopped) = drive(client, plan, running, watch);
+    let mut running = arm(client, plan)?;
+    let (began, far_began) = go(client, plan, &mut running)?;
+    let (readings, stopped) = drive(client, plan, running, watch);
     let mut step = Step {
         plan: plan.clone(),
         began: began.into(),
         ends: vec![readings],
-        clock: None,
+        clock: Some(clock.since(began, far_began)),
         trouble: stopped.then(|| trouble(Side::Near, "stopped")),
     };
     match far(client) {
-        Ok((far_began, readings)) => {
-            step.clock = Some(clock.since(began, far_began));
-            step.ends.push(readings);
-        }
+        Ok(readings) => step.ends.push(readings),
         // What was read here is kept; the next request says that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
             step.trouble = Some(trouble(Side::Far, &what));
@@ -74,16 +74,34 @@ fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     }
 }
 
-/// Runs the near end of an armed step to its end: when it began, what was read, and whether it was
-/// stopped.
+/// Lets both ends go, the one that receives first; when each began, on its own clock.
+fn go(
+    client: &mut Client,
+    plan: &StepPlan,
+    running: &mut Running,
+) -> Result<(Duration, u64), LinkError> {
+    let near_first = plan.sets.iter().all(|set| client.receives(*set));
+    let mut began = client.epoch.elapsed();
+    if near_first {
+        running.go();
+    }
+    let Answer::Going { began: far_began } = client.request(&Ask::Go, ANSWER)? else {
+        return Err(client.out_of_turn());
+    };
+    if !near_first {
+        began = client.epoch.elapsed();
+        running.go();
+    }
+    Ok((began, far_began))
+}
+
+/// Runs the near end of a step to its end: what was read, and whether it was stopped.
 fn drive(
     client: &mut Client,
     plan: &StepPlan,
     mut running: Running,
     watch: &mut dyn FnMut(Live) -> Flow,
-) -> (Duration, EndReadings, bool) {
-    running.go();
-    let began = client.epoch.elapsed();
+) -> (EndReadings, bool) {
     let deadline = Instant::now() + plan.washout.duration() + plan.measure.duration() + OVERTIME;
     let mut stopped = false;
     while !running.done(LOOK) {
@@ -99,7 +117,7 @@ fn drive(
             break;
         }
     }
-    (began, running.finish(), stopped)
+    (running.finish(), stopped)
 }
 
 /// The far end says nothing while a step runs, unless it ends the session.
@@ -116,10 +134,10 @@ fn silent(client: &mut Client) -> bool {
     false
 }
 
-/// What the far end read, and when its step began on its clock.
-fn far(client: &mut Client) -> Result<(u64, EndReadings), LinkError> {
+/// What the far end read.
+fn far(client: &mut Client) -> Result<EndReadings, LinkError> {
     match client.request(&Ask::Read, READINGS)? {
-        Answer::Readings { began, end } => Ok((began, end)),
+        Answer::Readings { end } => Ok(end),
         _ => Err(client.out_of_turn()),
     }
 }
@@ -158,7 +176,11 @@ impl Clock {
 /// Asks for the time while the path is idle.
 fn clock(client: &mut Client) -> Result<Clock, LinkError> {
     let mut best: Option<Clock> = None;
-    for _ in 0..PINGS {
+    let began = Instant::now();
+    for n in 0..PINGS {
+        if n >= PINGS_MIN && began.elapsed() >= PINGS_TIME {
+            break;
+        }
         let sent = client.now().0;
         let Answer::Pong { at } = client.request(&Ask::Ping, ANSWER)? else {
             return Err(client.out_of_turn());

@@ -14,6 +14,7 @@ use linerate_core::wire::limits::PlanLimits;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::keys::Key;
 use super::{PeerError, Stop};
@@ -93,11 +94,8 @@ impl Server {
             addresses
                 .map(|ip| listener(SocketAddr::from((*ip, options.port))))
                 .collect()
-        }
-        .map_err(|source| PeerError::System {
-            call: "listening on the port",
-            source,
-        })?;
+        }?;
+        raise_descriptor_limit(&options.limits);
         Ok(Self {
             listeners,
             options,
@@ -130,7 +128,27 @@ impl Server {
     }
 }
 
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+/// The usual soft limit of 1024 descriptors is less than what the sessions may use together.
+fn raise_descriptor_limit(limits: &Limits) {
+    // Beside its streams a session has a few: control, arrivals, what the sampler reads.
+    let wanted = (limits.sessions * (limits.plan.streams as usize + 32) + limits.pending) as u64;
+    let now = getrlimit(Resource::Nofile);
+    let allowed = now.maximum.map_or(wanted, |most| most.min(wanted));
+    if now.current.is_some_and(|current| current < allowed) {
+        let raised = Rlimit {
+            current: Some(allowed),
+            maximum: now.maximum,
+        };
+        // Without it the gate still copes: it rests when the descriptors are used up.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+fn listener(address: SocketAddr) -> Result<TcpListener, PeerError> {
+    listen_on(address).map_err(|source| PeerError::Listen { address, source })
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,

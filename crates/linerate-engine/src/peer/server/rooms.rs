@@ -78,14 +78,17 @@ impl Membership {
     }
 
     /// Says that a step of this session runs from now on.
-    pub(super) fn load(&self) -> Load<'_> {
+    pub(super) fn load(&self) -> Load {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
         for seen in loading.values_mut() {
             seen.insert(self.id);
         }
         loading.insert(self.id, others);
-        Load(self)
+        Load {
+            sessions: Arc::clone(&self.sessions),
+            id: self.id,
+        }
     }
 }
 
@@ -97,19 +100,22 @@ impl Drop for Membership {
 }
 
 /// A step that runs; over on drop.
-pub(super) struct Load<'a>(&'a Membership);
+pub(super) struct Load {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+}
 
-impl Load<'_> {
+impl Load {
     /// Other sessions that had a step running at any time during this one, so far.
     pub(super) fn others(&self) -> u32 {
-        let loading = lock(&self.0.sessions.loading);
-        loading.get(&self.0.id).map_or(0, |o| o.len() as u32)
+        let loading = lock(&self.sessions.loading);
+        loading.get(&self.id).map_or(0, |o| o.len() as u32)
     }
 }
 
-impl Drop for Load<'_> {
+impl Drop for Load {
     fn drop(&mut self) {
-        lock(&self.0.sessions.loading).remove(&self.0.id);
+        lock(&self.sessions.loading).remove(&self.id);
     }
 }
 

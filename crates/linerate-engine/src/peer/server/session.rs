@@ -17,7 +17,7 @@ use super::rooms::{Membership, Room};
 use super::{Limits, Log};
 use crate::end::{LocalEnd, Running};
 use crate::host::Machine;
-use crate::load::{Lines, LoadError};
+use crate::load::{ENGINES, Lines, LoadError};
 use crate::peer::channel::{Channel, ChannelError, timespec};
 use crate::peer::{Stop, boot_id};
 
@@ -125,6 +125,17 @@ impl Session {
         else {
             return Err(Ended::Broke("no hello at the start".into()));
         };
+        if !ENGINES.iter().any(|e| e.name() == engine) {
+            let refused = Answer::Refused {
+                what: format!("it has no engine `{engine}`"),
+                hint: "update linerate on the far host".into(),
+            };
+            let bytes = refused.encode().map_err(ChannelError::Wire)?;
+            channel.send(&bytes, Instant::now() + SEND)?;
+            return Err(Ended::Broke(
+                "it asked for an engine that is not there".into(),
+            ));
+        }
         let far = boot_id(&*guest.machine);
         let mut end = LocalEnd::new(Side::Far, &engine, guest.machine, guest.from);
         end.share_machine(!far.is_empty() && far == near);
@@ -274,8 +285,9 @@ impl Session {
         let length = plan.washout.duration() + plan.measure.duration();
         let load = self.membership.load();
         running.go();
-        let began = self.epoch.elapsed().as_nanos() as u64;
+        let began = self.now();
         let deadline = Instant::now() + length + OVERTIME;
+        self.answer(&Answer::Going { began })?;
         let mut asked = false;
         while !running.done(LOOK) {
             if self.stop.requested() {
@@ -306,7 +318,7 @@ impl Session {
                 other => return Err(out_of_turn(&other)),
             }
         }
-        match (Answer::Readings { began, end }).encode() {
+        match (Answer::Readings { end }).encode() {
             Ok(bytes) => Ok(self.channel.send(&bytes, Instant::now() + SEND_READINGS)?),
             Err(e) => self.refuse(&format!("the far readings are too many to send: {e}")),
         }

@@ -214,3 +214,40 @@ fn an_idle_server_sleeps() {
     }
     assert_eq!(switches(), before);
 }
+
+#[test]
+fn a_key_is_kept_only_when_the_server_accepts_it() {
+    use crate::peer::client::{PairError, pair};
+    use crate::peer::keys::client_key;
+
+    let server = Harness::keyed();
+    let home = tempfile::tempdir().unwrap();
+    let target = target(server.address);
+    let refused = pair(home.path(), &target, None, &Key::generate());
+    let refused = refused.unwrap_err();
+    assert!(matches!(
+        refused,
+        PairError::Peer(PeerError::WrongKey { .. })
+    ));
+    assert!(refused.hint().contains("copy the whole key"));
+    assert!(client_key(home.path(), &target.host).unwrap().is_none());
+    let key = server.key.clone().unwrap();
+    pair(home.path(), &target, None, &key).unwrap();
+    assert_eq!(client_key(home.path(), &target.host).unwrap(), Some(key));
+}
+
+#[test]
+fn a_port_in_use_is_told() {
+    let server = Harness::keyed();
+    let second = Server::bind(ServerOptions {
+        listen: vec![server.address.ip()],
+        port: server.address.port(),
+        key: None,
+        limits: Limits::default(),
+        machine: Arc::new(Blank("far")),
+        log: Arc::new(|_| ()),
+    });
+    let error = second.err().expect("two servers on one port");
+    assert!(matches!(error, PeerError::Listen { .. }), "{error:?}");
+    assert!(error.hint().contains("choose another port"));
+}

@@ -2,6 +2,9 @@
 //! and what is compared is what happened.
 
 mod gate;
+mod hostile;
+mod sessions;
+mod stops;
 mod strangers;
 
 use std::io::{self, Read};
@@ -52,10 +55,14 @@ struct Harness {
 
 impl Harness {
     fn start(key: Option<Key>, limits: Limits) -> Self {
+        Self::listen(vec![IpAddr::from(Ipv4Addr::LOCALHOST)], key, limits)
+    }
+
+    fn listen(listen: Vec<IpAddr>, key: Option<Key>, limits: Limits) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
         let server = Server::bind(ServerOptions {
-            listen: vec![IpAddr::from(Ipv4Addr::LOCALHOST)],
+            listen,
             port: 0,
             key: key.clone(),
             limits,

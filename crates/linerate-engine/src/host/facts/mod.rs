@@ -3,31 +3,17 @@
 use std::io;
 use std::net::IpAddr;
 
-use linerate_core::facts::{BufferLimits, Gap, HostFacts, Port};
-use linerate_core::parse::link::{LOOPBACK, Link};
-use linerate_core::parse::{cpuinfo, sysctl};
+use linerate_core::facts::{BufferLimits, Gap, HostFacts};
+use linerate_core::parse::{Malformed, cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::sources::{no_route, port_toward};
-use super::{Machine, Query, gap, invalid, port, read, unreadable};
+use super::{Machine, Query, gap, invalid, read, unreadable};
+
+mod port;
 
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
-
-/// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
-/// speed is nominal.
-const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
-const VIRTUAL_DRIVERS: [&str; 8] = [
-    "virtio_net",
-    "hv_netvsc",
-    "vif",
-    "vmxnet3",
-    "ena",
-    "gve",
-    "mana",
-    "ibmveth",
-];
 
 /// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
 /// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
@@ -80,7 +66,7 @@ impl Reader<'_> {
         fact: &str,
         path: &str,
         hint: &str,
-        decode: impl FnOnce(&[u8]) -> Result<T, linerate_core::parse::Malformed>,
+        decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
     ) -> Option<T> {
         read(self.machine, path, decode)
             .map_err(|error| self.miss(fact, path, &error, hint))
@@ -164,11 +150,6 @@ impl Reader<'_> {
     }
 
     fn buffers(&mut self) -> BufferLimits {
-        // The limits of core are hidden inside a network namespace of its own (before 6.6).
-        const INSIDE: &str = "read it outside of this network namespace";
-        let mut core = |fact: &str, path| self.get(fact, path, INSIDE, sysctl::number);
-        let rmem_max = core("rmem_max", "/proc/sys/net/core/rmem_max");
-        let wmem_max = core("wmem_max", "/proc/sys/net/core/wmem_max");
         BufferLimits {
             tcp_rmem: self.get(
                 "tcp_rmem",
@@ -182,9 +163,20 @@ impl Reader<'_> {
                 PROC,
                 sysctl::numbers,
             ),
-            rmem_max,
-            wmem_max,
+            rmem_max: self.core_limit("rmem_max"),
+            wmem_max: self.core_limit("wmem_max"),
         }
+    }
+
+    /// Older kernels hide the limits of net.core inside a network namespace of its own.
+    fn core_limit(&mut self, name: &str) -> Option<u64> {
+        let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
+        self.get(
+            name,
+            &format!("/proc/sys/net/core/{name}"),
+            &hint,
+            sysctl::number,
+        )
     }
 
     fn ticks(&mut self) -> u32 {
@@ -193,96 +185,5 @@ impl Reader<'_> {
         ticks
             .map_err(|error| self.miss("ticks_per_sec", "CLK_TCK", &error, "getconf CLK_TCK"))
             .map_or(0, |ticks| u32::try_from(ticks).unwrap_or(0))
-    }
-
-    fn port(&mut self, toward: IpAddr) -> Option<Port> {
-        let index = port_toward(self.machine, toward)
-            .map_err(|error| self.gaps.push(no_route("facts.port", toward, &error)))
-            .ok()?;
-        let what = format!("the link with index {index}");
-        let reply = self.machine.query(&Query::Link(index));
-        let reply = reply
-            .map_err(|error| self.miss("port", &what, &error, "ip link"))
-            .ok()?;
-        match port::find(&reply, index) {
-            Ok(link) => Some(self.describe(&link)),
-            Err(why) => {
-                self.gaps.push(gap("facts.port", &why, "ip link"));
-                None
-            }
-        }
-    }
-
-    fn describe(&mut self, link: &Link<'_>) -> Port {
-        let mut port = Port {
-            name: link.name.to_string(),
-            driver: link.kind.to_string(),
-            mtu: link.mtu,
-            ..Port::default()
-        };
-        if link.hardware == LOOPBACK {
-            return Port {
-                is_virtual: true,
-                driver: "loopback".to_owned(),
-                ..port
-            };
-        }
-        let class = self.class_folder(link);
-        // By bus where netlink names the device: that path is the same in every namespace.
-        let device = match (&*link.bus, &*link.device, &class) {
-            ("", _, Some(class)) | (_, "", Some(class)) => Some(format!("{class}/device")),
-            ("", _, None) | (_, "", None) => None,
-            (bus, device, _) => Some(format!("/sys/bus/{bus}/devices/{device}")),
-        };
-        let device = device.filter(|folder| self.machine.list(folder).is_ok());
-        if let (Some(folder), "") = (&device, &*link.kind) {
-            let path = format!("{folder}/uevent");
-            let driver = self.get("port.driver", &path, SYS, |t| {
-                Ok(sysctl::value_text(t, "DRIVER"))
-            });
-            port.driver = driver.flatten().unwrap_or_default();
-        }
-        // A port made by software has no device below it, but for IP over InfiniBand.
-        let software = !link.kind.is_empty() && device.is_none() && link.device.is_empty();
-        port.is_virtual = software
-            || VIRTUAL_BUSES.contains(&&*link.bus)
-            || VIRTUAL_DRIVERS.contains(&&*port.driver);
-        if let Some(folder) = device.filter(|_| !port.is_virtual) {
-            let node = read(self.machine, &format!("{folder}/numa_node"), sysctl::number);
-            // "-1", which is no number here, and a kernel without nodes: no meaning, so no gap.
-            port.node = node.ok().and_then(|n| u32::try_from(n).ok());
-        }
-        port.speed_mbps = self.speed(class.as_deref(), port.is_virtual);
-        port
-    }
-}
-
-impl Reader<'_> {
-    /// Folder of the port under /sys/class, if the /sys that is mounted shows this port and not
-    /// one of the same name in another network namespace.
-    fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
-        let folder = format!("/sys/class/net/{}", link.name);
-        let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
-        let address = self.machine.file(&format!("{folder}/address")).ok()?;
-        let bytes: Vec<String> = link.address.iter().map(|b| format!("{b:02x}")).collect();
-        let same = index == u64::from(link.index) && sysctl::line(&address) == bytes.join(":");
-        same.then_some(folder)
-    }
-
-    /// Nominal speed; a gap only where a wire should have one.
-    fn speed(&mut self, class: Option<&str>, is_virtual: bool) -> Option<u64> {
-        let speed = match class {
-            Some(class) => read(self.machine, &format!("{class}/speed"), sysctl::number),
-            None => Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                "the /sys that is mounted does not show this network namespace",
-            )),
-        };
-        match speed {
-            Ok(speed) => return Some(speed).filter(|&s| s != 0 && s < u64::from(u32::MAX)),
-            Err(error) if !is_virtual => self.miss("port.speed_mbps", "its speed", &error, SYS),
-            Err(_) => {}
-        }
-        None
     }
 }

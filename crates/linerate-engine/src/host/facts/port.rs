@@ -1,0 +1,291 @@
+//! Facts of the port that the path leaves by.
+
+use std::io;
+use std::net::IpAddr;
+
+use linerate_core::facts::Port;
+use linerate_core::parse::link::{LOOPBACK, Link};
+use linerate_core::parse::sysctl;
+
+use super::{Reader, SYS};
+use crate::host::sources::{no_route, port_toward};
+use crate::host::{Query, gap, port, read};
+
+const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
+
+/// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
+/// speed is nominal.
+const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
+const VIRTUAL_DRIVERS: [&str; 8] = [
+    "virtio_net",
+    "hv_netvsc",
+    "vif",
+    "vmxnet3",
+    "ena",
+    "gve",
+    "mana",
+    "ibmveth",
+];
+
+impl Reader<'_> {
+    pub(super) fn port(&mut self, toward: IpAddr) -> Option<Port> {
+        let index = port_toward(self.machine, toward)
+            .map_err(|error| self.gaps.push(no_route("facts.port", toward, &error)))
+            .ok()?;
+        let what = format!("the link with index {index}");
+        let reply = self.machine.query(&Query::Link(index));
+        let reply = reply
+            .map_err(|error| self.miss("port", &what, &error, "ip link"))
+            .ok()?;
+        match port::find(&reply, index) {
+            Ok(link) => Some(self.describe(&link)),
+            Err(why) => {
+                self.gaps.push(gap("facts.port", &why, "ip link"));
+                None
+            }
+        }
+    }
+
+    fn describe(&mut self, link: &Link<'_>) -> Port {
+        let port = Port {
+            name: link.name.to_string(),
+            driver: link.kind.to_string(),
+            mtu: link.mtu,
+            is_virtual: true,
+            ..Port::default()
+        };
+        if link.hardware == LOOPBACK {
+            return Port {
+                driver: "loopback".to_owned(),
+                ..port
+            };
+        }
+        let class = self.class_folder(link);
+        let Some(device) = self.device_folder(link, class.as_deref()) else {
+            let is_virtual = self.is_software(link, class.as_deref());
+            return Port {
+                speed_mbps: self.speed(link, class.as_deref(), is_virtual),
+                is_virtual,
+                ..port
+            };
+        };
+        let driver = self.driver(link, &device);
+        let is_virtual =
+            VIRTUAL_BUSES.contains(&&*link.bus) || VIRTUAL_DRIVERS.contains(&driver.as_str());
+        Port {
+            node: self.node(&device).filter(|_| !is_virtual),
+            speed_mbps: self.speed(link, class.as_deref(), is_virtual),
+            driver,
+            is_virtual,
+            ..port
+        }
+    }
+
+    /// Folder of the port under /sys/class, if the /sys that is mounted shows this port and not
+    /// one of the same name in another network namespace.
+    fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
+        let folder = format!("/sys/class/net/{}", link.name);
+        let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
+        let address = self.machine.file(&format!("{folder}/address")).ok()?;
+        let bytes: Vec<String> = link.address.iter().map(|b| format!("{b:02x}")).collect();
+        let same = index == u64::from(link.index) && sysctl::line(&address) == bytes.join(":");
+        same.then_some(folder)
+    }
+
+    /// Folder of the device that the port belongs to; `None` for a port made by software.
+    fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
+        if !link.device.is_empty() && !link.bus.is_empty() {
+            // The same path in every network namespace.
+            return Some(format!("/sys/bus/{}/devices/{}", link.bus, link.device));
+        }
+        let folder = format!("{}/device", class?);
+        self.machine.list(&folder).is_ok().then_some(folder)
+    }
+
+    /// Whether a port without a device was made by software. Before 5.14 netlink does not name the
+    /// device: without a kind, and without a /sys to look at, that cannot be told.
+    fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
+        if class.is_none() && link.kind.is_empty() {
+            self.gaps.push(gap("facts.port.driver", HIDDEN, SYS));
+            return false;
+        }
+        true
+    }
+
+    /// The driver, or the kind of a port that has both (IP over InfiniBand).
+    fn driver(&mut self, link: &Link<'_>, device: &str) -> String {
+        let path = format!("{device}/uevent");
+        let driver = self.get("port.driver", &path, SYS, |text| {
+            Ok(sysctl::value_text(text, "DRIVER"))
+        });
+        driver.flatten().unwrap_or_else(|| link.kind.to_string())
+    }
+
+    /// "-1" (no number here) and a kernel without nodes mean that it has no meaning: no gap.
+    fn node(&mut self, device: &str) -> Option<u32> {
+        let node = read(self.machine, &format!("{device}/numa_node"), sysctl::number);
+        node.ok().and_then(|node| u32::try_from(node).ok())
+    }
+
+    /// Nominal speed; a gap only where a wire should have one.
+    fn speed(&mut self, link: &Link<'_>, class: Option<&str>, is_virtual: bool) -> Option<u64> {
+        let speed = match class {
+            Some(class) => read(self.machine, &format!("{class}/speed"), sysctl::number),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, HIDDEN)),
+        };
+        match speed {
+            // What drivers say that do not know it: nothing, or -1 as an unsigned number.
+            Ok(speed) => Some(speed).filter(|&s| s != 0 && s < u64::from(u32::MAX)),
+            Err(error) => {
+                if !is_virtual {
+                    let (what, hint) = (
+                        format!("the speed of {}", link.name),
+                        format!("ethtool {}", link.name),
+                    );
+                    self.miss("port.speed_mbps", &what, &error, &hint);
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::Port;
+
+    use crate::host::testing::{Fake, LOOPBACK, attr, link, route};
+    use crate::host::{Query, Replay, facts};
+
+    const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 7];
+
+    /// A machine whose port has these attributes.
+    fn machine(attributes: &[Vec<u8>]) -> Fake {
+        let attributes = [
+            attributes,
+            &[attr(1, &ADDRESS), attr(4, &9000u32.to_ne_bytes())],
+        ]
+        .concat();
+        Fake::default()
+            .reply(Query::Route(LOOPBACK), &[&route(7)])
+            .reply(Query::Link(7), &[&link(7, "eth0", &attributes)])
+    }
+
+    /// A /sys that shows the port with this index.
+    fn class(fake: Fake, index: &str, speed: &str) -> Fake {
+        fake.file("/sys/class/net/eth0/ifindex", &[index])
+            .file("/sys/class/net/eth0/address", &["02:00:00:00:00:07\n"])
+            .file("/sys/class/net/eth0/speed", &[speed])
+    }
+
+    fn device(fake: Fake, folder: &str, driver: &str) -> Fake {
+        fake.list(folder, &["uevent"])
+            .file(
+                &format!("{folder}/uevent"),
+                &[&format!("DRIVER={driver}\nMODALIAS=x\n")],
+            )
+            .file(&format!("{folder}/numa_node"), &["1\n"])
+    }
+
+    /// The port, and which of its facts are gaps.
+    fn port(fake: Fake) -> (Port, Vec<String>) {
+        let facts = facts(&Replay::new(fake.0), LOOPBACK);
+        let whats = facts.gaps.into_iter().map(|g| g.what);
+        (
+            facts.port.unwrap(),
+            whats.filter(|w| w.starts_with("facts.port")).collect(),
+        )
+    }
+
+    fn on_bus(bus: &str, name: &str) -> Vec<Vec<u8>> {
+        vec![attr(57, bus.as_bytes()), attr(56, name.as_bytes())]
+    }
+
+    const PCI: &str = "/sys/bus/pci/devices/0000:03:00.0";
+
+    #[test]
+    fn a_card_has_driver_node_and_speed() {
+        let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", "100000\n");
+        let (port, gaps) = port(device(fake, PCI, "mlx5_core"));
+        let want = Port {
+            name: "eth0".to_owned(),
+            driver: "mlx5_core".to_owned(),
+            speed_mbps: Some(100_000),
+            mtu: Some(9000),
+            is_virtual: false,
+            node: Some(1),
+        };
+        assert_eq!((port, gaps), (want, vec![]));
+    }
+
+    #[test]
+    fn before_netlink_named_the_device_the_class_folder_leads_to_it() {
+        let fake = class(machine(&[]), "7\n", "10000\n");
+        let (port, gaps) = port(device(fake, "/sys/class/net/eth0/device", "ixgbe"));
+        assert_eq!(
+            (port.driver.as_str(), port.is_virtual, port.node),
+            ("ixgbe", false, Some(1))
+        );
+        assert_eq!(gaps, [""; 0]);
+    }
+
+    #[test]
+    fn a_sys_of_another_namespace_is_not_believed() {
+        let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "3\n", "1000\n");
+        let (first, gaps) = port(device(fake, PCI, "mlx5_core"));
+        assert_eq!(
+            (first.speed_mbps, first.driver.as_str()),
+            (None, "mlx5_core")
+        );
+        assert_eq!(gaps, ["facts.port.speed_mbps"]);
+
+        let fake = class(machine(&[]), "3\n", "1000\n");
+        let (second, gaps) = port(device(fake, "/sys/class/net/eth0/device", "ixgbe"));
+        assert_eq!((second.speed_mbps, second.driver.as_str()), (None, ""));
+        assert_eq!(gaps, ["facts.port.driver", "facts.port.speed_mbps"]);
+    }
+
+    #[test]
+    fn ports_without_a_wire_are_virtual_and_need_no_speed() {
+        for kind in ["veth", "tun", "bridge", "dummy", "wireguard"] {
+            let (port, gaps) = port(machine(&[attr(18, &attr(1, kind.as_bytes()))]));
+            assert_eq!((port.driver.as_str(), port.is_virtual), (kind, true));
+            assert_eq!(gaps, [""; 0], "{kind}");
+        }
+        let fake = class(machine(&on_bus("virtio", "virtio0")), "7\n", "-1\n");
+        let (virtio, gaps) = port(device(
+            fake,
+            "/sys/bus/virtio/devices/virtio0",
+            "virtio_net",
+        ));
+        assert_eq!(
+            (virtio.is_virtual, virtio.speed_mbps, virtio.node),
+            (true, None, None)
+        );
+        assert_eq!(gaps, [""; 0]);
+        let cloud = device(machine(&on_bus("pci", "0000:03:00.0")), PCI, "ena");
+        assert!(port(cloud).0.is_virtual);
+    }
+
+    #[test]
+    fn ip_over_infiniband_has_a_kind_and_a_wire() {
+        let kind = attr(18, &attr(1, b"ipoib"));
+        let attributes = [vec![kind], on_bus("pci", "0000:03:00.0")].concat();
+        let fake = class(machine(&attributes), "7\n", "56000\n");
+        let (port, _) = port(device(fake, PCI, "mlx4_core"));
+        assert_eq!(
+            (port.driver.as_str(), port.is_virtual),
+            ("mlx4_core", false)
+        );
+        assert_eq!(port.speed_mbps, Some(56_000));
+    }
+
+    #[test]
+    fn a_speed_that_the_driver_does_not_know_is_none() {
+        for (speed, gap) in [("0\n", 0), ("4294967295\n", 0), ("-1\n", 1)] {
+            let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", speed);
+            let (port, gaps) = port(device(fake, PCI, "mlx5_core"));
+            assert_eq!((port.speed_mbps, gaps.len()), (None, gap), "{speed:?}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Made-up machines for tests.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use linerate_core::facts::Gap;
+use linerate_core::record::Table;
+use rustix::io::Errno;
+
+use super::{Answer, Captured, Failure, Query, Replay, Sources};
+
+/// Where tests route to.
+pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A captured machine, built by hand.
+#[derive(Default)]
+pub(super) struct Fake(pub(super) Captured);
+
+impl Fake {
+    /// A file that reads as `texts` in turn.
+    pub(super) fn file(mut self, path: &str, texts: &[&str]) -> Self {
+        let answers = texts.iter().map(|t| Answer::Reply(t.as_bytes().to_vec()));
+        self.0.files.insert(path.to_owned(), answers.collect());
+        self
+    }
+
+    /// A file that fails after having read as `texts` in turn.
+    pub(super) fn failing(self, path: &str, texts: &[&str], errno: Errno) -> Self {
+        let mut this = self.file(path, texts);
+        let failure = Failure {
+            errno: Some(errno.raw_os_error()),
+            kind: String::new(),
+            text: String::new(),
+        };
+        this.0
+            .files
+            .entry(path.to_owned())
+            .or_default()
+            .push(Answer::Failed(failure));
+        this
+    }
+
+    /// A query that is answered with `replies` in turn.
+    pub(super) fn reply(mut self, query: Query, replies: &[&[u8]]) -> Self {
+        let answers = replies.iter().map(|reply| Answer::Reply(reply.to_vec()));
+        self.0.queries.push((query, answers.collect()));
+        self
+    }
+
+    /// A directory that lists `names`, once.
+    pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        self.0
+            .lists
+            .insert(path.to_owned(), vec![Answer::Reply(names)]);
+        self
+    }
+
+    /// The sources of this machine.
+    pub(super) fn sources(self) -> Sources {
+        Sources::new(Arc::new(Replay::new(self.0)), LOOPBACK)
+    }
+
+    /// Takes `rows` rows and gives what `source` made of them.
+    pub(super) fn watch(self, source: &str, rows: u64) -> (Vec<Table>, Vec<Gap>) {
+        let mut sources = self.sources();
+        (0..rows).for_each(|at| sources.observe(at));
+        of(source, sources.take())
+    }
+}
+
+/// What belongs to one source.
+pub(super) fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<Table>, Vec<Gap>) {
+    (
+        tables.into_iter().filter(|t| t.source == source).collect(),
+        gaps.into_iter()
+            .filter(|g| g.what.split('.').next() == Some(source))
+            .collect(),
+    )
+}
+
+/// A netlink attribute with its padding.
+pub(super) fn attr(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(value.len() + 4).unwrap();
+    let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A netlink message with its header.
+pub(super) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 16).unwrap();
+    [
+        &length.to_ne_bytes()[..],
+        &kind.to_ne_bytes(),
+        &[0; 10],
+        body,
+    ]
+    .concat()
+}
+
+/// The route to anywhere, by the port with this index.
+pub(super) fn route(port: u32) -> Vec<u8> {
+    msg(24, &[vec![0; 12], attr(4, &port.to_ne_bytes())].concat())
+}
+
+/// An Ethernet port that is up, with these attributes besides.
+pub(super) fn link(index: u32, name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let fixed = [
+        &[0, 0, 1, 0][..],
+        &index.to_ne_bytes(),
+        &0x1_0001u32.to_ne_bytes(),
+        &[0; 4],
+        &attr(3, name.as_bytes()),
+    ];
+    msg(16, &[fixed.concat(), attributes.concat()].concat())
+}
+
+/// A queueing discipline that sent `bytes`.
+pub(super) fn qdisc(port: u32, kind: &str, handle: u32, parent: u32, bytes: u64) -> Vec<u8> {
+    let fixed: Vec<u8> = [0, port, handle, parent, 1]
+        .into_iter()
+        .flat_map(u32::to_ne_bytes)
+        .collect();
+    let basic = [&bytes.to_ne_bytes()[..], &[0; 8]].concat();
+    let stats = [attr(1, &basic), attr(3, &[0; 20])].concat();
+    msg(
+        36,
+        &[fixed, attr(1, kind.as_bytes()), attr(7, &stats)].concat(),
+    )
+}

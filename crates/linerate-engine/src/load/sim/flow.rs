@@ -1,0 +1,355 @@
+//! One simulated connection: its limits, its window, its counters.
+
+use linerate_core::plan::{Direction, Knobs, Receive};
+
+use super::path::{Congestion, Cost, SimPath, payload_rate};
+
+/// Picoseconds per second.
+const PS: f64 = 1e12;
+
+/// What keeps a flow from more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// The receiver's window.
+    #[default]
+    ReceiveWindow,
+    /// The send buffer.
+    SendBuffer,
+    /// The congestion window.
+    Congestion,
+    /// A rate on the way: of the path, of the flow, of pacing.
+    Rate,
+    /// The sender's CPU or application.
+    Sender,
+    /// The receiver's CPU or application.
+    Receiver,
+}
+
+/// CPU time that one end of a flow takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Work {
+    /// CPU of its thread, as an index into all CPUs of the path.
+    pub cpu: usize,
+    /// Seconds in the kernel per byte.
+    pub kernel: f64,
+    /// Seconds in user code per byte.
+    pub user: f64,
+    /// Payload of an operation.
+    pub op: f64,
+    /// Seconds asleep after an operation.
+    pub pause: f64,
+}
+
+impl Work {
+    fn new(cost: Cost, op: u64, extra_ps: u64, discard: bool, cpu: usize) -> Self {
+        let op = if op == 0 { cost.op.0 } else { op }.max(1) as f64;
+        let kept = |v: u64| if discard { 0.0 } else { v as f64 };
+        Self {
+            cpu,
+            kernel: (cost.kernel_ps as f64 + kept(cost.copy_ps)) / PS
+                + cost.per_op.0 as f64 / 1e9 / op,
+            user: (kept(cost.user_ps) + extra_ps as f64) / PS,
+            op,
+            pause: kept(cost.pause.0) / 1e9,
+        }
+    }
+
+    /// Seconds of CPU per byte.
+    pub(super) fn per_byte(&self) -> f64 {
+        self.kernel + self.user
+    }
+
+    /// The most a thread does that has a CPU to itself, bytes per second.
+    fn alone(&self) -> f64 {
+        self.op / (self.pause + self.op * self.per_byte()).max(1e-15)
+    }
+}
+
+/// Time and payload of one thread since its set was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ThreadCounts {
+    /// Payload moved.
+    pub bytes: f64,
+    /// Operations.
+    pub ops: f64,
+    /// Seconds in the kernel.
+    pub kernel: f64,
+    /// Seconds in user code.
+    pub user: f64,
+    /// Seconds runnable without a CPU.
+    pub wait: f64,
+}
+
+/// TCP's counters of one connection since it was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TcpCounts {
+    pub busy: f64,
+    pub rwnd_limited: f64,
+    pub sndbuf_limited: f64,
+    pub acked: f64,
+    /// Payload put on the wire, what was sent again apart.
+    pub sent: f64,
+    pub retrans: f64,
+    pub timeouts: f64,
+    pub min_rtt: f64,
+}
+
+/// One connection that streams.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    pub direction: Direction,
+    pub mss: f64,
+    pub congestion: Congestion,
+    pub tx: Work,
+    pub rx: Work,
+    /// Rate of pacing that was asked for, bytes per second.
+    pub pacing: Option<f64>,
+    /// Rate of one flow on the path, bytes per second.
+    pub path_cap: f64,
+    pub receive_window: f64,
+    pub send_buffer: f64,
+    /// Window that random loss leaves.
+    loss_window: f64,
+    loss: f64,
+    /// Congestion window in bytes, and where its growth slows down.
+    pub cwnd: f64,
+    pub ssthresh: f64,
+    // The state of the last tick.
+    pub rate: f64,
+    pub rtt: f64,
+    pub bound: Bound,
+    pub unread: f64,
+    pub notsent: f64,
+    pub sent: ThreadCounts,
+    pub received: ThreadCounts,
+    pub tcp: TcpCounts,
+}
+
+impl Flow {
+    /// A connection just made, with threads on these CPUs.
+    pub(super) fn new(
+        path: &SimPath,
+        direction: Direction,
+        knobs: &Knobs,
+        [tx_cpu, rx_cpu]: [usize; 2],
+    ) -> Self {
+        let way = path.way(direction);
+        let (from, to) = (
+            path.host(direction.sender()),
+            path.host(direction.receiver()),
+        );
+        let largest = path.mss();
+        let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
+        let asked = |knob: Option<linerate_core::units::Bytes>, max: u64, auto: u64| {
+            knob.map_or(auto, |b| b.0.min(max)).max(mss as u64) as f64
+        };
+        let window = asked(knobs.recv_buffer, to.buffer_max.0, way.receive_window.0);
+        let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
+        let discard = knobs.receive == Receive::Discard;
+        let extra = knobs.extra_work;
+        let named = knobs.congestion.as_deref().and_then(Congestion::named);
+        Self {
+            direction,
+            mss,
+            congestion: named.unwrap_or(path.congestion),
+            tx: Work::new(
+                from.send,
+                knobs.write_size.0,
+                extra.sender_ps_per_byte,
+                false,
+                tx_cpu,
+            ),
+            rx: Work::new(
+                to.receive,
+                knobs.read_size.0,
+                extra.receiver_ps_per_byte,
+                discard,
+                rx_cpu,
+            ),
+            pacing: knobs.pacing.map(|r| r.0 as f64 / 8.0),
+            path_cap: way.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss)),
+            receive_window: window.min(clamp.max(mss)),
+            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, way.send_buffer.0),
+            loss_window: loss_window(way.loss, mss),
+            loss: way.loss.clamp(0.0, 0.9),
+            cwnd: 10.0 * mss,
+            ssthresh: f64::MAX,
+            rate: 0.0,
+            rtt: 0.0,
+            bound: Bound::default(),
+            unread: 0.0,
+            notsent: 0.0,
+            sent: ThreadCounts::default(),
+            received: ThreadCounts::default(),
+            tcp: TcpCounts {
+                min_rtt: path.rtt.secs(),
+                ..TcpCounts::default()
+            },
+        }
+    }
+
+    /// Most payload in flight, and what sets it.
+    pub(super) fn window(&self) -> (f64, Bound) {
+        let congestion = match self.congestion {
+            Congestion::Cubic => self.cwnd.min(self.loss_window),
+            Congestion::Bbr => self.cwnd,
+        };
+        let mut least = (self.receive_window, Bound::ReceiveWindow);
+        for other in [
+            (self.send_buffer, Bound::SendBuffer),
+            (congestion, Bound::Congestion),
+        ] {
+            if other.0 < least.0 {
+                least = other;
+            }
+        }
+        least
+    }
+
+    /// The most that this flow could do were its windows boundless, and what sets it. `noise` is
+    /// the factor upon all but pacing, which a clock keeps.
+    pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
+        let all = [
+            (self.tx.alone() * noise, Bound::Sender),
+            (self.rx.alone() * noise, Bound::Receiver),
+            (self.path_cap * noise, Bound::Rate),
+            (self.pacing.unwrap_or(f64::MAX), Bound::Rate),
+        ];
+        let mut least = all[0];
+        for other in all {
+            if other.0 < least.0 {
+                least = other;
+            }
+        }
+        least
+    }
+
+    /// Lets the congestion window grow for `dt` seconds, if it was what held the flow back.
+    pub(super) fn grow(&mut self, dt: f64) {
+        let in_flight = self.rate * self.rtt;
+        let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
+        if self.cwnd < self.ssthresh {
+            // Slow start doubles in a round trip, but never runs far ahead of what is used.
+            let used = (2.0 * in_flight).max(10.0 * self.mss);
+            let doubled = self.cwnd * 2.0_f64.powf(round_trips);
+            let reach = used * 2.0_f64.powf(round_trips - 1.0).max(1.0);
+            self.cwnd = doubled.min(reach.max(self.cwnd)).min(self.ssthresh);
+        } else if in_flight > 0.7 * self.cwnd {
+            // Back to the old window within the time that CUBIC takes for it, half a second at most.
+            let before = self.ssthresh / BACK_OFF;
+            let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4)
+                .cbrt()
+                .clamp(0.05, 0.5);
+            self.cwnd += (before * (1.0 - BACK_OFF) * dt / period).max(self.mss * dt / period);
+        }
+        let sense = 2.0 * self.receive_window.min(self.send_buffer);
+        self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
+    }
+
+    /// A queue ran over: gives way, and sends again what was lost.
+    pub(super) fn give_way(&mut self) {
+        let in_flight = self.rate * self.rtt;
+        self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);
+        self.ssthresh = self.cwnd;
+        self.tcp.retrans += (in_flight / self.mss * 0.01).max(1.0);
+    }
+
+    /// The connection stands still: the window starts anew after a timeout.
+    pub(super) fn stall(&mut self) {
+        self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
+        self.cwnd = 10.0 * self.mss;
+        self.rate = 0.0;
+        self.tcp.timeouts += 1.0;
+        self.tcp.retrans += 1.0;
+    }
+
+    /// Moves payload for `dt` seconds at the rate of this tick, and lets every counter run.
+    pub(super) fn advance(&mut self, dt: f64, noise: f64) {
+        let moved = self.rate * dt;
+        self.received.add(moved, &self.rx, noise);
+        let in_flight = self.rate * self.rtt;
+        self.unread = match self.bound {
+            Bound::Receiver => 0.9 * (self.receive_window - in_flight).max(0.0),
+            _ => (self.rate * 20e-6).min(self.rx.op),
+        };
+        self.notsent = match self.bound {
+            Bound::Sender => 0.0,
+            Bound::SendBuffer => 0.02 * self.send_buffer,
+            _ => (self.send_buffer - in_flight)
+                .max(0.0)
+                .min(2.0 * self.send_buffer / 3.0),
+        };
+        self.tcp.acked = self.tcp.acked.max(self.received.bytes + self.unread);
+        self.tcp.sent = self.tcp.sent.max(self.tcp.acked + in_flight);
+        let ahead = self.tcp.sent + self.notsent;
+        self.sent
+            .add((ahead - self.sent.bytes).max(0.0), &self.tx, noise);
+        self.tcp.retrans += moved * self.loss / self.mss;
+        self.clocks(dt);
+    }
+
+    /// The sender's three clocks; the two limits are never more than busy.
+    fn clocks(&mut self, dt: f64) {
+        let busy = match self.bound {
+            // A sender that sleeps between operations leaves nothing unacknowledged meanwhile.
+            Bound::Sender if self.tx.pause > 0.0 => {
+                let cycle = self.tx.op / self.rate.max(1.0);
+                ((self.rtt + cycle - self.tx.pause) / cycle).clamp(0.0, 1.0)
+            }
+            _ => 1.0,
+        };
+        let (rwnd, sndbuf) = match self.bound {
+            Bound::ReceiveWindow => (0.97, 0.0),
+            Bound::Receiver => (0.9, 0.0),
+            Bound::SendBuffer => (0.0, 0.95),
+            _ => (0.0, 0.0),
+        };
+        self.tcp.busy += dt * busy;
+        self.tcp.rwnd_limited += dt * rwnd;
+        self.tcp.sndbuf_limited += dt * sndbuf;
+    }
+
+    /// The step is over: what is under way arrives.
+    pub(super) fn drain(&mut self, noise: f64) {
+        let rest = self.sent.bytes - self.received.bytes;
+        self.received.add(rest, &self.rx, noise);
+        // To the byte, whatever the rounding of the sum.
+        self.received.bytes = self.sent.bytes;
+        self.tcp.acked = self.sent.bytes;
+        self.tcp.sent = self.sent.bytes;
+        self.unread = 0.0;
+        self.notsent = 0.0;
+        self.rate = 0.0;
+    }
+
+    /// Payload in flight.
+    pub(super) fn in_flight(&self) -> f64 {
+        self.rate * self.rtt
+    }
+
+    /// Window that the receiver offers.
+    pub(super) fn offered(&self) -> f64 {
+        (self.receive_window - self.unread).max(self.mss)
+    }
+}
+
+/// What CUBIC keeps of its window at a loss.
+const BACK_OFF: f64 = 0.7;
+
+/// Window that random loss with this chance leaves to a loss-based control (Mathis, Semke and
+/// Mahdavi, CCR 27(3), 1997).
+fn loss_window(loss: f64, mss: f64) -> f64 {
+    if loss <= 0.0 {
+        return f64::MAX;
+    }
+    (1.22 / loss.sqrt()).max(2.0) * mss
+}
+
+impl ThreadCounts {
+    fn add(&mut self, bytes: f64, work: &Work, noise: f64) {
+        self.bytes += bytes;
+        self.ops += bytes / work.op;
+        self.kernel += bytes * work.kernel / noise;
+        self.user += bytes * work.user / noise;
+    }
+}

@@ -1,0 +1,234 @@
+//! What a simulated path is made of: the truth that a run has to find.
+
+use linerate_core::plan::{Direction, Side};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use super::noise::Class;
+
+/// A path between two simulated hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimPath {
+    /// Near to far.
+    pub forward: SimWay,
+    /// Far to near.
+    pub reverse: SimWay,
+    /// Round-trip time of an empty path.
+    pub rtt: Nanos,
+    /// The near host.
+    pub near: SimHost,
+    /// The far host.
+    pub far: SimHost,
+    /// Both ends run on the near host and share its CPUs; `far` then only says what the far end's
+    /// work costs.
+    pub shared_host: bool,
+    /// Maximum transmission unit in bytes.
+    pub mtu: u32,
+    /// Congestion control where the plan leaves it open.
+    pub congestion: Congestion,
+    /// Deviation of the logarithm of a single round trip: 0.1 is a quiet path.
+    pub latency_spread: f64,
+    /// Another session, which takes this share of the path's rate while it lasts.
+    pub other_session: Option<(Span, f64)>,
+    /// The link is down.
+    pub down: Option<Span>,
+}
+
+/// A part of the run's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First moment.
+    pub from: Nanos,
+    /// First moment after it.
+    pub to: Nanos,
+}
+
+impl Span {
+    /// Whether `at` lies in this span.
+    pub(super) fn holds(self, at: Nanos) -> bool {
+        self.from <= at && at < self.to
+    }
+}
+
+/// One way of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimWay {
+    /// Rate on the wire, all flows together, framing included.
+    pub rate: Rate,
+    /// Rate on the wire of one flow.
+    pub flow_cap: Option<Rate>,
+    /// Room for a queue where the rate is limited; zero drops at once, as a policer does.
+    pub buffer: Bytes,
+    /// Share of packets lost at random.
+    pub loss: f64,
+    /// Kind and size (deviation of the logarithm for 100 ms) of the noise upon all that limits
+    /// this way.
+    pub noise: (Class, f64),
+    /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
+    /// maximum.
+    pub receive_window: Bytes,
+    /// Most payload in flight that the sender's autotuned buffer allows: half of `tcp_wmem`'s
+    /// maximum.
+    pub send_buffer: Bytes,
+}
+
+/// A simulated host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimHost {
+    /// CPUs.
+    pub cpus: u32,
+    /// What sending costs.
+    pub send: Cost,
+    /// What receiving costs.
+    pub receive: Cost,
+    /// Share of each CPU that the hypervisor takes.
+    pub steal: f64,
+    /// Most that `SO_SNDBUF` and `SO_RCVBUF` may ask for (`core.wmem_max`, `core.rmem_max`).
+    pub buffer_max: Bytes,
+    /// Speed of a port with a wire of its own; `None` for a virtual one.
+    pub port_speed: Option<Rate>,
+}
+
+/// What an operation of one end costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// Kernel's CPU time in picoseconds per byte, the copy apart.
+    pub kernel_ps: u64,
+    /// The copy between user and kernel, picoseconds per byte; a discarding receiver saves it.
+    pub copy_ps: u64,
+    /// The application's CPU time in picoseconds per byte; a discarding receiver saves it.
+    pub user_ps: u64,
+    /// Kernel's CPU time for each operation.
+    pub per_op: Nanos,
+    /// Time the application sleeps after each operation; a discarding receiver saves it.
+    pub pause: Nanos,
+    /// Payload of an operation where the plan leaves it open.
+    pub op: Bytes,
+}
+
+/// Congestion control of the simulation, both in the coarse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Congestion {
+    /// Fills the buffer, gives way at loss.
+    Cubic,
+    /// Keeps a short queue, does not mind random loss.
+    Bbr,
+}
+
+impl Congestion {
+    /// Its name in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    /// By its name in the kernel.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::Cubic, Self::Bbr]
+            .into_iter()
+            .find(|c| c.name() == name)
+    }
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self {
+            kernel_ps: 100,
+            copy_ps: 100,
+            user_ps: 0,
+            per_op: Nanos(500),
+            pause: Nanos(0),
+            op: Bytes(256 << 10),
+        }
+    }
+}
+
+impl Default for SimHost {
+    fn default() -> Self {
+        Self {
+            cpus: 4,
+            send: Cost::default(),
+            receive: Cost::default(),
+            steal: 0.0,
+            buffer_max: Bytes(4 << 20),
+            port_speed: None,
+        }
+    }
+}
+
+impl Default for SimWay {
+    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, windows that do not bind at 1 ms.
+    fn default() -> Self {
+        Self {
+            rate: Rate(10_000_000_000),
+            flow_cap: None,
+            buffer: Bytes(1 << 20),
+            loss: 0.0,
+            noise: (Class::White, 0.01),
+            receive_window: Bytes(3 << 20),
+            send_buffer: Bytes(2 << 20),
+        }
+    }
+}
+
+impl Default for SimPath {
+    /// A quiet local network at 10 Gb/s: the wire binds.
+    fn default() -> Self {
+        Self {
+            forward: SimWay::default(),
+            reverse: SimWay::default(),
+            rtt: Nanos::from_micros(200),
+            near: SimHost::default(),
+            far: SimHost::default(),
+            shared_host: false,
+            mtu: 1500,
+            congestion: Congestion::Cubic,
+            latency_spread: 0.1,
+            other_session: None,
+            down: None,
+        }
+    }
+}
+
+/// Bytes of an Ethernet frame that are not in its MTU: header, checksum, preamble, gap.
+const FRAMING: f64 = 38.0;
+
+/// Headers of IPv4 and TCP with timestamps.
+pub(super) const HEADERS: u32 = 52;
+
+impl SimPath {
+    /// One way of the path.
+    pub fn way(&self, direction: Direction) -> &SimWay {
+        match direction {
+            Direction::Forward => &self.forward,
+            Direction::Reverse => &self.reverse,
+        }
+    }
+
+    /// One way of the path, to be changed.
+    pub fn way_mut(&mut self, direction: Direction) -> &mut SimWay {
+        match direction {
+            Direction::Forward => &mut self.forward,
+            Direction::Reverse => &mut self.reverse,
+        }
+    }
+
+    /// One host.
+    pub fn host(&self, side: Side) -> &SimHost {
+        match side {
+            Side::Near => &self.near,
+            Side::Far => &self.far,
+        }
+    }
+
+    /// Payload of a full segment.
+    pub(super) fn mss(&self) -> u32 {
+        self.mtu.max(HEADERS + 64) - HEADERS
+    }
+}
+
+/// Payload per second that a rate on the wire carries in segments of `mss`.
+pub(super) fn payload_rate(wire: Rate, mss: f64) -> f64 {
+    wire.0 as f64 / 8.0 * mss / (mss + f64::from(HEADERS) + FRAMING)
+}

@@ -1,0 +1,90 @@
+//! Simulated round trips.
+
+use std::collections::BTreeMap;
+
+use linerate_core::record::Histogram;
+
+use super::flow::{ThreadCounts, Work};
+use super::noise::Random;
+
+/// Round trips drawn in one tick; more are represented by these.
+const DRAWN: u64 = 16;
+
+/// CPU time of one end for one round trip, seconds.
+const PER_TRIP: f64 = 5e-6;
+
+/// A connection whose round trips are timed.
+#[derive(Debug)]
+pub(super) struct Ping {
+    pub size: f64,
+    /// Seconds from one intended send to the next; zero: as soon as the answer is in.
+    pub interval: f64,
+    /// Where its threads run, near first.
+    pub work: [Work; 2],
+    pub counts: ThreadCounts,
+    pub rtt: f64,
+    pub min_rtt: f64,
+    /// Round trips that are due, as a fraction of one.
+    due: f64,
+    seen: BTreeMap<u64, u64>,
+}
+
+impl Ping {
+    pub(super) fn new(size: u64, interval: f64, rtt: f64, work: [Work; 2]) -> Self {
+        Self {
+            size: size as f64,
+            interval,
+            work,
+            counts: ThreadCounts::default(),
+            rtt,
+            min_rtt: rtt,
+            due: 0.0,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Round trips of `dt` seconds on a path with this round-trip time, queues included.
+    pub(super) fn advance(
+        &mut self,
+        dt: f64,
+        rtt: f64,
+        spread: f64,
+        counted: bool,
+        random: &mut Random,
+    ) {
+        self.rtt = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        let every = if self.interval > 0.0 {
+            self.interval
+        } else {
+            rtt + 2.0 * PER_TRIP
+        };
+        self.due += dt / every;
+        let trips = self.due.floor();
+        self.due -= trips;
+        let trips = trips as u64;
+        self.counts.bytes += trips as f64 * self.size;
+        self.counts.ops += 2.0 * trips as f64;
+        self.counts.kernel += trips as f64 * PER_TRIP;
+        let drawn = trips.min(DRAWN);
+        for k in 0..if counted { drawn } else { 0 } {
+            let share = trips / drawn + u64::from(k < trips % drawn);
+            let time = (rtt + 2.0 * PER_TRIP) * (spread * random.normal()).exp();
+            *self.seen.entry(three_digits(time * 1e9)).or_default() += share;
+        }
+    }
+
+    /// The round trips seen since the last call.
+    pub(super) fn take(&mut self, set: u32) -> Histogram {
+        Histogram {
+            set,
+            counts: std::mem::take(&mut self.seen).into_iter().collect(),
+        }
+    }
+}
+
+/// Rounded to three significant digits.
+fn three_digits(value: f64) -> u64 {
+    let step = 10.0_f64.powf((value.max(1.0).log10().floor() - 2.0).max(0.0));
+    ((value / step).round() * step) as u64
+}

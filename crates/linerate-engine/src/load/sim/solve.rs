@@ -1,0 +1,245 @@
+//! One tick of the path: what each flow gets, and the queue that stands in front of the rate.
+
+use linerate_core::plan::Direction;
+
+use super::flow::{Bound, Flow};
+use super::noise::Random;
+use super::path::Congestion;
+use super::share::{Demand, Stop, fair};
+
+/// What a tick knows of one way of the path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// Payload per second that passes; zero while the link is down.
+    pub rate: f64,
+    /// Seconds of queue that the buffer holds.
+    pub depth: f64,
+    /// Round-trip time without a queue, seconds.
+    pub rtt: f64,
+    /// Factor of the noise.
+    pub noise: f64,
+    /// Queue found by this tick, seconds.
+    pub queue: f64,
+}
+
+/// Buffers that are reused from tick to tick.
+#[derive(Debug, Default)]
+pub(super) struct Solver {
+    demands: Vec<Demand>,
+    windowed: Vec<(f64, Stop)>,
+    hosts: Vec<(f64, Stop)>,
+    room: Vec<f64>,
+}
+
+/// Where one way stands in lists of both.
+pub(super) const fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Forward => 0,
+        Direction::Reverse => 1,
+    }
+}
+
+impl Solver {
+    /// Sets rate, round-trip time and bound of every flow for `dt` seconds. `cpus` is what each CPU
+    /// offers, in seconds per second.
+    pub(super) fn tick(
+        &mut self,
+        flows: &mut [&mut Flow],
+        ways: &mut [Way; 2],
+        cpus: &[f64],
+        dt: f64,
+        random: &mut Random,
+    ) {
+        self.fill(flows, ways, cpus, true);
+        let over = ways.map(|w| w.rate);
+        for way in 0..2 {
+            ways[way].queue = 0.0;
+            let mine = |f: &Flow| index(f.direction) == way;
+            let wanted: f64 = flows
+                .iter()
+                .zip(&self.windowed)
+                .filter(|(f, _)| mine(f))
+                .map(|(_, (rate, _))| rate)
+                .sum();
+            if wanted > over[way] {
+                // Queues hold windows open: what counts is what the hosts alone could do.
+                self.fill(flows, ways, cpus, false);
+                self.queue_up(flows, &mut ways[way], way, random);
+            } else {
+                self.pass(flows, &ways[way], way);
+            }
+        }
+        for flow in flows.iter_mut() {
+            flow.grow(dt);
+        }
+    }
+
+    /// Fair rates of all flows, with their windows at an empty path or without them.
+    fn fill(&mut self, flows: &[&mut Flow], ways: &[Way; 2], cpus: &[f64], windows: bool) {
+        self.demands.clear();
+        self.demands.extend(flows.iter().map(|flow| {
+            let way = &ways[index(flow.direction)];
+            let window = flow.window().0 / way.rtt;
+            let cap = flow.cap(way.noise).0;
+            Demand {
+                cap: if windows { cap.min(window) } else { cap },
+                uses: [&flow.tx, &flow.rx].map(|w| (w.cpu, w.per_byte() / way.noise)),
+            }
+        }));
+        self.room.clear();
+        self.room.extend_from_slice(cpus);
+        let rates = if windows {
+            &mut self.windowed
+        } else {
+            &mut self.hosts
+        };
+        fair(&self.demands, &mut self.room, rates);
+    }
+
+    /// The way has room: every flow gets what its windows and the hosts allow.
+    fn pass(&self, flows: &mut [&mut Flow], way: &Way, which: usize) {
+        let pairs = flows.iter_mut().zip(&self.windowed);
+        for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
+            let (window, bound) = flow.window();
+            flow.bound = match stop {
+                Stop::Cap if window / way.rtt <= rate * (1.0 + 1e-6) => bound,
+                stop => host_bound(flow, stop, way.noise),
+            };
+            flow.rate = rate;
+            flow.rtt = way.rtt;
+        }
+    }
+
+    /// The way is full: a queue grows until windows bind, or until it overflows.
+    fn queue_up(&self, flows: &mut [&mut Flow], way: &mut Way, which: usize, random: &mut Random) {
+        if way.rate <= 0.0 {
+            stall(flows, which);
+            return;
+        }
+        let rate_at =
+            |flow: &Flow, host: f64, queue: f64| host.min(flow.window().0 / (way.rtt + queue));
+        let mut mine: Vec<(f64, f64)> = flows
+            .iter()
+            .zip(&self.hosts)
+            .filter(|(f, _)| index(f.direction) == which)
+            .map(|(f, (host, _))| (f.window().0, *host))
+            .collect();
+        let overflow = total(&mine, way.rtt + way.depth) > way.rate;
+        let queue = if overflow {
+            way.depth
+        } else {
+            (round_trip(&mut mine, way.rate) - way.rtt).clamp(0.0, way.depth)
+        };
+        let scale = way.rate / total(&mine, way.rtt + queue).max(1.0);
+        for (flow, &(host, stop)) in flows.iter_mut().zip(&self.hosts) {
+            if index(flow.direction) != which {
+                continue;
+            }
+            let rate = rate_at(flow, host, queue);
+            flow.bound = match flow.window().1 {
+                _ if rate >= host * (1.0 - 1e-6) && scale > 0.99 => {
+                    host_bound(flow, stop, way.noise)
+                }
+                Bound::ReceiveWindow | Bound::SendBuffer if overflow => Bound::Rate,
+                Bound::Congestion => Bound::Rate,
+                window => window,
+            };
+            flow.rate = rate * scale.min(1.0);
+            flow.rtt = way.rtt + queue;
+            react(flow, queue, overflow, way, random);
+        }
+        way.queue = queue;
+    }
+}
+
+/// What a full way does to the flow's congestion window.
+fn react(flow: &mut Flow, queue: f64, overflow: bool, way: &Way, random: &mut Random) {
+    match flow.congestion {
+        // Not every flow loses a packet in the same overflow.
+        Congestion::Cubic if overflow && random.uniform() < 0.8 => flow.give_way(),
+        Congestion::Cubic => {}
+        Congestion::Bbr => {
+            // Aims at a quarter of a round trip of queue, whatever is lost.
+            let short = (0.25 * way.rtt).max(50e-6);
+            if overflow || queue > short {
+                flow.cwnd = (flow.rate * (way.rtt + short)).max(4.0 * flow.mss);
+                flow.ssthresh = flow.cwnd;
+            }
+            if overflow {
+                flow.tcp.retrans += (0.005 * flow.in_flight() / flow.mss).max(1.0);
+            }
+        }
+    }
+}
+
+/// Nothing moves on a way that is down.
+fn stall(flows: &mut [&mut Flow], which: usize) {
+    for flow in flows.iter_mut().filter(|f| index(f.direction) == which) {
+        if flow.rate > 0.0 {
+            flow.stall();
+        }
+        flow.bound = Bound::Rate;
+    }
+}
+
+/// Rate of all flows, each with its window and what its hosts allow, at a round-trip time.
+fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
+    flows
+        .iter()
+        .map(|&(window, host)| host.min(window / rtt))
+        .sum()
+}
+
+/// The round-trip time at which flows, each with its window and what its hosts allow, make up
+/// `rate` together. Sorts the flows by when their windows begin to bind.
+fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
+    let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
+    flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));
+    let mut rest: f64 = flows.iter().map(|(_, host)| host).sum();
+    let mut windows = 0.0;
+    let mut rtt = f64::MAX;
+    for (k, (window, host)) in flows.iter().enumerate() {
+        windows += window;
+        rest -= host;
+        if rate > rest {
+            rtt = windows / (rate - rest);
+            if flows.get(k + 1).is_none_or(|next| rtt <= binds(next)) {
+                break;
+            }
+        }
+    }
+    rtt
+}
+
+/// Which host, or which rate of the flow's own, bounds it.
+fn host_bound(flow: &Flow, stop: Stop, noise: f64) -> Bound {
+    match stop {
+        Stop::Cap => flow.cap(noise).1,
+        Stop::Resource(cpu) if cpu != flow.rx.cpu => Bound::Sender,
+        Stop::Resource(cpu) if cpu != flow.tx.cpu => Bound::Receiver,
+        // One CPU serves both ends: the costlier one sets the pace.
+        Stop::Resource(_) if flow.tx.per_byte() > flow.rx.per_byte() => Bound::Sender,
+        Stop::Resource(_) => Bound::Receiver,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_round_trip_makes_the_windows_fit_the_rate() {
+        // Windows alone; hosts bind some; and a host that never lets its window bind.
+        for flows in [
+            vec![(1e6, 1e12), (3e6, 1e12)],
+            vec![(1e6, 3e8), (3e6, 9e8), (1e6, 1e8)],
+            vec![(1e9, 1e8), (1e6, 2e9)],
+        ] {
+            let rtt = round_trip(&mut flows.clone(), 1e9);
+            assert!(
+                (total(&flows, rtt) / 1e9 - 1.0).abs() < 1e-9,
+                "{flows:?}: {rtt}"
+            );
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Clients that hold the key and misbehave, or vanish, at every step of the protocol.
+
+use std::io::Write;
+
+use linerate_core::plan::{Direction, Pattern, SetPlan};
+use linerate_core::units::{Bytes, Nanos};
+use linerate_core::wire::message::{Answer, Ask, Secret};
+use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
+use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
+use rustix::net::sockopt;
+
+use super::sessions::{step, stream};
+use super::*;
+use crate::load::Lines;
+use crate::peer::channel::{Channel, ChannelError};
+use crate::peer::client::{RawDialler, hold};
+use crate::peer::handshake::Preamble;
+
+/// A session driven by hand.
+struct Raw {
+    channel: Channel,
+    address: SocketAddr,
+    session: [u8; 16],
+    secret: Secret,
+}
+
+impl Raw {
+    fn open(server: &Harness) -> Self {
+        let channel = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
+        let mut raw = Self {
+            channel,
+            address: server.address,
+            session: [0; 16],
+            secret: Secret([0; 32]),
+        };
+        let hello = Ask::Hello {
+            linerate: "\u{1b}[31mtest".into(),
+            engine: "tcp".into(),
+            boot_id: String::new(),
+        };
+        let Answer::Welcome {
+            session, secret, ..
+        } = raw.ask(&hello)
+        else {
+            panic!("no welcome");
+        };
+        (raw.session, raw.secret) = (session, secret);
+        raw
+    }
+
+    fn tell(&mut self, ask: &Ask) {
+        let bytes = ask.encode().unwrap();
+        self.channel.send(&bytes, Instant::now() + LONG).unwrap();
+    }
+
+    fn hear(&mut self) -> Result<Answer, ChannelError> {
+        let bytes = self.channel.receive(Instant::now() + LONG)?;
+        Ok(Answer::decode(&bytes).unwrap())
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Answer {
+        self.tell(ask);
+        self.hear().unwrap()
+    }
+
+    /// The server says why, and closes.
+    fn is_thrown_out(&mut self, why: &str) {
+        match self.hear() {
+            Ok(Answer::Bye { what }) => assert!(what.contains(why), "{what}"),
+            // It had not read all that was sent, so that its last word was cut off.
+            Err(ChannelError::Closed) => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(self.hear(), Err(ChannelError::Closed)));
+    }
+
+    fn lines(&self) -> RawDialler {
+        RawDialler {
+            address: self.address,
+            session: self.session,
+            secret: self.secret,
+        }
+    }
+
+    fn claim(&self, set: u32, stream: u32) -> Claim {
+        Claim {
+            session: self.session,
+            set,
+            stream,
+            nonce: [3; 16],
+            proof: [0; PROOF_LEN],
+        }
+    }
+
+    fn prepared(&mut self, plan: &SetPlan) {
+        let answer = self.ask(&Ask::Prepare { plan: plan.clone() });
+        assert!(matches!(answer, Answer::Offered { .. }), "{answer:?}");
+    }
+
+    fn connected(&mut self, plan: &SetPlan) -> Vec<std::os::fd::OwnedFd> {
+        self.prepared(plan);
+        let (set, offer) = (plan.id, Vec::new());
+        self.tell(&Ask::Connect { set, offer });
+        let mut dialler = self.lines();
+        let mut line = |stream| dialler.line(set, stream, &mut |_| Ok(())).unwrap();
+        let lines = (0..plan.knobs.streams).map(&mut line).collect();
+        let answer = self.hear().unwrap();
+        assert!(matches!(answer, Answer::Connected { .. }), "{answer:?}");
+        lines
+    }
+}
+
+/// A data connection up to the server's preamble.
+fn data(server: &Harness) -> (TcpStream, Preamble) {
+    let mut stream = server.dial();
+    let hello = Hello {
+        versions: VERSIONS,
+        kind: Kind::Data,
+    };
+    let hello: [u8; HELLO_LEN] = hello.encode();
+    stream.write_all(&hello).unwrap();
+    let mut reply = [0; REPLY_LEN];
+    stream.read_exact(&mut reply).unwrap();
+    (stream, Preamble { hello, reply })
+}
+
+/// Sends a claim; the server's proof, if it gave one.
+fn claim(mut stream: &TcpStream, claim: &[u8; CLAIM_LEN]) -> Option<[u8; PROOF_LEN]> {
+    stream.write_all(claim).unwrap();
+    let mut proof = [0; PROOF_LEN];
+    stream.read_exact(&mut proof).ok().map(|()| proof)
+}
+
+#[test]
+fn a_data_connection_needs_the_proof_of_its_own_session() {
+    let server = Harness::keyed();
+    let (mut own, mut other) = (Raw::open(&server), Raw::open(&server));
+    own.prepared(&stream(0, Direction::Forward, 1));
+    other.prepared(&stream(0, Direction::Forward, 1));
+    let attempt = |mut wanted: Claim, secret: &Secret| {
+        let (stream, preamble) = data(&server);
+        wanted.proof = preamble.prove(Prover::Near, secret, &wanted);
+        let proof = claim(&stream, &wanted.encode());
+        proof.map(|p| assert!(preamble.verify(Prover::Far, secret, &wanted, &p)))
+    };
+    assert_eq!(attempt(own.claim(0, 0), &other.secret), None);
+    server.logged("wrong proof");
+    assert_eq!(attempt(own.claim(0, 1), &own.secret), None);
+    assert_eq!(attempt(own.claim(1, 0), &own.secret), None);
+    server.logged("not expected");
+    let nobody = Claim {
+        session: [0; 16],
+        ..own.claim(0, 0)
+    };
+    assert_eq!(attempt(nobody, &own.secret), None);
+    server.logged("no such session");
+    assert_eq!(attempt(own.claim(0, 0), &own.secret), Some(()));
+    // A second one for the same stream.
+    assert_eq!(attempt(own.claim(0, 0), &own.secret), None);
+    assert_eq!(attempt(other.claim(0, 0), &other.secret), Some(()));
+}
+
+#[test]
+fn a_recorded_claim_proves_nothing() {
+    let server = Harness::keyed();
+    let mut raw = Raw::open(&server);
+    raw.prepared(&stream(0, Direction::Forward, 2));
+    let mut recorded = raw.claim(0, 0);
+    let (first, preamble) = data(&server);
+    recorded.proof = preamble.prove(Prover::Near, &raw.secret, &recorded);
+    let (replay, _) = data(&server);
+    assert_eq!(claim(&replay, &recorded.encode()), None);
+    assert!(claim(&first, &recorded.encode()).is_some());
+}
+
+#[test]
+fn messages_that_make_no_sense_end_the_session_alone() {
+    let server = Harness::keyed();
+    let mut bystander = Raw::open(&server);
+    let plan = stream(0, Direction::Forward, 1);
+    for (ask, why) in [
+        (Ask::Go, "`go` out of turn"),
+        (Ask::Read, "`read` out of turn"),
+        (Ask::Stop, "`stop` out of turn"),
+        (Ask::Disarm, "`disarm` out of turn"),
+    ] {
+        let mut raw = Raw::open(&server);
+        raw.connected(&plan);
+        raw.tell(&ask);
+        raw.is_thrown_out(why);
+    }
+    for bytes in [vec![0xFF; 9], vec![], vec![0x9F; 99]] {
+        let mut raw = Raw::open(&server);
+        raw.channel.send(&bytes, Instant::now() + LONG).unwrap();
+        raw.is_thrown_out("broke the protocol");
+    }
+    assert!(matches!(bystander.ask(&Ask::Ping), Answer::Pong { .. }));
+}
+
+#[test]
+fn a_message_too_large_ends_the_session() {
+    let server = Harness::keyed();
+    let mut raw = Raw::open(&server);
+    // The server may hang up before all of it is sent.
+    let _ = raw.channel.send(&vec![0; 1 << 20], Instant::now() + LONG);
+    assert!(eventually(|| server.server.sessions() == 0));
+    server.logged("message of more than 65536 bytes");
+    server.still_serves();
+}
+
+#[test]
+fn bytes_that_are_not_sealed_end_the_session() {
+    let server = Harness::keyed();
+    for bytes in [
+        &[0, 0][..],
+        &[0, 20, 1, 2],
+        &[0, 17, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7],
+    ] {
+        let raw = Raw::open(&server);
+        raw.channel.stream().write_all(bytes).unwrap();
+        // What is announced and does not come is waited for, but not longer than the client lives.
+        drop(raw);
+        assert!(eventually(|| server.server.sessions() == 0));
+    }
+    server.logged("not sealed");
+    server.still_serves();
+}
+
+#[test]
+fn a_hello_is_awaited_as_long_as_a_proof() {
+    let server = Harness::hasty(Duration::from_millis(200));
+    let held = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
+    assert!(eventually(|| server.server.sessions() == 0));
+    drop(held);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused() {
+    let server = Harness::keyed();
+    let mut raw = Raw::open(&server);
+    let plan = stream(0, Direction::Forward, 1);
+    let lines = raw.connected(&plan);
+    let (set, offer) = (0, Vec::new());
+    let pings = SetPlan {
+        id: 1,
+        pattern: Pattern::PingPong {
+            size: Bytes(u64::MAX),
+            interval: Nanos(u64::MAX),
+        },
+        ..plan.clone()
+    };
+    for ask in [
+        Ask::Prepare { plan },
+        Ask::Prepare { plan: pings },
+        Ask::Connect { set, offer },
+        Ask::Connect {
+            set: 7,
+            offer: vec![1],
+        },
+        Ask::Step { plan: step(&[], 1) },
+        Ask::Step {
+            plan: step(&[7], 1),
+        },
+        Ask::Step {
+            plan: step(&[0, 0], 1),
+        },
+        Ask::Step {
+            plan: step(&[0], u64::MAX / 1_000_000),
+        },
+    ] {
+        let answer = raw.ask(&ask);
+        assert!(
+            matches!(answer, Answer::Refused { .. }),
+            "{ask:?}: {answer:?}"
+        );
+    }
+    assert!(matches!(
+        raw.ask(&Ask::Release { set: 9 }),
+        Answer::Released
+    ));
+    drop(lines);
+}
+
+/// How far a client goes before it vanishes.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+enum Stage {
+    Dialled,
+    Greeted,
+    Held,
+    Welcomed,
+    Prepared,
+    Connecting,
+    HalfConnected,
+    Connected,
+    Armed,
+    Going,
+    Stopped,
+    Reading,
+}
+
+const STAGES: [Stage; 12] = [
+    Stage::Dialled,
+    Stage::Greeted,
+    Stage::Held,
+    Stage::Welcomed,
+    Stage::Prepared,
+    Stage::Connecting,
+    Stage::HalfConnected,
+    Stage::Connected,
+    Stage::Armed,
+    Stage::Going,
+    Stage::Stopped,
+    Stage::Reading,
+];
+
+/// Goes so far and vanishes: in silence (FIN), or with a reset as a crash makes it.
+fn vanish(server: &Harness, stage: Stage, direction: Direction, reset: bool) {
+    let cut = |stream: &TcpStream| {
+        let linger = reset.then_some(Duration::ZERO);
+        sockopt::set_socket_linger(stream, linger).unwrap();
+    };
+    if stage <= Stage::Greeted {
+        let mut stream = server.dial();
+        if stage == Stage::Greeted {
+            stream
+                .write_all(&[b'L'; HELLO_LEN][..HELLO_LEN / 2])
+                .unwrap();
+        }
+        return cut(&stream);
+    }
+    if stage == Stage::Held {
+        let held = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
+        return cut(held.stream());
+    }
+    let mut raw = Raw::open(server);
+    let plan = stream(0, direction, 2);
+    let mut lines = Vec::new();
+    if stage >= Stage::Connected {
+        lines = raw.connected(&plan);
+    } else if stage >= Stage::Prepared {
+        raw.prepared(&plan);
+    }
+    if (Stage::Connecting..Stage::Connected).contains(&stage) {
+        let (set, offer) = (0, Vec::new());
+        raw.tell(&Ask::Connect { set, offer });
+        if stage == Stage::HalfConnected {
+            lines.push(raw.lines().line(0, 1, &mut |_| Ok(())).unwrap());
+        }
+    }
+    if stage >= Stage::Armed {
+        let plan = step(&[0], 60_000);
+        assert!(matches!(raw.ask(&Ask::Step { plan }), Answer::Armed));
+    }
+    if stage >= Stage::Going {
+        assert!(matches!(raw.ask(&Ask::Go), Answer::Going { .. }));
+    }
+    if stage >= Stage::Stopped {
+        raw.tell(&Ask::Stop);
+    }
+    if stage >= Stage::Reading {
+        raw.tell(&Ask::Read);
+    }
+    cut(raw.channel.stream());
+}
+
+#[test]
+fn a_client_that_vanishes_at_any_step_leaves_nothing() {
+    let server = Harness::keyed();
+    for stage in STAGES {
+        for (direction, reset) in [
+            (Direction::Forward, true),
+            (Direction::Reverse, true),
+            (Direction::Reverse, false),
+        ] {
+            vanish(&server, stage, direction, reset);
+            assert!(
+                eventually(|| server.server.sessions() == 0),
+                "{stage:?} {direction:?} {reset}"
+            );
+        }
+    }
+    server.still_serves();
+}

@@ -1,0 +1,413 @@
+//! Steps over real sockets on loopback.
+
+#[expect(clippy::unwrap_used, reason = "support code of tests")]
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_core::metric::{
+    self, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE, TCP_RTT,
+    TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
+};
+use linerate_core::plan::{Direction, ExtraWork, Knobs, Receive, Side};
+use linerate_core::record::{EndReadings, Table};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_engine::end::Running;
+use linerate_engine::load::{LoadError, NoLines};
+
+use support::{Dial, HERE, Pair, assert_exact, end, eventually, ping_pong, step, stream};
+
+fn table<'a>(end: &'a EndReadings, source: &str, subject: &str) -> &'a Table {
+    let found = end
+        .tables
+        .iter()
+        .find(|t| t.source == source && t.subject == subject);
+    found.unwrap_or_else(|| panic!("no table {source} {subject}"))
+}
+
+/// Bytes per second between the first row after the wash-out and the last.
+fn rate(end: &EndReadings, subject: &str) -> f64 {
+    let table = table(end, "worker", subject);
+    let bytes = table.column(WORKER_BYTES).unwrap();
+    let last = bytes.len() - 1;
+    (bytes[last] - bytes[1]) as f64 * 1e9 / (table.at[last] - table.at[1]) as f64
+}
+
+#[test]
+fn what_is_sent_is_received_to_the_byte() {
+    let sizes = [1, 1000, 65_536, 1 << 20];
+    let mut pair = Pair::new();
+    let mut id = 0;
+    for receive in [Receive::Copy, Receive::Discard] {
+        for (write, streams) in sizes.into_iter().zip([1, 2, 3, 8]) {
+            for (direction, read) in [(Direction::Forward, 0), (Direction::Reverse, write)] {
+                let knobs = Knobs {
+                    streams,
+                    write_size: Bytes(write),
+                    read_size: Bytes(read),
+                    receive,
+                    ..Knobs::default()
+                };
+                pair.connect(&stream(id, direction, knobs));
+                let ends = pair.run(&step(&[id], 10, 40, 10));
+                assert!(assert_exact(&ends) > 0);
+                assert_eq!(ends[0].totals.len(), streams as usize);
+                pair.near.release(id);
+                pair.far.release(id);
+                id += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn slices_alternate_over_warm_sets_and_each_is_exact() {
+    let mut pair = Pair::new();
+    let small = Knobs {
+        write_size: Bytes(4000),
+        streams: 2,
+        ..Knobs::default()
+    };
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    pair.connect(&stream(1, Direction::Reverse, small));
+    pair.connect(&ping_pong(2, 64, Nanos(0)));
+    for sets in [[0].as_slice(), &[1], &[1], &[0], &[0, 1, 2], &[2], &[0, 1]] {
+        let ends = pair.run(&step(sets, 5, 25, 10));
+        assert!(assert_exact(&ends) > 0);
+        let streams: usize = sets.iter().map(|s| if *s == 1 { 2 } else { 1 }).sum();
+        assert_eq!(ends[1].totals.len(), streams);
+    }
+}
+
+#[test]
+fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(3, Direction::Forward, Knobs::default()));
+    let ends = pair.run(&step(&[3], 50, 200, 50));
+    for (end, subject) in ends.iter().zip(["s3/tx0", "s3/rx0"]) {
+        let worker = table(end, "worker", subject);
+        assert_eq!(worker.at[0], 0);
+        let planned = [50, 100, 150, 200, 250].map(|ms| ms * 1_000_000);
+        assert_eq!(worker.at.len(), 1 + planned.len());
+        assert!(worker.at[1..].iter().zip(planned).all(|(at, p)| *at >= p));
+        assert_eq!(worker.column(WORKER_BYTES).unwrap()[0], 0);
+        let ops = worker.column(WORKER_OPS).unwrap();
+        assert!(ops.windows(2).all(|w| w[0] <= w[1]) && ops[5] > 0);
+
+        let tcp = table(end, "tcp", "s3/0");
+        assert!(tcp.column(TCP_RTT).is_some() && tcp.column(TCP_CWND).is_some());
+        assert_eq!(tcp.column(TCP_MAX_PACING_RATE), None);
+        let socket = table(end, "socket", "s3/0");
+        assert!(socket.column(SOCKET_RCVBUF).unwrap().iter().all(|b| *b > 0));
+        assert_eq!(socket.column(SOCKET_UNREAD).unwrap().len(), socket.at.len());
+        for table in &end.tables {
+            assert!(
+                table
+                    .columns
+                    .iter()
+                    .all(|c| c.values.len() == table.at.len())
+            );
+            assert!(table.at.windows(2).all(|w| w[0] <= w[1]));
+        }
+        assert!(!table(end, "thread", subject).at.is_empty());
+    }
+    let acked = table(&ends[0], "tcp", "s3/0")
+        .column(TCP_BYTES_ACKED)
+        .unwrap();
+    assert!(acked[5] > acked[1]);
+}
+
+#[test]
+fn every_column_stands_in_the_table_of_metrics() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Reverse, Knobs::default()));
+    for end in pair.run(&step(&[0], 10, 20, 10)) {
+        for table in &end.tables {
+            for column in &table.columns {
+                let known = metric::ALL.iter().any(|m| {
+                    (m.source, m.name, m.unit, m.kind)
+                        == (&table.source, &column.name, column.unit, column.kind)
+                });
+                assert!(known, "{} {}", table.source, column.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_early_stop_keeps_totals_exact_and_the_sets_warm() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    for _ in 0..2 {
+        let began = Instant::now();
+        let [near, far] = pair.start(&step(&[0], 20, 60_000, 20));
+        eventually(|| near.live().rate.0 > 0);
+        near.stop();
+        far.stop();
+        let ends = [near, far].map(Running::finish);
+        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(assert_exact(&ends) > 0);
+        assert!(table(&ends[0], "worker", "s0/tx0").at.len() >= 2);
+    }
+}
+
+#[test]
+fn an_abort_returns_promptly_and_its_sets_are_lost() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    let began = Instant::now();
+    let plan = step(&[0], 20, 60_000, 20);
+    let [near, far] = pair.start(&plan);
+    near.abort();
+    let near = near.finish();
+    drop(far);
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(!near.totals[0].complete);
+    assert_eq!(near.gaps.last().unwrap().why, "the step was aborted");
+    assert!(matches!(
+        pair.near.arm(&plan),
+        Err(LoadError::NotConnected { set: 0 })
+    ));
+    assert!(matches!(
+        pair.far.arm(&plan),
+        Err(LoadError::NotConnected { set: 0 })
+    ));
+}
+
+#[test]
+fn a_step_that_was_never_let_go_moves_nothing() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    let running = pair.near.arm(&step(&[0], 20, 60_000, 20)).unwrap();
+    let readings = running.finish();
+    assert_eq!(
+        (readings.totals[0].sent, readings.totals[0].complete),
+        (0, false)
+    );
+}
+
+/// A near end whose far end is played by `far`, on a thread.
+fn against(
+    direction: Direction,
+    far: impl FnOnce(std::net::TcpStream) + Send + 'static,
+) -> EndReadings {
+    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let far = thread::spawn(move || far(listener.accept().unwrap().0));
+    let mut near = end(Side::Near, "tcp");
+    near.prepare(&stream(0, direction, Knobs::default()))
+        .unwrap();
+    near.connect(0, &Vec::new(), &mut Dial(addr)).unwrap();
+    let mut running = near.arm(&step(&[0], 50, 300, 50)).unwrap();
+    running.go();
+    let readings = running.finish();
+    far.join().unwrap();
+    readings
+}
+
+#[test]
+fn a_peer_that_dies_in_mid_step_is_a_gap_and_not_a_hang() {
+    let readings = against(Direction::Forward, |mut far| {
+        let _ = far.read(&mut [0; 4096]);
+    });
+    assert!(!readings.totals[0].complete);
+    let why = &readings.gaps.last().unwrap().why;
+    assert!(why.starts_with("send failed on stream 0"), "{why}");
+
+    let readings = against(Direction::Reverse, |mut far| {
+        far.write_all(&linerate_core::parse::run::Mark::Run(1000).encode())
+            .unwrap();
+        far.write_all(&[7; 300]).unwrap();
+    });
+    assert_eq!(
+        (readings.totals[0].received, readings.totals[0].complete),
+        (300, false)
+    );
+    let why = &readings.gaps.last().unwrap().why;
+    assert!(why.contains("closed stream 0"), "{why}");
+}
+
+#[test]
+fn garbage_where_a_mark_must_stand_is_a_gap_with_its_bytes() {
+    let readings = against(Direction::Reverse, |mut far| {
+        far.write_all(b"HTTP/1.1 200 OK\r\n").unwrap();
+    });
+    assert!(!readings.totals[0].complete);
+    let why = &readings.gaps.last().unwrap().why;
+    assert!(why.contains("no mark") && why.contains("48, 54"), "{why}");
+}
+
+#[test]
+fn a_total_that_does_not_fit_is_a_gap() {
+    let readings = against(Direction::Reverse, |mut far| {
+        use linerate_core::parse::run::Mark;
+        far.write_all(&Mark::Run(3).encode()).unwrap();
+        far.write_all(b"abc").unwrap();
+        far.write_all(&Mark::End(4).encode()).unwrap();
+    });
+    let why = &readings.gaps.last().unwrap().why;
+    assert!(why.contains("4 bytes were sent but 3 received"), "{why}");
+}
+
+#[test]
+fn a_silent_peer_is_given_up_after_the_drain() {
+    let began = Instant::now();
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let readings = {
+        let far = move |far: std::net::TcpStream| {
+            let _ = told.recv_timeout(Duration::from_secs(30));
+            drop(far);
+        };
+        let readings = thread::spawn(move || against(Direction::Reverse, far));
+        eventually(|| began.elapsed() > Duration::from_secs(4));
+        drop(tell);
+        readings.join().unwrap()
+    };
+    assert!(!readings.totals[0].complete);
+    assert!(readings.gaps.last().unwrap().why.contains("3 s"));
+}
+
+#[test]
+fn pacing_bites_in_proportion() {
+    let mut pair = Pair::new();
+    for (id, mb) in [(0, 400), (1, 100)] {
+        let knobs = Knobs {
+            pacing: Some(Rate(mb * 1_000_000)),
+            ..Knobs::default()
+        };
+        pair.connect(&stream(id, Direction::Forward, knobs));
+    }
+    let paced = [0, 1].map(|id| {
+        let ends = pair.run(&step(&[id], 100, 400, 50));
+        assert_exact(&ends);
+        let max = table(&ends[0], "tcp", &format!("s{id}/0"));
+        assert!(max.column(TCP_MAX_PACING_RATE).is_some());
+        rate(&ends[1], &format!("s{id}/rx0"))
+    });
+    let ratio = paced[0] / paced[1];
+    assert!((3.0..5.0).contains(&ratio), "{paced:?}");
+}
+
+#[test]
+fn a_window_clamp_holds_while_payload_flows() {
+    let mut pair = Pair::new();
+    let clamp = 100_000;
+    let clamped = Knobs {
+        window_clamp: Some(Bytes(clamp)),
+        ..Knobs::default()
+    };
+    for (id, knobs) in [(0, clamped), (1, Knobs::default())] {
+        pair.connect(&stream(id, Direction::Forward, knobs));
+    }
+    let windows = [0, 1].map(|id| {
+        let ends = pair.run(&step(&[id], 100, 200, 20));
+        let tcp = table(&ends[0], "tcp", &format!("s{id}/0"));
+        *tcp.column(TCP_SND_WND).unwrap()[2..].iter().max().unwrap()
+    });
+    assert!(windows[0] <= clamp as i64 * 5 / 4, "{windows:?}");
+    assert!(windows[1] > clamp as i64 * 5 / 4, "{windows:?}");
+}
+
+#[test]
+fn extra_work_on_the_thread_that_binds_costs_goodput() {
+    let mut pair = Pair::new();
+    let work = |ps| Knobs {
+        extra_work: ExtraWork {
+            sender_ps_per_byte: 0,
+            receiver_ps_per_byte: ps,
+        },
+        ..Knobs::default()
+    };
+    // 8 ns per byte leave 1 Gb/s at most, 16 ns half of it.
+    for (id, ps) in [(0, 8_000), (1, 16_000)] {
+        pair.connect(&stream(id, Direction::Forward, work(ps)));
+    }
+    let rates = [0, 1].map(|id| {
+        let ends = pair.run(&step(&[id], 100, 400, 50));
+        assert_exact(&ends);
+        rate(&ends[1], &format!("s{id}/rx0"))
+    });
+    let ratio = rates[0] / rates[1];
+    assert!((1.5..2.7).contains(&ratio), "{rates:?}");
+}
+
+#[test]
+fn round_trips_are_counted_and_timed() {
+    let mut pair = Pair::new();
+    pair.connect(&ping_pong(0, 100, Nanos(0)));
+    let ends = pair.run(&step(&[0], 50, 200, 50));
+    let bytes = assert_exact(&ends);
+    assert_eq!(bytes % 100, 0);
+    let [near, far] = &ends;
+    assert_eq!(
+        (near.totals[0].sent, near.totals[0].received),
+        (bytes, bytes)
+    );
+    assert!(far.latencies.is_empty());
+    let counts = &near.latencies[0].counts;
+    assert!(counts.windows(2).all(|w| w[0].0 < w[1].0));
+    let timed: u64 = counts.iter().map(|(_, n)| n).sum();
+    // The wash-out is not timed.
+    assert!(
+        timed > 0 && timed < bytes / 100,
+        "{timed} of {}",
+        bytes / 100
+    );
+}
+
+#[test]
+fn paced_round_trips_keep_to_their_schedule() {
+    let mut pair = Pair::new();
+    pair.connect(&ping_pong(0, 64, Nanos::from_millis(5)));
+    let ends = pair.run(&step(&[0], 100, 500, 50));
+    let trips = assert_exact(&ends) / 64;
+    // 120 intended; a slow machine may lose some at the end, and runs add at most two.
+    assert!((60..=125).contains(&trips), "{trips}");
+}
+
+#[test]
+fn refused_options_are_gaps_of_the_set() {
+    let mut pair = Pair::new();
+    let knobs = Knobs {
+        congestion: Some("nosuch".to_owned()),
+        send_buffer: Some(Bytes(50_000)),
+        ..Knobs::default()
+    };
+    for end in pair.connect(&stream(0, Direction::Forward, knobs)) {
+        assert_eq!(end.gaps.len(), 1, "{:?}", end.gaps);
+        assert_eq!(end.send_buffer, Some(100_000));
+        assert!(end.write_size > 0 && end.read_size > 0);
+    }
+}
+
+#[test]
+fn the_null_engine_runs_alone() {
+    let mut near = end(Side::Near, "null");
+    for direction in Direction::ALL {
+        let id = direction as u32;
+        near.prepare(&stream(id, direction, Knobs::default()))
+            .unwrap();
+        near.connect(id, &Vec::new(), &mut NoLines).unwrap();
+        let mut running = near.arm(&step(&[id], 10, 40, 10)).unwrap();
+        running.go();
+        let readings = running.finish();
+        assert!(readings.totals[0].complete && readings.totals[0].sent > 0);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let mut near = end(Side::Near, "tcp");
+    let plan = stream(0, Direction::Forward, Knobs::default());
+    assert!(near.connect(0, &Vec::new(), &mut NoLines).is_err());
+    assert!(near.arm(&step(&[0], 10, 10, 10)).is_err());
+    near.prepare(&plan).unwrap();
+    assert!(near.prepare(&plan).is_err());
+    assert!(near.arm(&step(&[0], 10, 10, 10)).is_err());
+    assert!(near.connect(0, &Vec::new(), &mut NoLines).is_err());
+    near.release(0);
+    assert!(end(Side::Near, "nosuch").prepare(&plan).is_err());
+}

@@ -1,0 +1,328 @@
+//! Processes that are killed: clients at random moments, of which the server must keep nothing,
+//! and a server in the middle of a step.
+//!
+//! This program starts itself again in the roles that are killed.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::units::Nanos;
+use linerate_engine::event::Flow;
+use linerate_engine::host::{Machine, Query};
+use linerate_engine::link::{Link, LinkError};
+use linerate_engine::peer::Stop;
+use linerate_engine::peer::address::Target;
+use linerate_engine::peer::client::{Client, ClientOptions};
+use linerate_engine::peer::keys::Key;
+use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
+
+const ROLE: &str = "LINERATE_TEST_ROLE";
+const CLIENTS: usize = 200;
+const AT_ONCE: usize = 4;
+const SEED: u64 = 0x1115_2026;
+
+struct Blank;
+
+impl Machine for Blank {
+    fn file(&self, _: &str) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn list(&self, _: &str) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn query(&self, _: &Query) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn main() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("server") => serve(),
+        Ok("silence") => silence(),
+        Ok(address) => measure(address.parse().unwrap()),
+        Err(_) => {
+            killed_clients_leave_nothing();
+            a_killed_server_is_noticed_in_mid_step();
+            a_dead_link_is_noticed_by_both_ends();
+            println!("peer_kill: ok");
+        }
+    }
+}
+
+fn server(key: Key, log: Log) -> Server {
+    Server::bind(ServerOptions {
+        listen: vec!["127.0.0.1".parse().unwrap()],
+        port: 0,
+        key: Some(key),
+        limits: Limits::default(),
+        machine: Arc::new(Blank),
+        log,
+    })
+    .unwrap()
+}
+
+fn connect(address: SocketAddr, key: Key) -> Client {
+    let options = ClientOptions {
+        target: Target {
+            host: address.ip().to_string(),
+            port: address.port(),
+        },
+        family: None,
+        key: Some(key),
+        engine: "tcp".into(),
+        machine: Arc::new(Blank),
+    };
+    Client::connect(&options).unwrap()
+}
+
+fn set(id: u32, direction: Direction) -> SetPlan {
+    SetPlan {
+        id,
+        pattern: Pattern::Stream { direction },
+        knobs: Knobs {
+            streams: 2,
+            ..Knobs::default()
+        },
+    }
+}
+
+fn step(set: u32, millis: u64) -> StepPlan {
+    StepPlan {
+        index: 0,
+        purpose: Purpose::Both,
+        sets: vec![set],
+        washout: Nanos(0),
+        measure: Nanos::from_millis(millis),
+        tick: Nanos::from_millis(10),
+    }
+}
+
+/// A client that measures until it is killed.
+fn measure(address: SocketAddr) {
+    let key = Key::from_environment().unwrap().unwrap();
+    let mut client = connect(address, key);
+    for id in 0.. {
+        let direction = Direction::ALL[id as usize % 2];
+        client.prepare(&set(id, direction)).unwrap();
+        client.step(&step(id, 30), &mut |_| Flow::Go).unwrap();
+        client.release(id).unwrap();
+    }
+}
+
+/// A server that serves until it is killed; says where.
+fn serve() {
+    let key = Key::from_environment().unwrap().unwrap();
+    let server = server(key, Arc::new(|_| ()));
+    println!("{}", server.addresses()[0]);
+    io::stdout().flush().unwrap();
+    server.run(&Stop::new().unwrap()).unwrap();
+}
+
+fn child(role: &str, key: &Key) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .env(ROLE, role)
+        .env("LINERATE_KEY", key.text())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[derive(Debug, PartialEq)]
+struct Held {
+    descriptors: usize,
+    threads: usize,
+}
+
+fn held() -> Held {
+    let count = |path: &str| fs::read_dir(path).unwrap().count();
+    Held {
+        descriptors: count("/proc/self/fd"),
+        threads: count("/proc/self/task"),
+    }
+}
+
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn settles(wanted: &Held) -> Held {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let now = held();
+        if now == *wanted || Instant::now() >= end {
+            return now;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Numbers that differ enough, the same in every run. //= Marsaglia, Xorshift RNGs, 2003
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn kill_clients(count: usize, address: SocketAddr, key: &Key, seed: &mut u64) {
+    let mut left = count;
+    while left > 0 {
+        let batch = left.min(AT_ONCE);
+        let clients: Vec<_> = (0..batch)
+            .map(|_| child(&address.to_string(), key))
+            .collect();
+        for mut client in clients {
+            thread::sleep(Duration::from_micros(random(seed) % 60_000));
+            client.kill().unwrap();
+            client.wait().unwrap();
+        }
+        left -= batch;
+    }
+}
+
+fn killed_clients_leave_nothing() {
+    println!("killed_clients_leave_nothing: seed {SEED:#x}");
+    let (key, mut seed) = (Key::generate(), SEED);
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&begun);
+    let log = move |line: &str| {
+        counter.fetch_add(usize::from(line.contains("began")), Ordering::Relaxed);
+    };
+    let server = Arc::new(server(key.clone(), Arc::new(log)));
+    let (address, stop) = (server.addresses()[0], Stop::new().unwrap());
+    let gate = {
+        let (server, stop) = (Arc::clone(&server), stop.clone());
+        thread::spawn(move || server.run(&stop).unwrap())
+    };
+    // What is allocated once and for good is allocated now.
+    drop(connect(address, key.clone()));
+    while server.sessions() > 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let before = settles(&Held {
+        descriptors: held().descriptors,
+        threads: 2,
+    });
+    kill_clients(CLIENTS / 4, address, &key, &mut seed);
+    assert_eq!(settles(&before), before, "after {} clients", CLIENTS / 4);
+    let resident = resident_kib();
+    kill_clients(CLIENTS - CLIENTS / 4, address, &key, &mut seed);
+    assert_eq!(settles(&before), before, "after {CLIENTS} clients");
+    let begun = begun.load(Ordering::Relaxed);
+    assert!(begun > CLIENTS / 3, "only {begun} got as far as a session");
+    let grown = resident_kib().saturating_sub(resident);
+    // One session leaked with its buffers would be 64 KiB and more, and there were 150.
+    assert!(grown < 4 * 1024, "resident memory grew by {grown} KiB");
+    println!("  {before:?} before and after; resident {resident} KiB, then {grown} KiB more");
+    println!("  {begun} of {CLIENTS} clients had a session");
+
+    let mut client = connect(address, key);
+    client.prepare(&set(0, Direction::Forward)).unwrap();
+    let step = client.step(&step(0, 50), &mut |_| Flow::Go).unwrap();
+    assert_eq!(step.trouble, None);
+    assert_eq!(step.ends[1].other_sessions, 0);
+    drop(client);
+    stop.request();
+    gate.join().unwrap();
+}
+
+fn a_killed_server_is_noticed_in_mid_step() {
+    println!("a_killed_server_is_noticed_in_mid_step");
+    for direction in Direction::ALL {
+        let key = Key::generate();
+        let mut server = child("server", &key);
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let mut client = connect(line.trim().parse().unwrap(), key);
+        client.prepare(&set(0, direction)).unwrap();
+        let (began, mut looks) = (Instant::now(), 0);
+        let step = client.step(&step(0, 60_000), &mut |_| {
+            looks += 1;
+            if looks == 2 {
+                server.kill().unwrap();
+                server.wait().unwrap();
+            }
+            Flow::Go
+        });
+        let step = step.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20));
+        assert_eq!(step.ends.len(), 1);
+        assert!(!step.ends[0].tables.is_empty());
+        assert_eq!(step.trouble.unwrap().side, Side::Far);
+        assert!(matches!(client.release(0), Err(LinkError::Lost { .. })));
+    }
+}
+
+/// Nothing is reset when a link goes down: both ends must find out by themselves.
+fn a_dead_link_is_noticed_by_both_ends() {
+    println!("a_dead_link_is_noticed_by_both_ends");
+    let own = std::env::current_exe().unwrap();
+    let network = |program: &std::ffi::OsStr| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net"]).arg(program);
+        command
+    };
+    let possible = network("ip".as_ref()).arg("link").output();
+    if !possible.is_ok_and(|o| o.status.success()) {
+        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+        assert!(!wanted.contains("netns"), "no network namespaces here");
+        println!("  SKIPPED: no network namespaces here (needs unshare and ip)");
+        return;
+    }
+    let status = network(own.as_os_str()).env(ROLE, "silence").status();
+    assert!(status.unwrap().success());
+}
+
+fn link(state: &str) {
+    let status = Command::new("ip")
+        .args(["link", "set", "lo", state])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Both ends in a network of their own, whose only link goes down in the middle of a step.
+fn silence() {
+    for direction in Direction::ALL {
+        link("up");
+        let key = Key::generate();
+        let server = Arc::new(server(key.clone(), Arc::new(|line| println!("  {line}"))));
+        let stop = Stop::new().unwrap();
+        let gate = {
+            let (server, stop) = (Arc::clone(&server), stop.clone());
+            thread::spawn(move || server.run(&stop).unwrap())
+        };
+        let mut client = connect(server.addresses()[0], key);
+        client.prepare(&set(0, direction)).unwrap();
+        let (mut down, mut looks) = (Instant::now(), 0);
+        let step = client.step(&step(0, 90_000), &mut |_| {
+            looks += 1;
+            if looks == 3 {
+                link("down");
+                down = Instant::now();
+            }
+            Flow::Go
+        });
+        let near = down.elapsed();
+        while server.sessions() > 0 && down.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let far = down.elapsed();
+        println!("  {direction:?}: near noticed after {near:?}, far after {far:?} at most");
+        assert!(far < Duration::from_secs(60), "it was not noticed");
+        assert_eq!(step.unwrap().trouble.unwrap().side, Side::Far);
+        stop.request();
+        gate.join().unwrap();
+    }
+}

@@ -1,0 +1,197 @@
+//! The process behind a planted delay: it takes whole frames from one port and sends them out of
+//! the other when their time has come.
+
+mod queue;
+
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use linerate_sys::packet::{Frame, OFFLOAD_HEADER, PacketPort};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::thread::ClockId;
+
+use crate::spec::Forwarded;
+use queue::DelayQueue;
+
+/// Bytes that may wait in each direction: 100 ms at 5 Gb/s.
+const QUEUE: usize = 64 << 20;
+/// How long frames may lie in a port's ring before they are looked at. The ring holds more than
+/// comes in that time, and each frame bears the time of its arrival.
+const LOOK: u64 = 500_000;
+/// With delays from here on, waking for each arrival is a waste: the clock alone is waited for.
+const LONG: u64 = 2 * LOOK;
+/// A frame due within this time is sent now: sleeping would take longer.
+const CLOSE: u64 = 10_000;
+/// A try again after the kernel took no more frames, in nanoseconds.
+const RETRY: u64 = 100_000;
+
+/// Places of the counters that the process shares with the agent; two of each, forward first.
+const BYTES: usize = 0;
+const FRAMES: usize = 2;
+const LOST: usize = 4;
+const LATEST: usize = 6;
+
+/// What the counters say.
+pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
+    let pair = |at: usize| [at, at + 1].map(|i| counters[i].load(Ordering::Relaxed));
+    Forwarded {
+        bytes: pair(BYTES),
+        frames: pair(FRAMES),
+        lost: pair(LOST),
+        latest_ns: pair(LATEST),
+    }
+}
+
+/// Forwards between two ports until it is killed, or a port fails. `delays`, in nanoseconds, are
+/// of what arrives at the first port and of what arrives at the second.
+pub(crate) fn run(ports: &[PacketPort; 2], delays: [u64; 2], counters: &[AtomicU64]) -> io::Error {
+    // Sleep to the nanosecond: the usual slack is 50 us.
+    if let Err(e) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
+        return e.into();
+    }
+    let mut forwarder = Forwarder {
+        ports,
+        delays,
+        queues: [DelayQueue::new(QUEUE), DelayQueue::new(QUEUE)],
+        counters,
+    };
+    loop {
+        forwarder.take();
+        let next = forwarder.send_due();
+        if let Err(e) = forwarder.wait(next) {
+            return e;
+        }
+    }
+}
+
+struct Forwarder<'a> {
+    ports: &'a [PacketPort; 2],
+    delays: [u64; 2],
+    queues: [DelayQueue; 2],
+    counters: &'a [AtomicU64],
+}
+
+impl Forwarder<'_> {
+    fn count(&self, what: usize, direction: usize, more: u64) {
+        self.counters[what + direction].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Moves what has arrived into the queues.
+    fn take(&mut self) {
+        let now = monotonic();
+        let real = nanos(rustix::time::clock_gettime(ClockId::Realtime));
+        for direction in 0..2 {
+            let delay = self.delays[direction];
+            let queue = &mut self.queues[direction];
+            let mut lost = 0;
+            self.ports[direction].receive(|frame| {
+                let age = age(&frame, real);
+                let whole = !frame.cut && frame.bytes.len() > OFFLOAD_HEADER;
+                if !(whole && queue.push(now.saturating_sub(age) + delay, frame.bytes)) {
+                    lost += 1;
+                }
+            });
+            if lost > 0 {
+                self.count(LOST, direction, lost);
+            }
+        }
+    }
+
+    /// Sends what is due; gives the time when something will be next.
+    fn send_due(&mut self) -> Option<u64> {
+        let mut next = None;
+        for direction in 0..2 {
+            let mut now = monotonic();
+            while let Some((due, frame)) = self.queues[direction].front() {
+                if due > now + CLOSE {
+                    now = monotonic();
+                    if due > now + CLOSE {
+                        next = earlier(next, due);
+                        break;
+                    }
+                }
+                let bytes = (frame.len() - OFFLOAD_HEADER) as u64;
+                match self.ports[1 - direction].send(frame) {
+                    Ok(()) => {
+                        self.count(BYTES, direction, bytes);
+                        self.count(FRAMES, direction, 1);
+                        let late = now.saturating_sub(due);
+                        self.counters[LATEST + direction].fetch_max(late, Ordering::Relaxed);
+                    }
+                    Err(e) => match Errno::from_io_error(&e) {
+                        Some(Errno::AGAIN | Errno::INTR) => {
+                            next = earlier(next, now + RETRY);
+                            break;
+                        }
+                        // The link is down: the loss is that fault's, not this one's.
+                        Some(Errno::NETDOWN | Errno::NXIO) => {}
+                        _ => self.count(LOST, direction, 1),
+                    },
+                }
+                self.queues[direction].pop();
+            }
+        }
+        next
+    }
+
+    /// Sleeps until a frame is due, or may have arrived.
+    fn wait(&self, next: Option<u64>) -> io::Result<()> {
+        for direction in 0..2 {
+            let lost = self.ports[direction].take_lost()?;
+            if lost > 0 {
+                self.count(LOST, direction, lost);
+            }
+        }
+        let now = monotonic();
+        let left = next.map(|due| due.saturating_sub(now + CLOSE / 2));
+        if let Some(left) = left
+            && self.delays.iter().all(|delay| *delay >= LONG)
+        {
+            let time = timespec(left.min(LOOK));
+            // A signal that ends the sleep early does no harm.
+            let _ = rustix::thread::nanosleep(&time);
+            return Ok(());
+        }
+        let mut polled =
+            [&self.ports[0], &self.ports[1]].map(|port| PollFd::new(port, PollFlags::IN));
+        match rustix::event::poll(&mut polled, left.map(timespec).as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        for (port, polled) in self.ports.iter().zip(&polled) {
+            if polled.revents().contains(PollFlags::ERR) {
+                port.clear_error()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long ago a frame arrived; nothing if the clock was set meanwhile.
+fn age(frame: &Frame<'_>, real: u64) -> u64 {
+    let arrived = u64::try_from(frame.arrived.as_nanos()).unwrap_or(real);
+    let age = real.saturating_sub(arrived);
+    if age < 1_000_000_000 { age } else { 0 }
+}
+
+fn earlier(a: Option<u64>, b: u64) -> Option<u64> {
+    Some(a.map_or(b, |a| a.min(b)))
+}
+
+fn monotonic() -> u64 {
+    nanos(rustix::time::clock_gettime(ClockId::Monotonic))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos() as u64
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    Timespec {
+        tv_sec: (nanos / 1_000_000_000) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    }
+}

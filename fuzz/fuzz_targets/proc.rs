@@ -1,0 +1,34 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_core::parse::{
+    cgroup, cpu_stat, cpuinfo, pressure, proc_stat, schedstat, softnet, sysctl, task_stat,
+};
+
+fuzz_target!(|text: &[u8]| {
+    let _ = proc_stat::cpus(text).count();
+    let _ = softnet::parse(text).count();
+    let _ = (
+        schedstat::parse(text),
+        task_stat::parse(text),
+        cpu_stat::parse(text),
+    );
+    let _ = (pressure::some_us(text), cpuinfo::model(text));
+    let _ = (
+        sysctl::line(text),
+        sysctl::words(text),
+        sysctl::number(text),
+    );
+    let _ = (
+        sysctl::numbers::<3>(text),
+        sysctl::list(text),
+        sysctl::size(text),
+    );
+    let _ = (
+        sysctl::value_list(text, "a"),
+        sysctl::value_hexadecimal(text, "a"),
+    );
+    let (first, second) = text.split_at(text.len() / 2);
+    let _ = cgroup::place(first, second);
+    let _ = cgroup::place(b"0::/a\n", text);
+});

@@ -1,0 +1,27 @@
+#![no_main]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use linerate_engine::host::{Captured, Replay, Sources, facts};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(captured) = ciborium::from_reader::<Captured, _>(bytes) else {
+        return;
+    };
+    let toward = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let _ = facts(&Replay::new(captured.clone()), toward);
+    let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
+    sources.watch_thread("s0/tx0", 1);
+    (0..3).for_each(|at| sources.observe(at));
+    let (tables, _) = sources.take();
+    for table in tables {
+        assert!(
+            table
+                .columns
+                .iter()
+                .all(|c| c.values.len() == table.at.len())
+        );
+    }
+});
