@@ -8,6 +8,6 @@ pub mod event;
 pub mod host;
 pub mod link;
 pub mod load;
+pub mod peer;
 pub mod run;
 pub mod store;
-pub mod peer;

@@ -68,16 +68,27 @@ impl FromStr for Expect {
             what,
         };
         let split = text.find(['<', '>', '=']).ok_or_else(|| {
-            fail(text.len(), "expected a comparison: >=, <=, >, < or =".into())
+            fail(
+                text.len(),
+                "expected a comparison: >=, <=, >, < or =".into(),
+            )
         })?;
         let (direction, name) = direction_of(text[..split].trim());
-        let sign_end = split + if text[split + 1..].starts_with('=') { 2 } else { 1 };
+        let sign_end = split
+            + if text[split + 1..].starts_with('=') {
+                2
+            } else {
+                1
+            };
         let (sign, value) = (&text[split..sign_end], text[sign_end..].trim());
         let name_at = text.find(name).unwrap_or(0);
         let value_at = text.len() - text[sign_end..].trim_start().len();
         let compare = || {
             compare(sign).ok_or_else(|| {
-                fail(split, format!("`{sign}` does not compare {name}: expected >=, <=, > or <"))
+                fail(
+                    split,
+                    format!("`{sign}` does not compare {name}: expected >=, <=, > or <"),
+                )
             })
         };
         let quantity = |e: linerate_core::units::UnitError| fail(value_at, e.to_string());
@@ -85,13 +96,21 @@ impl FromStr for Expect {
             ("goodput", _) => Bound::Goodput(compare()?, value.parse().map_err(quantity)?),
             (_, Some(p)) => Bound::Latency(p, compare()?, value.parse().map_err(quantity)?),
             ("cause", _) if sign != "=" => {
-                return Err(fail(split, format!("`{sign}` does not compare cause: expected =")));
+                return Err(fail(
+                    split,
+                    format!("`{sign}` does not compare cause: expected ="),
+                ));
             }
             ("cause", _) if value.is_empty() => {
                 return Err(fail(value_at, "expected the id of a cause".into()));
             }
             ("cause", _) => Bound::Cause(value.to_owned()),
-            _ => return Err(fail(name_at, format!("`{name}` is unknown: expected {NAMES}"))),
+            _ => {
+                return Err(fail(
+                    name_at,
+                    format!("`{name}` is unknown: expected {NAMES}"),
+                ));
+            }
         };
         Ok(Self {
             text: text.to_owned(),
@@ -187,13 +206,7 @@ impl Expect {
         Ok(())
     }
 
-    fn latency(
-        &self,
-        p: f64,
-        compare: Compare,
-        bound: Nanos,
-        model: &Model,
-    ) -> Result<(), String> {
+    fn latency(&self, p: f64, compare: Compare, bound: Nanos, model: &Model) -> Result<(), String> {
         let (what, latency): (String, Option<&Latency>) = match self.direction {
             None => ("idle latency".into(), model.idle.as_ref()),
             Some(d) => (
@@ -203,7 +216,10 @@ impl Expect {
         };
         let latency = latency.ok_or_else(|| format!("{what} was not measured"))?;
         let value = latency.percentile(p).ok_or_else(|| {
-            format!("{what}: {} round trips are too few for p{p}", latency.samples)
+            format!(
+                "{what}: {} round trips are too few for p{p}",
+                latency.samples
+            )
         })?;
         if compare.holds(value.0 as f64, bound.0 as f64) {
             Ok(())
@@ -248,13 +264,21 @@ mod tests {
     fn bounds_hold_on_one_side_and_fail_on_the_other() {
         // The sample: forward 4.71 Gb/s, reverse 9.38 Gb/s, idle p99 58 us, forward p99 3.4 ms.
         assert_eq!(check("goodput>=4.7Gbit/s"), Ok(()));
-        assert!(check("goodput>=4.72Gbit/s").unwrap_err().contains("forward goodput was 4.71 Gb/s"));
+        assert!(
+            check("goodput>=4.72Gbit/s")
+                .unwrap_err()
+                .contains("forward goodput was 4.71 Gb/s")
+        );
         assert_eq!(check("reverse.goodput >= 9Gbit/s"), Ok(()));
         assert!(check("reverse.goodput<9.38Gbit/s").is_err());
         assert_eq!(check("reverse.goodput<=9.38Gbit/s"), Ok(()));
         assert_eq!(check("latency.p99<=58us"), Ok(()));
         assert!(check("latency.p99<58us").is_err());
-        assert!(check("forward.latency.p99<=3ms").unwrap_err().contains("3.4 ms"));
+        assert!(
+            check("forward.latency.p99<=3ms")
+                .unwrap_err()
+                .contains("3.4 ms")
+        );
     }
 
     #[test]
@@ -269,7 +293,11 @@ mod tests {
     #[test]
     fn what_was_not_measured_fails_in_words() {
         assert!(check("latency.p99.9<=1s").unwrap_err().contains("too few"));
-        assert!(check("reverse.latency.p50<=1s").unwrap_err().contains("not measured"));
+        assert!(
+            check("reverse.latency.p50<=1s")
+                .unwrap_err()
+                .contains("not measured")
+        );
     }
 
     #[test]

@@ -60,14 +60,21 @@ mod tests {
             std::fs::write(path, &now).unwrap();
         }
         let kept = std::fs::read_to_string(path).unwrap();
-        assert!(kept == now, "docs/causes.md is out of date: LINERATE_BLESS=1 cargo test -p linerate");
+        assert!(
+            kept == now,
+            "docs/causes.md is out of date: LINERATE_BLESS=1 cargo test -p linerate"
+        );
     }
 
     #[test]
     fn every_cause_has_a_summary_that_fits_beside_its_id() {
         for cause in CAUSES {
             let summary = crate::show::summary(cause.page());
-            assert!((10..=160).contains(&summary.len()), "{}: {summary}", cause.id());
+            assert!(
+                (10..=160).contains(&summary.len()),
+                "{}: {summary}",
+                cause.id()
+            );
         }
     }
 

@@ -70,7 +70,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         save: &save,
     })
     .map_err(Failure::not_measured)?;
-    let text = if args.json { line(&drawn, args, &shown) } else { closing(&drawn, &shown, style) };
+    let text = if args.json {
+        line(&drawn, args, &shown)
+    } else {
+        closing(&drawn, &shown, style)
+    };
     out::print(&text)?;
     Ok(match shown.scored.outcome {
         Outcome::Right => Exit::Done,
@@ -80,15 +84,24 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
     // Any number will do: it is printed, so that the same can be seen again.
-    let seed = options.demo.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
+    let seed = options
+        .demo
+        .seed
+        .unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
     let kind = match &args.fault {
         None => CellKind::drawn(seed),
         Some(id) => CellKind::named(id).ok_or_else(|| {
-            Failure::usage(anyhow::anyhow!("`{id}` is not a fault that the demo can plant"))
-                .hint("linerate demo --list")
+            Failure::usage(anyhow::anyhow!(
+                "`{id}` is not a fault that the demo can plant"
+            ))
+            .hint("linerate demo --list")
         })?,
     };
-    Ok(Drawn { kind, seed, cell: kind.cell(seed) })
+    Ok(Drawn {
+        kind,
+        seed,
+        cell: kind.cell(seed),
+    })
 }
 
 /// Where the run's record is kept: with the user's others.
@@ -137,11 +150,19 @@ fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
             truth.direction.name(),
             Rate(truth.without as u64),
             Rate(truth.with as u64),
-            if truth.bites() { "" } else { ": too little to matter, the path counts as healthy" }
+            if truth.bites() {
+                ""
+            } else {
+                ": too little to matter, the path counts as healthy"
+            }
         );
         page.entry("Truth", &[(Ink::Plain, &text)], 0);
     }
-    page.entry("Expected", &[(Ink::Plain, &shown.scored.expected.join(" or "))], 0);
+    page.entry(
+        "Expected",
+        &[(Ink::Plain, &shown.scored.expected.join(" or "))],
+        0,
+    );
     let (ink, text) = judgement(shown);
     page.entry("So it was", &[(ink, &text)], 0);
     page.finish()

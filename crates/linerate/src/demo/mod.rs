@@ -53,7 +53,12 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
         None => None,
     };
     let scored = score(wish.cell, truth.as_ref(), &verdict);
-    Ok(Shown { record, verdict, truth, scored })
+    Ok(Shown {
+        record,
+        verdict,
+        truth,
+        scored,
+    })
 }
 
 /// What was planted, in words.
@@ -61,5 +66,9 @@ pub(crate) fn planted(faults: &[Fault]) -> String {
     if faults.is_empty() {
         return "nothing: the path is as good as this machine makes it".to_owned();
     }
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    faults
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

@@ -33,16 +33,26 @@ pub(crate) struct Scored {
 /// Holds a verdict against its cell. A fault that does not bite leaves a healthy path.
 pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
-    let expected =
-        if bites { vec![cell.expected] } else { HEALTHY.to_vec() };
+    let expected = if bites {
+        vec![cell.expected]
+    } else {
+        HEALTHY.to_vec()
+    };
     let named = first(verdict, cell.direction.filter(|_| bites)).cloned();
     let outcome = match &named {
         None => Outcome::Unknown,
         Some(limit) if expected.contains(&limit.cause) && right_side(limit) => Outcome::Right,
         Some(_) => Outcome::Wrong,
     };
-    let proved = named.as_ref().is_some_and(|l| l.certainty == Certainty::Proved);
-    Scored { outcome, proved, expected, named }
+    let proved = named
+        .as_ref()
+        .is_some_and(|l| l.certainty == Certainty::Proved);
+    Scored {
+        outcome,
+        proved,
+        expected,
+        named,
+    }
 }
 
 /// The first limit of goodput, of one direction or of any.

@@ -36,8 +36,15 @@ impl Stage {
     /// Builds the lab and plants `faults`.
     pub(crate) fn build(faults: &[Fault], congestion: Option<String>) -> Result<Self, Problem> {
         let myself = std::env::current_exe().map_err(Problem::Myself)?;
-        let spec = Spec { faults: faults.to_vec(), congestion, ..Spec::default() };
-        Ok(Self { lab: Lab::build(&spec)?, myself })
+        let spec = Spec {
+            faults: faults.to_vec(),
+            congestion,
+            ..Spec::default()
+        };
+        Ok(Self {
+            lab: Lab::build(&spec)?,
+            myself,
+        })
     }
 
     /// Takes a fault out.
@@ -63,8 +70,17 @@ impl Stage {
         audible: bool,
     ) -> Result<Record, Problem> {
         let mut server = self.serve()?;
-        let output = if audible { Output::Inherit } else { Output::Null };
-        let mut run = self.near(args).arg("--save").arg(save).stdout(output).stderr(output);
+        let output = if audible {
+            Output::Inherit
+        } else {
+            Output::Null
+        };
+        let mut run = self
+            .near(args)
+            .arg("--save")
+            .arg(save)
+            .stdout(output)
+            .stderr(output);
         if !audible {
             run = run.arg("--quiet");
         }
@@ -86,7 +102,9 @@ impl Stage {
 
     fn near(&self, args: &[String]) -> Program {
         let far = self.lab.addresses(Host::Far).v4.to_string();
-        Program::new(&self.myself).args(["run", &far, "--open"]).args(args)
+        Program::new(&self.myself)
+            .args(["run", &far, "--open"])
+            .args(args)
     }
 
     /// Starts the serving end and waits until it listens.

@@ -40,12 +40,24 @@ pub(super) fn measure(stage: &Stage, cell: &Cell, direction: Direction) -> Resul
             stage.remove(fault)?;
         }
     }
-    Ok(Truth { direction, with, without: rate(stage, direction)? })
+    Ok(Truth {
+        direction,
+        with,
+        without: rate(stage, direction)?,
+    })
 }
 
 /// Rate of one stream while it runs steadily.
 fn rate(stage: &Stage, direction: Direction) -> Result<f64, Problem> {
-    let args = ["--time", "8s", "--no-trials", "--streams", "1", "--direction", direction.name()];
+    let args = [
+        "--time",
+        "8s",
+        "--no-trials",
+        "--streams",
+        "1",
+        "--direction",
+        direction.name(),
+    ];
     let (mut run, mut server) = stage.load(&args.map(str::to_owned))?;
     let mut seen = vec![(Instant::now(), stage.counted(direction)?)];
     while run.wait_for(TICK)?.is_none() {
@@ -85,7 +97,9 @@ mod tests {
         let mut bytes = 0;
         let mut seen = vec![(start, 0)];
         // Silence, a ramp, 1 MB for each reading, silence.
-        let each = [0, 0, 100, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000, 0, 0];
+        let each = [
+            0, 0, 100, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000, 0, 0,
+        ];
         for (i, kilobytes) in each.iter().enumerate() {
             bytes += kilobytes * 1000;
             seen.push((start + TICK * (i as u32 + 1), bytes));

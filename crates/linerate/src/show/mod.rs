@@ -8,7 +8,7 @@ pub(crate) mod sample;
 pub mod text;
 mod words;
 
-pub(crate) use page::{Ink, Page};
 pub use page::Style;
+pub(crate) use page::{Ink, Page};
 #[cfg(test)]
 pub(crate) use words::summary;

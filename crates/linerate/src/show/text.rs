@@ -107,7 +107,11 @@ fn emphasis(text: &str) -> Vec<Span<'_>> {
             spans.push((ink, &text[from..at]));
             // The second star of two changes nothing more.
             if !text[..at].ends_with('*') {
-                ink = if ink == Ink::Plain { Ink::Bold } else { Ink::Plain };
+                ink = if ink == Ink::Plain {
+                    Ink::Bold
+                } else {
+                    Ink::Plain
+                };
             }
             from = at + 1;
         }
@@ -152,7 +156,10 @@ fn hosts(page: &mut Page, model: &Model) {
         if needed <= page.width() {
             page.row(&cells, &widths);
         } else {
-            let known = cells[1..].iter().map(|c| c.1).filter(|text| !text.is_empty());
+            let known = cells[1..]
+                .iter()
+                .map(|c| c.1)
+                .filter(|text| !text.is_empty());
             let text = known.collect::<Vec<_>>().join(", ");
             page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
         }
@@ -174,7 +181,13 @@ fn notes(page: &mut Page, record: &Record, model: &Model) {
         None => "its record has no end, as after a crash".to_owned(),
     };
     let text = format!(" {why}. What follows rests on what was measured until then.");
-    page.line(&[(Ink::Warn, "This run is not complete:"), (Ink::Plain, &text)], 0);
+    page.line(
+        &[
+            (Ink::Warn, "This run is not complete:"),
+            (Ink::Plain, &text),
+        ],
+        0,
+    );
 }
 
 /// A row of the table: a label, and a cell for each direction that was measured.
@@ -191,7 +204,10 @@ fn table(page: &mut Page, model: &Model) {
         page.line(&[(Ink::Warn, "No direction was measured.")], 0);
     }
     let column = |i: usize| {
-        let cells = rows.iter().filter(|r| !r.shared).filter_map(|r| r.cells.get(i)?.as_ref());
+        let cells = rows
+            .iter()
+            .filter(|r| !r.shared)
+            .filter_map(|r| r.cells.get(i)?.as_ref());
         let words = model.directions.get(i).map_or(0, |d| width_of(heading(d)));
         cells.map(|c| width_of(c)).max().unwrap_or(0).max(words)
     };
@@ -233,7 +249,11 @@ fn side_by_side(page: &mut Page, model: &Model, rows: &[Row], widths: &[usize]) 
         page.row(&head, widths);
     }
     for row in rows {
-        let ink = if row.label == "goodput" { Ink::Bold } else { Ink::Plain };
+        let ink = if row.label == "goodput" {
+            Ink::Bold
+        } else {
+            Ink::Plain
+        };
         let mut cells = vec![(Ink::Bold, row.label)];
         cells.extend(row.cells.iter().map(|c| (ink, c.as_deref().unwrap_or(""))));
         page.row(&cells, widths);
@@ -254,7 +274,11 @@ fn rows(model: &Model) -> Vec<Row> {
     let mut rows = vec![
         row("ceiling", &|d| {
             let known = |c: &Ceiling| format!("{} ({})", c.rate, c.stage.name());
-            Some(d.ceiling.as_ref().map_or_else(|| "unknown".to_owned(), known))
+            Some(
+                d.ceiling
+                    .as_ref()
+                    .map_or_else(|| "unknown".to_owned(), known),
+            )
         }),
         row("goodput", &|d| {
             let streams = words::count(u64::from(d.base.streams), "stream");
@@ -268,7 +292,9 @@ fn rows(model: &Model) -> Vec<Row> {
             cells: vec![idle.map(|text| format!("{text} (round trip)"))],
             shared: true,
         },
-        row("loaded latency", &|d| d.base.latency.as_ref().and_then(words::latency)),
+        row("loaded latency", &|d| {
+            d.base.latency.as_ref().and_then(words::latency)
+        }),
     ];
     rows.retain(|r| r.cells.iter().any(Option::is_some));
     rows
@@ -291,7 +317,10 @@ fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
             .iter()
             .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
         if !explained {
-            let text = format!(", {}: no cause could be supported", direction.direction.name());
+            let text = format!(
+                ", {}: no cause could be supported",
+                direction.direction.name()
+            );
             page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
             label = "";
         }
@@ -385,7 +414,13 @@ mod tests {
 
     fn view((record, model, judged): sample::Result, width: usize, color: bool) -> String {
         let style = Style { width, color };
-        verdict(&record, &model, &judged, Some("2026-11-21T10-31-07-brook"), style)
+        verdict(
+            &record,
+            &model,
+            &judged,
+            Some("2026-11-21T10-31-07-brook"),
+            style,
+        )
     }
 
     #[test]

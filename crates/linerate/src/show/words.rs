@@ -104,7 +104,10 @@ pub(crate) fn metric(limit: &Limit) -> String {
 
 /// `x1.92 (1.88 to 1.95)`.
 pub(crate) fn effect(effect: Interval) -> String {
-    format!("x{:.2} ({:.2} to {:.2})", effect.mid, effect.low, effect.high)
+    format!(
+        "x{:.2} ({:.2} to {:.2})",
+        effect.mid, effect.low, effect.high
+    )
 }
 
 /// The first sentence of a cause's page, without heading and lead-in: what the cause means, in a
@@ -118,7 +121,10 @@ pub(crate) fn summary(page: &str) -> String {
         .collect();
     let text = paragraph.join(" ");
     // A bold lead-in such as `**Meaning.**` names the paragraph.
-    let body = match text.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
+    let body = match text
+        .strip_prefix("**")
+        .and_then(|rest| rest.split_once("**"))
+    {
         Some((_, body)) => body.trim(),
         None => text.as_str(),
     };
@@ -166,7 +172,10 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_page_is_its_first_sentence() {
-        assert_eq!(summary("# id\n\nThe window is small. It binds.\n"), "The window is small");
+        assert_eq!(
+            summary("# id\n\nThe window is small. It binds.\n"),
+            "The window is small"
+        );
         let page = "# id\n\n**Meaning.** The window\nis small. It binds.\n\nMore.\n";
         assert_eq!(summary(page), "The window is small");
         assert_eq!(summary(""), "");
