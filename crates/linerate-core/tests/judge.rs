@@ -190,8 +190,20 @@ const ROWS: &[(&str, Change, Cases)] = &[
     ),
     (
         "receiver-app",
-        |l, v| l.unread = Some(v * 1e6),
-        &[(0.1, "clear"), (0.2, "enough")],
+        |l, v| {
+            l.tcp.rwnd_limited = Some(0.5);
+            l.unread = Some(v * 1e6);
+        },
+        // 30 % of what is outstanding, beyond the 64 KiB of a read.
+        &[(0.17, "clear"), (0.19, "enough")],
+    ),
+    (
+        "receiver-app",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(v);
+            l.unread = Some(1e6);
+        },
+        &[(0.19, "clear"), (0.21, "enough")],
     ),
     (
         "pacing",

@@ -14,7 +14,7 @@ use crate::verdict::{Advice, Place, Stage};
 pub(super) struct ReceiveWindow;
 
 /// Share of time limited by the window from which it may be the cause.
-const SUSPECT: f64 = 0.2;
+pub(super) const SUSPECT: f64 = 0.2;
 
 /// Share of time from which the evidence is enough without a trial.
 const ENOUGH: f64 = 0.5;
@@ -90,9 +90,16 @@ impl Cause for ReceiveWindow {
     }
 }
 
-/// Unread payload as a share of what one stream could have outstanding: in flight and unread.
+/// Unread payload as a share of what one stream could have outstanding: in flight and unread. What
+/// one read takes does not count: a reader may let so much gather before it wakes (`SO_RCVLOWAT`).
 pub(super) fn unread_share(load: &Load) -> Option<f64> {
-    let (unread, flight) = (load.unread?, load.tcp.in_flight?.0 as f64);
+    let a_read = load
+        .receivers
+        .iter()
+        .filter_map(|t| t.bytes_per_op)
+        .fold(0.0, f64::max);
+    let unread = (load.unread? - a_read).max(0.0);
+    let flight = load.tcp.in_flight?.0 as f64;
     (unread + flight > 0.0).then(|| unread / (unread + flight))
 }
 

@@ -1,7 +1,7 @@
 //! The receiving program does not come to read, though data wait and it has CPU time.
 
 use super::predict::{added_work, around, bystander, per_stream, wanted};
-use super::receive_window::{UNREAD, unread_share};
+use super::receive_window::{SUSPECT, UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
@@ -38,6 +38,16 @@ impl Cause for ReceiverApp {
         let Some(unread) = unread_share(load) else {
             return lacks(model, "socket", direction.receiver());
         };
+        let Some(limited) = load.tcp.rwnd_limited else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        // A reader that is too slow closes the window sooner or later.
+        if limited < SUSPECT {
+            return Answer::Clear(format!(
+                "the receive window held the sender only {} of the time",
+                percent(limited)
+            ));
+        }
         if busy >= BUSY {
             return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
         }
