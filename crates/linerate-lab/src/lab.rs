@@ -2,6 +2,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
 
 use linerate_sys::process;
 use rustix::process::{Pid, WaitOptions};
@@ -19,8 +20,8 @@ use crate::spec::{Addresses, Forwarded, Host, Port, Spec, Topology};
 /// built it, a kill included.
 #[derive(Debug)]
 pub struct Lab {
-    /// `None` once the lab is being closed.
-    channel: Option<Channel>,
+    /// Locked from a request to its answer. `None` once the lab is being closed.
+    channel: Option<Mutex<Channel>>,
     outer: Pid,
     topology: Topology,
     v6: bool,
@@ -43,13 +44,14 @@ impl Lab {
             }
         })?;
         drop(other);
+        let built = reply(&own);
         let mut lab = Self {
-            channel: Some(own),
+            channel: Some(Mutex::new(own)),
             outer,
             topology: spec.topology,
             v6: false,
         };
-        match lab.reply()?.0 {
+        match built?.0 {
             Reply::Built(v6) => lab.v6 = v6,
             other => return Err(unexpected(&other)),
         }
@@ -86,8 +88,7 @@ impl Lab {
             cpus: program.cpus.clone(),
         };
         let streams = Streams::open(program)?;
-        self.send(&Request::Start(start), &streams.inner())?;
-        let (reply, descriptors) = self.reply()?;
+        let (reply, descriptors) = self.exchange(&Request::Start(start), &streams.inner())?;
         match (reply, descriptors.into_iter().next()) {
             (Reply::Started, Some(pidfd)) => Ok(streams.running(pidfd)),
             (other, _) => Err(unexpected(&other)),
@@ -133,27 +134,30 @@ impl Lab {
     }
 
     fn ask(&self, request: &Request) -> Result<Reply, LabError> {
-        self.send(request, &[])?;
-        Ok(self.reply()?.0)
+        Ok(self.exchange(request, &[])?.0)
     }
 
-    fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), LabError> {
-        self.channel()?.send(request, descriptors)
-    }
-
-    /// The agent's answer; its errors become the caller's.
-    fn reply(&self) -> Result<(Reply, Vec<OwnedFd>), LabError> {
-        match self.channel()?.receive()? {
-            Some((Reply::Failed(error), _)) => Err(error),
-            Some(reply) => Ok(reply),
-            None => Err(LabError::gone("its agent ended")),
-        }
-    }
-
-    fn channel(&self) -> Result<&Channel, LabError> {
-        self.channel
+    fn exchange(
+        &self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(Reply, Vec<OwnedFd>), LabError> {
+        let channel = self
+            .channel
             .as_ref()
-            .ok_or_else(|| LabError::gone("it was closed"))
+            .ok_or_else(|| LabError::gone("it was closed"))?;
+        let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
+        channel.send(request, descriptors)?;
+        reply(&channel)
+    }
+}
+
+/// The agent's answer; its errors become the caller's.
+fn reply(channel: &Channel) -> Result<(Reply, Vec<OwnedFd>), LabError> {
+    match channel.receive()? {
+        Some((Reply::Failed(error), _)) => Err(error),
+        Some(reply) => Ok(reply),
+        None => Err(LabError::gone("its agent ended")),
     }
 }
 

@@ -27,7 +27,8 @@ pub enum Output {
     Null,
 }
 
-/// A program to be run in a host. It sees the caller's environment, and no input.
+/// A program to be run in a host. It sees the environment that the caller
+/// had when it built the lab, and no input.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     pub(crate) argv: Vec<OsString>,

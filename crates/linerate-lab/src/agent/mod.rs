@@ -1,7 +1,9 @@
 //! The agent: first process of the lab's PID namespace. It builds the network, starts programs in
 //! the hosts and plants faults; when it ends, for whatever reason, the kernel ends all of it.
 
+mod delay;
 mod network;
+mod place;
 mod plant;
 mod start;
 
@@ -77,7 +79,11 @@ fn agent(channel: &Channel, spec: &Spec) -> u8 {
                 .and_then(|()| agent.serve(channel))
             {
                 Ok(()) => CLOSED,
-                Err(_) => FAILED,
+                Err(error) => {
+                    // Between requests there is nobody else to tell.
+                    eprintln!("lab: {error}");
+                    FAILED
+                }
             }
         }
         Err(error) => {

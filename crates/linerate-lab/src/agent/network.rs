@@ -8,9 +8,9 @@ use std::path::Path;
 
 use linerate_sys::namespace::{self, Space};
 use linerate_sys::packet::PacketPort;
-use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 
-use crate::error::{self, LabError};
+use super::place::{Place, make_place, private_mounts};
+use crate::error::LabError;
 use crate::netlink::{Netlink, Route, Veth};
 use crate::spec::{Host, Spec, Topology};
 
@@ -35,13 +35,6 @@ impl Spot {
             Host::Far => Self::Far,
         }
     }
-}
-
-/// What a namespace is reached by.
-pub(super) struct Place {
-    pub(super) net: OwnedFd,
-    pub(super) mount: OwnedFd,
-    pub(super) netlink: Netlink,
 }
 
 /// The network of the lab.
@@ -250,7 +243,8 @@ impl Network {
         through_router: bool,
     ) -> Result<(), LabError> {
         let congestion = self.congestion.clone();
-        let v6 = self.v6;
+        // The kernel takes IPv6 from a port with a smaller MTU.
+        let v6 = self.v6 && self.mtu >= 1280;
         let netlink = &mut self.place(spot).netlink;
         let mut settle = || -> io::Result<()> {
             netlink.set_up(name, true)?;
@@ -391,50 +385,4 @@ impl Network {
 
 fn setting_path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
-}
-
-/// Mounts that nobody outside sees, with a /proc that shows the lab's processes.
-fn private_mounts() -> Result<OwnedFd, LabError> {
-    let what = "mount namespace";
-    namespace::unshare(&[Space::Mount]).map_err(|e| error::forbidden(what, &e))?;
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    rustix::mount::mount_change("/", private).map_err(|e| error::forbidden(what, &e.into()))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    rustix::mount::mount("proc", "/proc", "proc", flags, None)
-        .map_err(|e| error::forbidden("new /proc", &e.into()))?;
-    namespace::current(Space::Mount).map_err(|e| error::forbidden(what, &e))
-}
-
-/// A network namespace, and a mount namespace whose /sys shows its ports.
-fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
-    let what = "network namespace";
-    namespace::enter(Space::Mount, base).map_err(|e| error::forbidden(what, &e))?;
-    namespace::unshare(&[Space::Net, Space::Mount]).map_err(|e| error::forbidden(what, &e))?;
-    mount_sys().map_err(|e| error::forbidden("new /sys", &e))?;
-    let handles = || -> io::Result<Place> {
-        Ok(Place {
-            net: namespace::current(Space::Net)?,
-            mount: namespace::current(Space::Mount)?,
-            netlink: Netlink::open()?,
-        })
-    };
-    handles().map_err(|e| LabError::step("cannot open a new network namespace", &e))
-}
-
-fn mount_sys() -> io::Result<()> {
-    const CGROUPS: &str = "/sys/fs/cgroup";
-    // The new /sys lacks what was mounted inside the old one; quotas are read from there.
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE;
-    let cgroups = rustix::mount::open_tree(rustix::fs::CWD, CGROUPS, flags).ok();
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    let mount = |flags| rustix::mount::mount("sysfs", "/sys", "sysfs", flags, None);
-    // Where the old /sys is read-only, as in containers, the new one must be.
-    mount(flags).or_else(|_| mount(flags | MountFlags::RDONLY))?;
-    if let Some(tree) = cgroups {
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        rustix::mount::move_mount(tree, "", rustix::fs::CWD, CGROUPS, flags)?;
-    }
-    Ok(())
 }

@@ -1,20 +1,14 @@
 //! Planting and removing faults.
 
-use std::io;
 use std::time::Instant;
 
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Rate};
-use linerate_sys::packet::PacketPort;
-use linerate_sys::process;
-use linerate_sys::shared::SharedCounters;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
 
+use super::delay::{Delay, LONGEST_DELAY};
 use super::network::{Network, Spot};
 use crate::error::LabError;
 use crate::fault::{Depth, Fault, Way, application_value};
-use crate::forward;
 use crate::spec::{Forwarded, Host, Topology};
 
 /// How a planted fault is taken away.
@@ -31,53 +25,6 @@ enum Undo {
     Nothing,
     /// Forget the times, and switch the link on.
     Link(Host),
-}
-
-/// The longest delay in one direction, in nanoseconds.
-const LONGEST_DELAY: u64 = 10_000_000_000;
-
-/// A process that forwards with a delay.
-struct Delay {
-    pid: Pid,
-    counters: SharedCounters,
-}
-
-impl Delay {
-    fn start(network: &mut Network, delays: [u64; 2]) -> Result<Self, LabError> {
-        let failed = |e: io::Error| LabError::step("cannot start a forwarding process", &e);
-        let counters = SharedCounters::new().map_err(failed)?;
-        let ports = network.open_wire()?;
-        let keep = ports.each_ref().map(PacketPort::socket);
-        // The child takes a copy of the ports along; the sockets stay open in it.
-        let pid = process::fork(&keep, || {
-            let failed = forward::run(&ports, delays, &counters[..]);
-            eprintln!("lab: {failed}");
-            1
-        });
-        let pid = pid.map_err(failed)?;
-        Ok(Self { pid, counters })
-    }
-
-    fn stop(&self) -> Result<(), LabError> {
-        // The agent collects it with the ended programs. If it is gone already, that was told.
-        match rustix::process::kill_process(self.pid, Signal::KILL) {
-            Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(e) => Err(LabError::step(
-                "cannot stop the forwarding process",
-                &e.into(),
-            )),
-        }
-    }
-
-    fn forwarded(&self) -> Result<Forwarded, LabError> {
-        match rustix::process::test_kill_process(self.pid) {
-            Ok(()) => Ok(forward::read(&self.counters[..])),
-            Err(e) => Err(LabError::step(
-                "the forwarding process has ended",
-                &e.into(),
-            )),
-        }
-    }
 }
 
 struct Planted {
@@ -124,6 +71,9 @@ impl Plants {
                 limit_buffers(network, *side, "net.ipv4.tcp_wmem", *bytes, refuse)?
             }
             Fault::Mtu { bytes } => {
+                if !(576..=65535).contains(bytes) {
+                    return Err(refuse("the MTU is outside 576 to 65535"));
+                }
                 network.set_mtu(Some(*bytes))?;
                 Undo::Mtu
             }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use linerate_sys::packet::{Frame, OFFLOAD_HEADER, PacketPort};
+use linerate_sys::process;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::thread::ClockId;
@@ -25,6 +26,8 @@ const LOOK: u64 = 500_000;
 const LONG: u64 = 2 * LOOK;
 /// A frame due within this time is sent now: sleeping would take longer.
 const CLOSE: u64 = 10_000;
+/// The shortest slice that the scheduler grants: the less, the sooner this process runs.
+const SLICE: Duration = Duration::from_micros(100);
 /// A try again after the kernel took no more frames, in nanoseconds.
 const RETRY: u64 = 100_000;
 
@@ -48,9 +51,17 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
 /// Forwards between two ports until it is killed, or a port fails. `delays`, in nanoseconds, are
 /// of what arrives at the first port and of what arrives at the second.
 pub(crate) fn run(ports: &[PacketPort; 2], delays: [u64; 2], counters: &[AtomicU64]) -> io::Error {
+    // A session of its own is, where the scheduler groups by session, a share of the CPUs of its
+    // own, which the programs under load cannot use up.
+    if let Err(e) = rustix::process::setsid() {
+        return e.into();
+    }
     // Sleep to the nanosecond: the usual slack is 50 us.
     if let Err(e) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         return e.into();
+    }
+    if let Err(e) = process::prefer_short_slices(SLICE) {
+        return e;
     }
     let mut forwarder = Forwarder {
         ports,
@@ -109,7 +120,7 @@ impl Forwarder<'_> {
                 if due > now + CLOSE {
                     now = monotonic();
                     if due > now + CLOSE {
-                        next = earlier(next, due);
+                        next = Some(earlier(next, due));
                         break;
                     }
                 }
@@ -123,7 +134,7 @@ impl Forwarder<'_> {
                     }
                     Err(e) => match Errno::from_io_error(&e) {
                         Some(Errno::AGAIN | Errno::INTR) => {
-                            next = earlier(next, now + RETRY);
+                            next = Some(earlier(next, now + RETRY));
                             break;
                         }
                         // The link is down: the loss is that fault's, not this one's.
@@ -177,8 +188,8 @@ fn age(frame: &Frame<'_>, real: u64) -> u64 {
     if age < 1_000_000_000 { age } else { 0 }
 }
 
-fn earlier(a: Option<u64>, b: u64) -> Option<u64> {
-    Some(a.map_or(b, |a| a.min(b)))
+fn earlier(a: Option<u64>, b: u64) -> u64 {
+    a.map_or(b, |a| a.min(b))
 }
 
 fn monotonic() -> u64 {

@@ -1,27 +1,63 @@
 //! The cases.
 
+mod load;
+mod traces;
+
 use std::time::Duration;
 
-use linerate_lab::{Fault, Finished, Host, Lab, LabError, Program, Running, Spec, Topology};
+use linerate_lab::{Fault, Finished, Host, Lab, LabError, Port, Program, Spec, Topology};
 
-use crate::harness::{Case, need};
+use crate::harness::Case;
 use crate::helper;
+
+pub(crate) use traces::own_a_lab;
 
 pub(crate) const ALL: &[Case] = &[
     ("builds_and_runs_programs", builds_and_runs_programs),
-    ("tcp_crosses_the_router", tcp_crosses_the_router),
-    ("token_bucket_holds_100_megabits", || {
-        token_bucket("100Mb/s", 1e8)
-    }),
-    ("token_bucket_holds_1_gigabit", || {
-        token_bucket("1Gb/s", 1e9)
-    }),
-    ("token_bucket_holds_5_gigabits", || {
-        token_bucket("5Gb/s", 5e9)
-    }),
-    ("delay_is_what_was_asked_for", delay_is_what_was_asked_for),
-    ("delay_carries_2_gigabits", delay_carries_2_gigabits),
+    ("programs_stay_on_their_cpus", programs_stay_on_their_cpus),
+    (
+        "an_application_fault_reaches_its_side",
+        an_application_fault_reaches_its_side,
+    ),
     ("threads_are_refused", threads_are_refused),
+    ("a_direct_lab_has_no_router", a_direct_lab_has_no_router),
+    ("two_labs_live_and_die_apart", two_labs_live_and_die_apart),
+    ("a_link_goes_down_and_up", a_link_goes_down_and_up),
+    ("a_link_goes_down_for_a_time", a_link_goes_down_for_a_time),
+    ("mtu_holds_on_every_port", mtu_holds_on_every_port),
+    ("a_delay_keeps_other_faults", a_delay_keeps_other_faults),
+    ("delay_is_what_was_asked_for", delay_is_what_was_asked_for),
+    (
+        "nothing_is_left_of_a_dropped_lab",
+        traces::nothing_is_left_of_a_dropped_lab,
+    ),
+    (
+        "nothing_is_left_of_a_killed_owner",
+        traces::nothing_is_left_of_a_killed_owner,
+    ),
+    (
+        "nothing_is_left_of_a_killed_outer_process",
+        traces::nothing_is_left_of_a_killed_outer_process,
+    ),
+    ("tcp_crosses_the_router", load::tcp_crosses_the_router),
+    (
+        "congestion_control_is_chosen",
+        load::congestion_control_is_chosen,
+    ),
+    (
+        "token_bucket_holds_100_megabits",
+        load::token_bucket_holds_100_megabits,
+    ),
+    (
+        "token_bucket_holds_1_gigabit",
+        load::token_bucket_holds_1_gigabit,
+    ),
+    (
+        "token_bucket_holds_5_gigabits",
+        load::token_bucket_holds_5_gigabits,
+    ),
+    ("small_buffers_bind", load::small_buffers_bind),
+    ("delay_carries_2_gigabits", load::delay_carries_2_gigabits),
 ];
 
 fn lab(faults: &[&str]) -> Lab {
@@ -74,78 +110,6 @@ fn builds_and_runs_programs() {
     assert!(!sleeper.kill().expect("its end").success());
 }
 
-/// An iperf3 server in far; a client in near; the receiver's bits per second.
-fn iperf3(lab: &Lab, arguments: &[&str]) -> f64 {
-    let server = Program::new("iperf3").args(["-s", "-1"]);
-    let mut server = lab.spawn(Host::Far, &server).expect("iperf3");
-    wait_for_listener(lab, &mut server);
-    let far = lab.addresses(Host::Far).v4.to_string();
-    let client = Program::new("iperf3")
-        .args(["-J", "-c", &far])
-        .args(arguments);
-    let done = lab.spawn(Host::Near, &client).expect("iperf3").finish();
-    let done = done.expect("its end");
-    assert!(done.status.success(), "{}", text(&done.stdout));
-    let result: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-    result["end"]["sum_received"]["bits_per_second"]
-        .as_f64()
-        .expect("a rate")
-}
-
-fn wait_for_listener(lab: &Lab, server: &mut Running) {
-    for _ in 0..200 {
-        // 1451 is 5201, iperf3's port; 0A is the state of a listener.
-        let done = shell(
-            lab,
-            Host::Far,
-            "grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6",
-        );
-        if done.status.success() {
-            return;
-        }
-        let ended = server.wait_for(Duration::from_millis(10)).expect("a lab");
-        assert!(ended.is_none(), "the server ended: {ended:?}");
-    }
-    panic!("the server does not listen");
-}
-
-fn tcp_crosses_the_router() {
-    need("iperf3");
-    let lab = lab(&[]);
-    let before = forwarded_bytes(&lab);
-    let rate = iperf3(&lab, &["-n", "20M"]);
-    assert!(rate > 0.0);
-    let moved = forwarded_bytes(&lab) - before;
-    assert!(moved >= 20 << 20, "the router counted {moved} bytes");
-}
-
-fn forwarded_bytes(lab: &Lab) -> u64 {
-    let ports = lab.ports(Host::Router).expect("ports");
-    ports
-        .iter()
-        .find(|p| p.name == "far")
-        .expect("a port")
-        .tx_bytes
-}
-
-fn token_bucket(rate: &str, bits: f64) {
-    need("iperf3");
-    let fault = format!("path-rate:{rate},deep,forward");
-    let lab = lab(&[&fault]);
-    let limited = iperf3(&lab, &["-t", "3", "-O", "1"]);
-    // Payload of a frame of MTU 1500, without preamble, gap and checksum.
-    let most = bits * 1448.0 / 1514.0;
-    println!("{rate}: {:.4} of what the bucket allows", limited / most);
-    assert!(limited < most * 1.01, "{limited} of {most}");
-    assert!(limited > most * 0.93, "{limited} of {most}");
-    let fault: Fault = fault.parse().expect("a fault");
-    lab.remove(&fault).expect("removed");
-    assert!(matches!(
-        lab.remove(&fault),
-        Err(LabError::NotPlanted { .. })
-    ));
-}
-
 fn threads_are_refused() {
     let (done, wait) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
@@ -153,11 +117,7 @@ fn threads_are_refused() {
     assert!(matches!(refused, Err(LabError::Threads)), "{refused:?}");
     drop(done);
     let _ = other.join();
-    let direct = Spec {
-        topology: Topology::Direct,
-        ..Spec::default()
-    };
-    Lab::build(&direct).expect("a lab once the thread is gone");
+    Lab::build(&Spec::default()).expect("a lab once the thread is gone");
 }
 
 fn delay_is_what_was_asked_for() {
@@ -191,14 +151,145 @@ fn delay_is_what_was_asked_for() {
     echo.kill().expect("its end");
 }
 
-fn delay_carries_2_gigabits() {
-    need("iperf3");
-    let lab = lab(&["delay:20ms", "path-rate:2Gb/s,deep,forward"]);
-    // One stream would be held back by its send buffer.
-    let rate = iperf3(&lab, &["-t", "4", "-O", "2", "-P", "4"]);
-    let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
-    println!("{:.3} Gb/s; {forwarded:?}", rate / 1e9);
-    println!("{:?}", lab.ports(Host::Router));
-    assert_eq!(forwarded.lost, [0, 0]);
-    assert!(rate > 1.8e9);
+fn programs_stay_on_their_cpus() {
+    let lab = lab(&[]);
+    let cpu = rustix::thread::sched_getcpu();
+    let status = Program::new("grep").args(["Cpus_allowed_list", "/proc/self/status"]);
+    let bound = lab
+        .spawn(Host::Far, &status.clone().cpus([cpu]))
+        .expect("grep");
+    let bound = bound.finish().expect("its end");
+    assert_eq!(text(&bound.stdout), format!("Cpus_allowed_list:\t{cpu}"));
+    let own = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let free = lab.spawn(Host::Far, &status).expect("grep").finish();
+    let free = text(&free.expect("its end").stdout);
+    assert!(own.contains(&free), "the agent's CPUs changed: {free}");
+}
+
+fn an_application_fault_reaches_its_side() {
+    let lab = lab(&["application:far,receiver,work=800ps/B"]);
+    let seen = |host| text(&shell(&lab, host, "echo $LINERATE_LAB_APPLICATION").stdout);
+    assert_eq!(seen(Host::Far), "receiver,work=800ps/B");
+    assert_eq!(seen(Host::Near), "");
+    let fault: Fault = "application:near,pause=200us/op".parse().expect("a fault");
+    lab.plant(&fault).expect("planted");
+    assert_eq!(seen(Host::Near), "pause=200us/op");
+    lab.remove(&fault).expect("removed");
+    assert_eq!(seen(Host::Near), "");
+}
+
+fn a_direct_lab_has_no_router() {
+    let direct = Spec {
+        topology: Topology::Direct,
+        ..Spec::default()
+    };
+    let lab = Lab::build(&direct).expect("a lab");
+    let mut echo = helper::echo(&lab);
+    helper::round_trip(&lab);
+    echo.kill().expect("its end");
+    for what in ["delay:20ms", "path-rate:1Gb/s,deep"] {
+        let refused = lab.plant(&what.parse().expect("a fault"));
+        let refused = refused.expect_err("no router to plant it in").to_string();
+        assert!(refused.contains("router"), "{refused}");
+    }
+    let router = lab.ports(Host::Router);
+    assert!(
+        matches!(router, Err(LabError::NoSuchHost { .. })),
+        "{router:?}"
+    );
+}
+
+fn two_labs_live_and_die_apart() {
+    let first = lab(&[]);
+    let second = lab(&["delay:1ms"]);
+    // Would wait for ever if the second held the first's socket.
+    drop(first);
+    let done = shell(&second, Host::Near, "echo alive");
+    assert_eq!(text(&done.stdout), "alive");
+}
+
+fn port(lab: &Lab, host: Host, name: &str) -> Port {
+    let ports = lab.ports(host).expect("ports");
+    ports
+        .into_iter()
+        .find(|port| port.name == name)
+        .expect("a port")
+}
+
+fn a_link_goes_down_and_up() {
+    for faults in [&[][..], &["delay:2ms"]] {
+        let lab = lab(faults);
+        let mut echo = helper::echo(&lab);
+        for host in [Host::Near, Host::Far] {
+            lab.link(host, false).expect("down");
+            assert!(!port(&lab, host, "eth0").up, "{host} {faults:?}");
+            lab.link(host, true).expect("up");
+            assert!(port(&lab, host, "eth0").up, "{host} {faults:?}");
+            helper::round_trip(&lab);
+        }
+        echo.kill().expect("its end");
+    }
+}
+
+fn a_link_goes_down_for_a_time() {
+    let lab = lab(&["link-down:far,300ms,300ms"]);
+    let up = || port(&lab, Host::Far, "eth0").up;
+    let wait = |wanted: bool| {
+        let start = std::time::Instant::now();
+        while up() != wanted && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(up(), wanted);
+    };
+    wait(true);
+    wait(false);
+    wait(true);
+}
+
+fn mtu_holds_on_every_port() {
+    let lab = lab(&["delay:2ms"]);
+    let mut echo = helper::echo(&lab);
+    let mtus = || {
+        let hosts = [Host::Near, Host::Router, Host::Far];
+        let ports = hosts.map(|host| lab.ports(host).expect("ports"));
+        ports
+            .concat()
+            .iter()
+            .map(|port| port.mtu)
+            .collect::<Vec<_>>()
+    };
+    for mtu in [9000, 1280] {
+        let fault: Fault = format!("mtu:{mtu}").parse().expect("a fault");
+        lab.plant(&fault).expect("planted");
+        assert_eq!(mtus(), [mtu; 4]);
+        helper::round_trip(&lab);
+        lab.remove(&fault).expect("removed");
+        assert_eq!(mtus(), [1500; 4]);
+    }
+    // IPv6 goes below 1280, and comes back.
+    let fault: Fault = "mtu:1000".parse().expect("a fault");
+    lab.plant(&fault).expect("planted");
+    lab.remove(&fault).expect("removed");
+    helper::round_trip(&lab);
+    echo.kill().expect("its end");
+}
+
+fn a_delay_keeps_other_faults() {
+    let lab = lab(&["path-rate:1Gb/s,deep", "receive-window:near,1MiB"]);
+    let kinds =
+        || ["near", "far"].map(|name| port(&lab, Host::Router, name).queue.map(|queue| queue.kind));
+    let both = [Some("tbf".to_owned()), Some("tbf".to_owned())];
+    assert_eq!(kinds(), both);
+    let delay: Fault = "delay:1ms".parse().expect("a fault");
+    lab.plant(&delay).expect("planted");
+    assert_eq!(kinds(), both);
+    let again = lab.plant(&delay).expect_err("it is there already");
+    assert!(matches!(again, LabError::NotPlantable { .. }), "{again}");
+    lab.remove(&delay).expect("removed");
+    assert_eq!(kinds(), both);
+    let rmem = shell(&lab, Host::Near, "cut -f3 /proc/sys/net/ipv4/tcp_rmem");
+    assert_eq!(text(&rmem.stdout), "1048576");
+    lab.remove(&"path-rate:1Gb/s,deep".parse().expect("a fault"))
+        .expect("removed");
+    assert_eq!(kinds(), [None, None]);
 }

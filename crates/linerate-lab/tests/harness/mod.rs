@@ -24,7 +24,9 @@ pub(crate) fn main(cases: &[Case]) {
         return;
     }
     if arguments.iter().any(|a| a == "--list") {
-        cases.iter().for_each(|(name, _)| println!("{name}: test"));
+        for (name, _) in cases {
+            println!("{name}: test");
+        }
         return;
     }
     let filter = arguments.iter().find(|a| !a.starts_with('-'));

@@ -15,6 +15,7 @@ pub(crate) fn main() -> bool {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["--helper", "echo"] => serve(),
+        ["--helper", "owner"] => crate::cases::own_a_lab(),
         ["--helper", "round-trip", address] => measure(address),
         _ => return false,
     }
@@ -31,27 +32,20 @@ pub(crate) fn echo(lab: &Lab) -> Running {
         .expect("a server")
 }
 
-/// The median round trip from near to far, in milliseconds, over IPv4 and over IPv6, which must
-/// agree.
+/// The median round trip from near to far, in milliseconds: the shorter of IPv4 and IPv6, each of
+/// which must get through.
 pub(crate) fn round_trip(lab: &Lab) -> f64 {
     let addresses = lab.addresses(Host::Far);
     let v4 = SocketAddr::from((addresses.v4, PORT));
     let v6 = addresses.v6.map(|v6| SocketAddr::from((v6, PORT)));
-    let mut all = std::iter::once(v4).chain(v6).map(|address| {
+    let times = std::iter::once(v4).chain(v6).map(|address| {
         let client = program().args(["round-trip", &address.to_string()]);
         let done = lab.spawn(Host::Near, &client).expect("a client");
         let done = done.finish().expect("its end");
         let text = String::from_utf8_lossy(&done.stdout).trim().to_owned();
         text.parse::<f64>().expect("a time")
     });
-    let first = all.next().expect("an address");
-    for other in all {
-        assert!(
-            (other - first).abs() < 1.0,
-            "IPv4 {first} ms, IPv6 {other} ms"
-        );
-    }
-    first
+    times.reduce(f64::min).expect("an address")
 }
 
 fn serve() {

@@ -1,171 +1,11 @@
-//! What can be planted, in words and as typed text.
+//! Faults as they are typed, and back.
 
-use std::fmt;
 use std::str::FromStr;
 
-use linerate_core::plan::{Direction, Side};
+use linerate_core::plan::Side;
 use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
-use serde::{Deserialize, Serialize};
 
-/// How much a rate limit queues before it drops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Depth {
-    /// 5 ms at the rate, as a policer or a switch with little memory.
-    Shallow,
-    /// 100 ms at the rate, as a home router.
-    Deep,
-}
-
-/// Which way a fault acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    /// Near to far.
-    Forward,
-    /// Far to near.
-    Reverse,
-    /// Each direction by itself.
-    Both,
-}
-
-impl Way {
-    /// The directions it stands for.
-    pub const fn directions(self) -> &'static [Direction] {
-        match self {
-            Self::Forward => &[Direction::Forward],
-            Self::Reverse => &[Direction::Reverse],
-            Self::Both => &Direction::ALL,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Reverse => "reverse",
-            Self::Both => "both",
-        }
-    }
-}
-
-/// What an application does on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// It sends payload.
-    Sender,
-    /// It receives payload.
-    Receiver,
-}
-
-/// What makes an application slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Burden {
-    /// CPU time for each byte of payload, in picoseconds.
-    Work {
-        /// Picoseconds per byte.
-        ps_per_byte: u64,
-    },
-    /// A pause between operations, without CPU use.
-    Pause {
-        /// Its length.
-        per_operation: Nanos,
-    },
-}
-
-/// A fault that a lab can plant.
-///
-/// [`Display`](fmt::Display) says it in words; [`Fault::code`] gives the text that
-/// [`FromStr`] reads back as the same fault.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "fault")]
-pub enum Fault {
-    /// The router forwards at most `rate`, counted in Ethernet frames without preamble and gap.
-    /// `path-rate:100Mb/s,shallow,forward`; both ways when none is named.
-    PathRate {
-        /// The limit.
-        rate: Rate,
-        /// How much is queued in front of it.
-        depth: Depth,
-        /// Which way.
-        way: Way,
-    },
-    /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
-    /// `receive-window:far,256KiB`.
-    ReceiveWindow {
-        /// The host.
-        side: Side,
-        /// The largest receive buffer of a connection.
-        bytes: Bytes,
-    },
-    /// `net.ipv4.tcp_wmem` of one host ends at `bytes`. `send-buffer:near,64KiB`.
-    SendBuffer {
-        /// The host.
-        side: Side,
-        /// The largest send buffer of a connection.
-        bytes: Bytes,
-    },
-    /// Every port of the path has this MTU. `mtu:1280`.
-    Mtu {
-        /// Bytes of IP packet.
-        bytes: u32,
-    },
-    /// Packets take longer, in order and without loss. `delay:20ms` (round trip, half each way),
-    /// `delay:20ms,forward`, `delay:5ms,reverse`.
-    Delay {
-        /// Added from near to far.
-        forward: Nanos,
-        /// Added from far to near.
-        reverse: Nanos,
-    },
-    /// The link of one host goes down for a time. `link-down:far,2s,500ms`.
-    LinkDown {
-        /// The host.
-        side: Side,
-        /// Time from planting until it goes down.
-        after: Nanos,
-        /// Time until it comes up again.
-        lasting: Nanos,
-    },
-    /// The tool's own threads on one host are slow, in programs started after planting.
-    /// `application:far,work=800ps/B`, `application:near,sender,pause=200us/op`.
-    Application {
-        /// The host.
-        side: Side,
-        /// Which of its threads; both kinds if none is named.
-        role: Option<Role>,
-        /// What they do besides.
-        burden: Burden,
-    },
-}
-
-/// Why a text is not a fault.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FaultError {
-    /// No fault has this name.
-    #[error(
-        "`{0}` is not a fault (expected path-rate, receive-window, send-buffer, mtu, delay, \
-         link-down or application)"
-    )]
-    Unknown(String),
-    /// A part is missing, wrong or one too many.
-    #[error("`{text}` is not a fault (expected for example `{example}`)")]
-    Form {
-        /// What was typed.
-        text: String,
-        /// A correct one.
-        example: &'static str,
-    },
-    /// A quantity in it cannot be read.
-    #[error("in `{text}`: {error}")]
-    Quantity {
-        /// What was typed.
-        text: String,
-        /// What is wrong.
-        error: UnitError,
-    },
-}
+use super::{Burden, Depth, Fault, FaultError, Role, Way};
 
 impl Fault {
     /// The text that [`FromStr`] reads back as this fault, exactly.
@@ -274,68 +114,6 @@ fn delay_code(forward: Nanos, reverse: Nanos) -> String {
         (_, 0) => format!("delay:{},forward", time_code(forward)),
         (0, _) => format!("delay:{},reverse", time_code(reverse)),
         _ => format!("delay:{},{}", time_code(forward), time_code(reverse)),
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PathRate { rate, depth, way } => {
-                let queue = match depth {
-                    Depth::Shallow => "shallow",
-                    Depth::Deep => "deep",
-                };
-                let way = match way {
-                    Way::Forward => "forward",
-                    Way::Reverse => "in reverse",
-                    Way::Both => "each way",
-                };
-                write!(f, "the network carries {rate} {way}, with a {queue} queue")
-            }
-            Self::ReceiveWindow { side, bytes } => {
-                write!(f, "receive buffers of {} end at {bytes}", side.name())
-            }
-            Self::SendBuffer { side, bytes } => {
-                write!(f, "send buffers of {} end at {bytes}", side.name())
-            }
-            Self::Mtu { bytes } => write!(f, "packets are at most {bytes} bytes long"),
-            Self::Delay { forward, reverse } => {
-                write!(
-                    f,
-                    "packets take {forward} longer forward, {reverse} in reverse"
-                )
-            }
-            Self::LinkDown {
-                side,
-                after,
-                lasting,
-            } => {
-                let side = side.name();
-                write!(f, "the link of {side} is down for {lasting}, after {after}")
-            }
-            Self::Application { side, role, burden } => {
-                let who = match role {
-                    None => "application",
-                    Some(Role::Sender) => "sender",
-                    Some(Role::Receiver) => "receiver",
-                };
-                let side = side.name();
-                match burden {
-                    Burden::Work { ps_per_byte } => {
-                        write!(
-                            f,
-                            "the {who} on {side} works {ps_per_byte} ps for each byte"
-                        )
-                    }
-                    Burden::Pause { per_operation } => {
-                        write!(
-                            f,
-                            "the {who} on {side} pauses {per_operation} at each operation"
-                        )
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -490,5 +268,130 @@ impl Reader<'_> {
             role,
             burden,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn side() -> impl Strategy<Value = Side> {
+        prop_oneof![Just(Side::Near), Just(Side::Far)]
+    }
+
+    fn way() -> impl Strategy<Value = Way> {
+        prop_oneof![Just(Way::Forward), Just(Way::Reverse), Just(Way::Both)]
+    }
+
+    /// Numbers below 2^53, half of them round.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            0..1_u64 << 52,
+            (0..9_000_000_u64).prop_map(|n| n * 1_000_000)
+        ]
+    }
+
+    fn fault() -> impl Strategy<Value = Fault> {
+        let depth = prop_oneof![Just(Depth::Shallow), Just(Depth::Deep)];
+        let role = prop_oneof![
+            Just(None),
+            Just(Some(Role::Sender)),
+            Just(Some(Role::Receiver))
+        ];
+        let burden = prop_oneof![
+            any::<u64>().prop_map(|ps_per_byte| Burden::Work { ps_per_byte }),
+            number().prop_map(|n| Burden::Pause {
+                per_operation: Nanos(n)
+            }),
+        ];
+        prop_oneof![
+            (number(), depth, way()).prop_map(|(rate, depth, way)| Fault::PathRate {
+                rate: Rate(rate),
+                depth,
+                way
+            }),
+            (side(), number()).prop_map(|(side, n)| Fault::ReceiveWindow {
+                side,
+                bytes: Bytes(n)
+            }),
+            (side(), number()).prop_map(|(side, n)| Fault::SendBuffer {
+                side,
+                bytes: Bytes(n)
+            }),
+            any::<u32>().prop_map(|bytes| Fault::Mtu { bytes }),
+            (number(), number(), 0..4).prop_map(|(a, b, kind)| {
+                let (forward, reverse) = match kind {
+                    0 => (a, 0),
+                    1 => (0, a),
+                    2 => (a, a),
+                    _ => (a, b),
+                };
+                Fault::Delay {
+                    forward: Nanos(forward),
+                    reverse: Nanos(reverse),
+                }
+            }),
+            (side(), number(), number()).prop_map(|(side, after, lasting)| Fault::LinkDown {
+                side,
+                after: Nanos(after),
+                lasting: Nanos(lasting)
+            }),
+            (side(), role, burden).prop_map(|(side, role, burden)| Fault::Application {
+                side,
+                role,
+                burden
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_fault_reads_back_as_itself(fault in fault()) {
+            prop_assert_eq!(fault.code().parse(), Ok(fault));
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in ".*") {
+            let _ = text.parse::<Fault>();
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_usual_meaning() {
+        let read = |text: &str| text.parse::<Fault>().unwrap().code();
+        assert_eq!(
+            read("path-rate:100Mb/s,shallow"),
+            "path-rate:100Mb/s,shallow,both"
+        );
+        assert_eq!(
+            read("path-rate: 0.1Gb/s, deep, reverse"),
+            "path-rate:100Mb/s,deep,reverse"
+        );
+        assert_eq!(read("delay:10ms,10ms"), "delay:20ms");
+        assert_eq!(read("delay:0ms,5ms"), "delay:5ms,reverse");
+    }
+
+    #[test]
+    fn what_is_not_a_fault_is_refused() {
+        for text in [
+            "",
+            "gremlins",
+            "path-rate",
+            "path-rate:100,deep",
+            "path-rate:1Gb/s,wide",
+            "path-rate:1Gb/s,deep,up",
+            "receive-window:middle,1MiB",
+            "mtu:1500B",
+            "mtu:1,2",
+            "delay:20",
+            "delay:1ms,2ms,3ms",
+            "link-down:far",
+            "application:far,work=1",
+            "application:far,idler,work=1ps/B",
+            "application:far,pause=1us",
+        ] {
+            assert!(text.parse::<Fault>().is_err(), "`{text}`");
+        }
     }
 }

@@ -1,0 +1,166 @@
+//! Cases that load a lab with iperf3.
+
+use std::time::Duration;
+
+use linerate_lab::{Fault, Host, Lab, LabError, Program, Running, Spec};
+
+use super::{lab, shell, text};
+use crate::harness::need;
+
+/// An iperf3 server in far; a client in near; the receiver's bits per second.
+fn iperf3(lab: &Lab, arguments: &[&str]) -> f64 {
+    let result = iperf3_result(lab, arguments);
+    let rate = result["end"]["sum_received"]["bits_per_second"].as_f64();
+    rate.expect("a rate")
+}
+
+fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value {
+    let server = Program::new("iperf3").args(["-s", "-1"]);
+    let mut server = lab.spawn(Host::Far, &server).expect("iperf3");
+    wait_for_listener(lab, &mut server);
+    let far = lab.addresses(Host::Far).v4.to_string();
+    let client = Program::new("iperf3")
+        .args(["-J", "-c", &far])
+        .args(arguments);
+    let done = lab.spawn(Host::Near, &client).expect("iperf3").finish();
+    let done = done.expect("its end");
+    assert!(done.status.success(), "{}", text(&done.stdout));
+    // The next server needs the port.
+    server.wait().expect("its end");
+    serde_json::from_slice(&done.stdout).expect("JSON")
+}
+
+fn wait_for_listener(lab: &Lab, server: &mut Running) {
+    for _ in 0..200 {
+        // 1451 is 5201, iperf3's port; 0A is the state of a listener.
+        let done = shell(
+            lab,
+            Host::Far,
+            "grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6",
+        );
+        if done.status.success() {
+            return;
+        }
+        let ended = server.wait_for(Duration::from_millis(10)).expect("a lab");
+        assert!(ended.is_none(), "the server ended: {ended:?}");
+    }
+    panic!("the server does not listen");
+}
+
+pub(super) fn tcp_crosses_the_router() {
+    need("iperf3");
+    let lab = lab(&[]);
+    let before = forwarded_bytes(&lab);
+    let result = iperf3_result(&lab, &["-n", "20M"]);
+    let received = result["end"]["sum_received"]["bytes"].as_u64();
+    let received = received.expect("a number of bytes");
+    assert!(received > 10 << 20, "{received}");
+    let moved = forwarded_bytes(&lab) - before;
+    assert!(
+        moved >= received,
+        "the router counted {moved} bytes of {received}"
+    );
+}
+
+fn forwarded_bytes(lab: &Lab) -> u64 {
+    let ports = lab.ports(Host::Router).expect("ports");
+    ports
+        .iter()
+        .find(|p| p.name == "far")
+        .expect("a port")
+        .tx_bytes
+}
+
+fn token_bucket(rate: &str, bits: f64) {
+    need("iperf3");
+    let lab = lab(&[]);
+    let free = iperf3(&lab, &["-t", "1"]);
+    let fault: Fault = format!("path-rate:{rate},deep,forward")
+        .parse()
+        .expect("a fault");
+    lab.plant(&fault).expect("planted");
+    let limited = iperf3(&lab, &["-t", "3", "-O", "1"]);
+    // Payload of a frame of MTU 1500, without preamble, gap and checksum.
+    let most = bits * 1448.0 / 1514.0;
+    println!("{rate}: {:.4} of what the bucket allows", limited / most);
+    assert!(limited < most * 1.01, "{limited} of {most}");
+    // On a machine that is too slow or too busy for the rate, the machine is the limit.
+    let least = most.min(free / 3.0) * 0.9;
+    assert!(limited > least, "{limited} of {most}, {free} without");
+    lab.remove(&fault).expect("removed");
+    assert!(matches!(
+        lab.remove(&fault),
+        Err(LabError::NotPlanted { .. })
+    ));
+}
+
+pub(super) fn token_bucket_holds_100_megabits() {
+    token_bucket("100Mb/s", 1e8);
+}
+
+pub(super) fn token_bucket_holds_1_gigabit() {
+    token_bucket("1Gb/s", 1e9);
+}
+
+pub(super) fn token_bucket_holds_5_gigabits() {
+    token_bucket("5Gb/s", 5e9);
+}
+
+pub(super) fn congestion_control_is_chosen() {
+    need("iperf3");
+    for name in ["cubic", "bbr"] {
+        let spec = Spec {
+            congestion: Some(name.to_owned()),
+            ..Spec::default()
+        };
+        let lab = Lab::build(&spec).expect("a lab");
+        let result = iperf3_result(&lab, &["-n", "1M"]);
+        assert_eq!(result["end"]["sender_tcp_congestion"], name);
+        assert_eq!(result["end"]["receiver_tcp_congestion"], name);
+    }
+    let spec = Spec {
+        congestion: Some("nonesuch".to_owned()),
+        ..Spec::default()
+    };
+    let refused = Lab::build(&spec).expect_err("no such congestion control");
+    assert!(refused.to_string().contains("nonesuch"), "{refused}");
+}
+
+pub(super) fn small_buffers_bind() {
+    need("iperf3");
+    let lab = lab(&["delay:20ms"]);
+    let rate = || iperf3(&lab, &["-t", "2", "-O", "1"]);
+    let free = rate();
+    // Bytes in flight are at most the buffer, so the rate is at most this.
+    let most = 256.0 * 1024.0 * 8.0 / 0.02;
+    for text in ["receive-window:far,256KiB", "send-buffer:near,256KiB"] {
+        let fault: Fault = text.parse().expect("a fault");
+        lab.plant(&fault).expect(text);
+        let bound = rate();
+        println!(
+            "{text}: {:.1} Mb/s, without {:.1} Mb/s",
+            bound / 1e6,
+            free / 1e6
+        );
+        assert!(bound < most, "{text}: {bound}");
+        assert!(bound > most / 8.0, "{text}: {bound}");
+        lab.remove(&fault).expect("removed");
+    }
+    let again = rate();
+    assert!(
+        again > 2.0 * most,
+        "{again} once the buffers are large again"
+    );
+}
+
+pub(super) fn delay_carries_2_gigabits() {
+    need("iperf3");
+    let lab = lab(&["delay:20ms", "path-rate:2Gb/s,deep,forward"]);
+    // One stream would be held back by its send buffer.
+    let rate = iperf3(&lab, &["-t", "4", "-O", "2", "-P", "4"]);
+    let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
+    println!("{:.3} Gb/s; {forwarded:?}", rate / 1e9);
+    println!("{:?}", lab.ports(Host::Router));
+    assert_eq!(forwarded.lost, [0, 0]);
+    assert!(rate > 1.8e9);
+}
