@@ -31,6 +31,8 @@ pub enum Factor {
     SmallerReads,
     /// The pace that was asked for lifted.
     Unpaced,
+    /// Another congestion control.
+    OtherCongestion,
 }
 
 /// A row of the table.
@@ -72,6 +74,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::MoreStreams,
         words: "whether twice the streams help",
         change: "twice the streams",
+    },
+    TrialKind {
+        id: "other-congestion",
+        factor: Factor::OtherCongestion,
+        words: "whether another congestion control does better",
+        change: "another congestion control",
     },
     TrialKind {
         id: "receiver-work",
@@ -207,6 +215,9 @@ impl TrialKind {
                     },
                 ));
             }
+            Factor::OtherCongestion => {
+                after.congestion = Some(other_congestion(model, direction, load)?);
+            }
             Factor::Unpaced => after.pacing = before.pacing.and(None),
         }
         Some((before, after))
@@ -220,6 +231,16 @@ fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits
         .find(|h| h.side == side)
         .map(|h| h.facts.buffers)
         .unwrap_or_default()
+}
+
+/// A congestion control that the sender may choose and that works in another way: by loss where the
+/// present one paces, and the other way round.
+fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
+    let present = load.made[0].congestion.as_str();
+    let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
+    let wanted: &[&str] = if present == "bbr" { &["cubic", "reno"] } else { &["bbr"] };
+    let may = |name: &&str| host.facts.congestion_available.iter().any(|c| c == name);
+    wanted.iter().copied().find(may).map(str::to_owned)
 }
 
 /// What to ask for to get four times the memory, or as much as the host allows; `None` where that

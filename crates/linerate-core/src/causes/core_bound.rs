@@ -107,6 +107,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     }
     match factor {
         // Anything from threads that share one CPU to twice as many CPUs at work.
+        Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
         Factor::MoreStreams => Some(Range {
             low: 0.6,
             high: trial.stream_ratio() * 1.1,

@@ -6,7 +6,7 @@ use super::{Answer, Cause, Finding, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
@@ -51,6 +51,7 @@ impl Cause for FlowRateCap {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
+            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
             Factor::MoreStreams => Some(around(trial.stream_ratio(), 0.12)),
             _ => bystander(model, trial),
         }

@@ -1,5 +1,6 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
+mod congestion_control;
 mod contended;
 mod core_bound;
 mod flow_rate_cap;
@@ -27,6 +28,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &interrupted::Interrupted,
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
+    &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
     &pacing::Pacing,

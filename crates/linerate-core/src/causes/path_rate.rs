@@ -45,6 +45,8 @@ impl Cause for PathRate {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             Factor::MoreStreams => Some(EQUAL),
+            // Some keep a shallow queue less full than others; none gets more than there is.
+            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
             _ => bystander(model, trial),
         }
     }
@@ -146,7 +148,7 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
 }
 
 /// A round trip under load well over the idle one.
-fn standing_queue(model: &Model, load: &Load) -> Option<String> {
+pub(super) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let idle = model.idle.as_ref()?.percentile(50.0)?;
     let loaded = load.tcp.rtt?;
     (loaded.0 > idle.0 * 3 / 2 && loaded.0 > idle.0 + 200_000).then(|| {

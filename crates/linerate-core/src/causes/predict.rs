@@ -53,7 +53,8 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
-        Factor::MoreStreams => None,
+        // What binds instead may be anything.
+        Factor::MoreStreams | Factor::OtherCongestion => None,
         Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer => Some(EQUAL),
         Factor::SenderWork => Some(work(wanted(&load.senders), added_work(load, trial, true)?)),
         Factor::ReceiverWork => Some(work(

@@ -1,0 +1,96 @@
+//! The sender's congestion control paces below what path and hosts could carry.
+
+use super::path_rate::{held_by_network, scales, standing_queue};
+use super::predict::{bystander, per_stream};
+use super::{Answer, Cause, Finding, percent};
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `congestion-control`.
+pub(super) struct CongestionControl;
+
+/// Share of bytes sent again from which the path gives congestion control a reason.
+const LOSSY: f64 = 0.0005;
+
+impl Cause for CongestionControl {
+    fn id(&self) -> &'static str {
+        "congestion-control"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Socket
+    }
+    fn summary(&self) -> &'static str {
+        "the sender's congestion control sends more slowly than path and hosts could carry"
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let held = match held_by_network(model, direction) {
+            Ok(held) => held,
+            Err(answer) => return answer,
+        };
+        if let Some(queue) = standing_queue(model, held.load) {
+            return Answer::Clear(format!("it has a reason: {queue}"));
+        }
+        if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
+            return Answer::Clear(format!(
+                "it has a reason: {} of the bytes had to be sent again",
+                percent(again)
+            ));
+        }
+        let mut evidence = vec![format!(
+            "{} held the sender {} of the time, although nothing queued and nothing was lost",
+            name(model, direction),
+            percent(held.share)
+        )];
+        let scaled = model.direction(direction).and_then(scales);
+        evidence.extend(
+            scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")),
+        );
+        Answer::Finding(Finding {
+            side: Place::from(direction.sender()),
+            share: held.share,
+            // A cap for each flow that queues nothing looks the same.
+            enough: false,
+            reached: false,
+            evidence,
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            // A gain of any size, up to whatever binds next.
+            Factor::OtherCongestion => Some(Range { low: 1.05, high: f64::MAX }),
+            Factor::MoreStreams => Some(Range { low: 1.03, ..per_stream(trial) }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let tried = model
+            .trials
+            .iter()
+            .find(|t| t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion));
+        let Some((other, effect)) = tried.and_then(|t| t.plan.after.congestion.clone().zip(t.effect))
+        else {
+            return Vec::new();
+        };
+        vec![Advice {
+            action: format!("use another congestion control: --congestion {other}"),
+            undo: String::new(),
+            gain: Some(effect.mid),
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/congestion-control.md")
+    }
+}
+
+/// The sender's congestion control, as it was read.
+fn name(model: &Model, direction: Direction) -> &str {
+    model
+        .direction(direction)
+        .map(|d| d.base.made[0].congestion.as_str())
+        .filter(|name| !name.is_empty())
+        .unwrap_or("congestion control")
+}
