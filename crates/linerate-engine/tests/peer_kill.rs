@@ -2,6 +2,10 @@
 //! and a server in the middle of a step.
 //!
 //! This program starts itself again in the roles that are killed.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test without the harness, which the lint does not take for one"
+)]
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -199,10 +203,10 @@ fn killed_clients_leave_nothing() {
         counter.fetch_add(usize::from(line.contains("began")), Ordering::Relaxed);
     };
     let server = Arc::new(server(key.clone(), Arc::new(log)));
-    let (address, stop) = (server.addresses()[0], Stop::new().unwrap());
+    let (address, ending) = (server.addresses()[0], Stop::new().unwrap());
     let gate = {
-        let (server, stop) = (Arc::clone(&server), stop.clone());
-        thread::spawn(move || server.run(&stop).unwrap())
+        let (server, asked) = (Arc::clone(&server), ending.clone());
+        thread::spawn(move || server.run(&asked).unwrap())
     };
     // What is allocated once and for good is allocated now.
     drop(connect(address, key.clone()));
@@ -235,7 +239,7 @@ fn killed_clients_leave_nothing() {
     assert_eq!(step.trouble, None);
     assert_eq!(step.ends[1].other_sessions, 0);
     drop(client);
-    stop.request();
+    ending.request();
     gate.join().unwrap();
 }
 
@@ -255,10 +259,10 @@ fn a_killed_server_is_noticed_in_mid_step() {
             looks += 1;
             if looks == 2 {
                 server.kill().unwrap();
-                server.wait().unwrap();
             }
             Flow::Go
         });
+        server.wait().unwrap();
         let step = step.unwrap();
         assert!(began.elapsed() < Duration::from_secs(20));
         assert_eq!(step.ends.len(), 1);
@@ -301,10 +305,10 @@ fn silence() {
         link("up");
         let key = Key::generate();
         let server = Arc::new(server(key.clone(), Arc::new(|line| println!("  {line}"))));
-        let stop = Stop::new().unwrap();
+        let ending = Stop::new().unwrap();
         let gate = {
-            let (server, stop) = (Arc::clone(&server), stop.clone());
-            thread::spawn(move || server.run(&stop).unwrap())
+            let (server, asked) = (Arc::clone(&server), ending.clone());
+            thread::spawn(move || server.run(&asked).unwrap())
         };
         let mut client = connect(server.addresses()[0], key);
         client.prepare(&set(0, direction)).unwrap();
@@ -325,7 +329,7 @@ fn silence() {
         println!("  {direction:?}: near noticed after {near:?}, far after {far:?} at most");
         assert!(far < Duration::from_secs(60), "it was not noticed");
         assert_eq!(step.unwrap().trouble.unwrap().side, Side::Far);
-        stop.request();
+        ending.request();
         gate.join().unwrap();
     }
 }

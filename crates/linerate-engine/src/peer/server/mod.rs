@@ -115,7 +115,8 @@ impl Server {
     }
 
     /// Serves until the stop is requested and all sessions have ended, which takes no longer than
-    /// the drain of a step. Sleeps without wake-ups while nobody is connected.
+    /// the drain of a step. Sleeps without wake-ups while nobody is connected. The port, and who
+    /// waits in the kernel's queue for it, is let go when the server is dropped.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let served = Gate::new(self, stop).run();
         // Without the gate no session could get data connections any more.

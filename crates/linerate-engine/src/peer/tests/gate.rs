@@ -184,7 +184,10 @@ fn a_crowd_from_one_address_loses_its_oldest() {
 #[test]
 fn a_stop_ends_an_idle_server_and_its_strangers() {
     let mut server = Harness::keyed();
-    let stranger = server.dial();
+    let mut stranger = server.dial();
+    // Once it has its answer it is inside, and no longer in the kernel's queue.
+    stranger.write_all(&HELLO.encode()).unwrap();
+    stranger.read_exact(&mut [0; REPLY_LEN]).unwrap();
     server.stop.request();
     server.thread.take().unwrap().join().unwrap();
     assert!(ends(&stranger, 0));

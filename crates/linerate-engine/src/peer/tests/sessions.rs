@@ -50,9 +50,9 @@ fn balanced(step: &Step, set: u32, direction: Direction) {
         Direction::Forward => (near, far),
         Direction::Reverse => (far, near),
     };
-    let sent = sums(sender, set).0;
-    assert!(sent > 0);
-    assert_eq!(sums(receiver, set), (0, sent));
+    let payload = sums(sender, set).0;
+    assert!(payload > 0);
+    assert_eq!(sums(receiver, set), (0, payload));
 }
 
 #[test]
