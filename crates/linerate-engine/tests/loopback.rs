@@ -1,6 +1,7 @@
 //! Steps over real sockets on loopback.
 
-#[expect(clippy::unwrap_used, reason = "support code of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod support;
 
 use std::io::{Read, Write};
