@@ -62,7 +62,7 @@ macro_rules! metrics {
 
 metrics! {
     WORKER_BYTES = "worker" "bytes" Bytes Counter "Payload moved by this thread since its set was made; subject `tx0`, `rx0` ... by stream.";
-    WORKER_OPS = "worker" "ops" Count Counter "System calls that moved payload.";
+    WORKER_OPS = "worker" "ops" Count Counter "Operations that moved payload: one send, one receive (what was there, up to its size), one round trip.";
     THREAD_RUN = "thread" "run_ns" Nanos Counter "Time on a CPU, /proc/PID/task/TID/schedstat field 1; subject as for worker.";
     THREAD_WAIT = "thread" "wait_ns" Nanos Counter "Time runnable but not running, schedstat field 2.";
     THREAD_USER = "thread" "user_ticks" Ticks Counter "User time, /proc/PID/task/TID/stat field 14.";

@@ -30,15 +30,24 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
     Ok(rustix_send(fd, bytes, flags)?)
 }
 
-/// Receives at most as many bytes as fit; zero when the other end has closed.
-pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
-    Ok(recv(fd, into, RecvFlags::empty())?.1)
+/// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it
+/// takes only what is there.
+pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> io::Result<usize> {
+    Ok(recv(fd, into, waiting(wait))?.1)
 }
 
 /// Takes at most as many bytes as `scratch` is long and drops them in the kernel, without a copy
-/// (`MSG_TRUNC`, tcp(7)); `scratch` is left as it is.
-pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8]) -> io::Result<usize> {
-    Ok(recv(fd, scratch, RecvFlags::TRUNC)?.1)
+/// (`MSG_TRUNC`, tcp(7)); `scratch` is left as it is. Without `wait` it takes only what is there.
+pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result<usize> {
+    Ok(recv(fd, scratch, RecvFlags::TRUNC | waiting(wait))?.1)
+}
+
+fn waiting(wait: bool) -> RecvFlags {
+    if wait {
+        RecvFlags::empty()
+    } else {
+        RecvFlags::DONTWAIT
+    }
 }
 
 /// Shuts both ways down, so that every thread that is blocked on the socket returns.
@@ -213,21 +222,23 @@ mod tests {
         let (near, far) = pair();
         assert_eq!(send(near.as_fd(), b"abcdef", false).unwrap(), 6);
         let mut into = [0; 3];
-        assert_eq!(receive(far.as_fd(), &mut into).unwrap(), 3);
+        assert_eq!(receive(far.as_fd(), &mut into, true).unwrap(), 3);
         assert_eq!(&into, b"abc");
         assert_eq!(unread(far.as_fd()).unwrap(), 3);
-        assert_eq!(discard(far.as_fd(), &mut into).unwrap(), 3);
+        assert_eq!(discard(far.as_fd(), &mut into, true).unwrap(), 3);
         assert_eq!(&into, b"abc");
     }
 
     #[test]
     fn a_blocked_receive_ends_by_its_timeout_and_by_shutdown() {
         let (near, far) = pair();
+        let none = receive(far.as_fd(), &mut [0; 8], false).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
         set_timeouts(far.as_fd(), Duration::from_millis(10)).unwrap();
-        let late = receive(far.as_fd(), &mut [0; 8]).unwrap_err();
+        let late = receive(far.as_fd(), &mut [0; 8], true).unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
         shutdown(near.as_fd()).unwrap();
-        assert_eq!(receive(far.as_fd(), &mut [0; 8]).unwrap(), 0);
+        assert_eq!(receive(far.as_fd(), &mut [0; 8], true).unwrap(), 0);
     }
 
     #[test]

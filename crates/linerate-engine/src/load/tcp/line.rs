@@ -42,17 +42,17 @@ impl Line {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
-    /// Receives what is there within the block time; zero when nothing is.
-    pub(super) fn receive(&self, into: &mut [u8]) -> Result<usize, LoadError> {
-        match socket::receive(self.fd(), into) {
+    /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
+    pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
+        match socket::receive(self.fd(), into, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
         }
     }
 
-    /// Drops what is there within the block time; zero when nothing is.
-    pub(super) fn discard(&self, scratch: &mut [u8]) -> Result<usize, LoadError> {
-        match socket::discard(self.fd(), scratch) {
+    /// Drops what is there, within the block time if it may `wait`; zero when nothing is.
+    pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
+        match socket::discard(self.fd(), scratch, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
         }
@@ -120,8 +120,8 @@ impl MarkPart {
     }
 
     /// Receives a mark; `None` until all of it is there.
-    pub(super) fn get(&mut self, line: &Line) -> Result<Option<Mark>, LoadError> {
-        self.at += line.receive(&mut self.raw[self.at..])?;
+    pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
+        self.at += line.receive(&mut self.raw[self.at..], wait)?;
         if self.at < MARK_BYTES {
             return Ok(None);
         }

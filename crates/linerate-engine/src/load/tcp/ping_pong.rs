@@ -96,7 +96,10 @@ impl Pinger {
             };
         }
         if let State::Waiting(at) = self.state {
-            let at = at + self.line.receive(&mut self.answer.bytes_mut()[at..])?;
+            let at = at
+                + self
+                    .line
+                    .receive(&mut self.answer.bytes_mut()[at..], true)?;
             if at == self.size as usize {
                 self.answered();
                 return Ok(true);
@@ -265,7 +268,7 @@ impl Echo {
         }
         if self.received < size {
             let into = &mut self.buffer.bytes_mut()[self.received..];
-            self.received += self.line.receive(into)?;
+            self.received += self.line.receive(into, true)?;
         }
         if self.received == size {
             self.sent += self.line.send(&self.buffer.bytes()[self.sent..], false)?;
@@ -285,7 +288,7 @@ impl Echo {
             return Ok(false);
         }
         let size = u64::from(self.size);
-        match self.mark.get(&self.line)? {
+        match self.mark.get(&self.line, true)? {
             None => Ok(false),
             Some(Mark::Run(length)) if length % size == 0 => {
                 self.left = length;

@@ -90,18 +90,33 @@ impl Receiver {
         }
     }
 
-    /// Receives at most `most` bytes of payload, the mark of its run first where one begins.
+    /// Receives at most `most` bytes of payload: what one receive of an application would get. Runs
+    /// that end in between must not show, or a slow sender's short runs would make a receiver slow
+    /// that pays for each operation.
     fn pull(&mut self, most: u32) -> Result<u32, LoadError> {
-        if self.left == 0 && !self.next_run()? {
+        let mut all = self.pull_run(most, true)?;
+        while all < most && self.left == 0 && !self.ended {
+            let more = self.pull_run(most - all, false)?;
+            if more == 0 {
+                break;
+            }
+            all += more;
+        }
+        Ok(all)
+    }
+
+    /// Receives at most `most` bytes of one run, its mark first where it begins.
+    fn pull_run(&mut self, most: u32, wait: bool) -> Result<u32, LoadError> {
+        if self.left == 0 && !self.next_run(wait)? {
             return Ok(0);
         }
         let buffer = self.buffer.bytes_mut();
         let room = u64::from(most).min(self.left).min(buffer.len() as u64) as usize;
         let into = &mut buffer[..room];
         let moved = if self.discard {
-            self.line.discard(into)?
+            self.line.discard(into, wait)?
         } else {
-            self.line.receive(into)?
+            self.line.receive(into, wait)?
         };
         self.left -= moved as u64;
         self.total += moved as u64;
@@ -114,11 +129,11 @@ impl Receiver {
     }
 
     /// Reads the next mark; true when a run begins.
-    fn next_run(&mut self) -> Result<bool, LoadError> {
+    fn next_run(&mut self, wait: bool) -> Result<bool, LoadError> {
         if self.ended {
             return Ok(false);
         }
-        match self.mark.get(&self.line)? {
+        match self.mark.get(&self.line, wait)? {
             None => Ok(false),
             Some(Mark::Run(length)) => {
                 self.left = length;
