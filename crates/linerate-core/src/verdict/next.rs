@@ -83,7 +83,9 @@ pub fn decides(model: &Model, plan: &TrialPlan, effect: Interval) -> bool {
         .filter(|p| p.stands())
         .filter_map(|p| p.cause.predict(model, plan))
         .collect();
-    let clear = predicted.iter().all(|r| r.contains(effect) || r.excludes(effect));
+    let clear = predicted
+        .iter()
+        .all(|r| r.contains(effect) || r.excludes(effect));
     let inside = predicted.iter().any(|r| r.contains(effect));
     let wide = effect.widened(2.0);
     (clear && inside) || predicted.iter().all(|r| r.excludes(wide))
