@@ -228,6 +228,8 @@ pub struct Plan {
     pub directions: Vec<Direction>,
     /// Budget of the whole run.
     pub time: Nanos,
+    /// Whether more streams are measured too, to find the knee.
+    pub sweep: bool,
     /// Whether trials may be run.
     pub trials: bool,
 }

@@ -99,19 +99,19 @@ impl LocalEnd {
             return Err(LoadError::NotConnected { set });
         };
         let engine = self.engine()?;
-        let (workers, mut end) = engine.connect(self.side, &plan, offer, lines)?;
+        let (workers, mut got) = engine.connect(self.side, &plan, offer, lines)?;
         let role = role(engine, self.side, plan.pattern);
         let cpus = placement::cpus(&self.cpus, self.side, self.shared, &plan);
         let cap = placement::op_cap(self.facts().l2_cache);
-        let lanes = workers.into_iter().enumerate().map(|(stream, worker)| {
+        let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
         });
-        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
-        end.cpus = cpus;
-        (end.write_size, end.read_size) = sizes(&plan, cap);
-        self.sets.insert(set, EndSet { plan, lanes });
-        Ok(end)
+        let made = made.collect::<Result<Vec<_>, _>>()?;
+        got.cpus = cpus;
+        (got.write_size, got.read_size) = sizes(&plan, cap);
+        self.sets.insert(set, EndSet { plan, lanes: made });
+        Ok(got)
     }
 
     /// Closes a set; unknown ids are ignored.

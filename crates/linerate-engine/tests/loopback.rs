@@ -18,7 +18,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::load::{LoadError, NoLines};
 
-use support::{Dial, HERE, Pair, assert_exact, end, eventually, ping_pong, step, stream};
+use support::{Dial, HERE, Pair, assert_exact, end, eventually, ping_pong, step, stream, turn};
 
 fn table<'a>(end: &'a EndReadings, source: &str, subject: &str) -> &'a Table {
     let found = end
@@ -194,6 +194,7 @@ fn against(
     direction: Direction,
     far: impl FnOnce(std::net::TcpStream) + Send + 'static,
 ) -> EndReadings {
+    let _turn = turn();
     let listener = TcpListener::bind((HERE, 0)).unwrap();
     let addr = listener.local_addr().unwrap();
     let far = thread::spawn(move || far(listener.accept().unwrap().0));
@@ -270,6 +271,19 @@ fn a_silent_peer_is_given_up_after_the_drain() {
     assert!(readings.gaps.last().unwrap().why.contains("3 s"));
 }
 
+/// The best rates of sets 0 and 1, measured in turn: others use this machine too.
+fn best_rates(pair: &mut Pair) -> [f64; 2] {
+    let mut best = [0.0; 2];
+    for slice in 0..6 {
+        let id = slice % 2;
+        let ends = pair.run(&step(&[id], 100, 200, 50));
+        assert_exact(&ends);
+        let seen = rate(&ends[1], &format!("s{id}/rx0"));
+        best[id as usize] = seen.max(best[id as usize]);
+    }
+    best
+}
+
 #[test]
 fn pacing_bites_in_proportion() {
     let mut pair = Pair::new();
@@ -280,13 +294,10 @@ fn pacing_bites_in_proportion() {
         };
         pair.connect(&stream(id, Direction::Forward, knobs));
     }
-    let paced = [0, 1].map(|id| {
-        let ends = pair.run(&step(&[id], 100, 400, 50));
-        assert_exact(&ends);
-        let max = table(&ends[0], "tcp", &format!("s{id}/0"));
-        assert!(max.column(TCP_MAX_PACING_RATE).is_some());
-        rate(&ends[1], &format!("s{id}/rx0"))
-    });
+    let paced = best_rates(&mut pair);
+    let ends = pair.run(&step(&[0], 10, 10, 10));
+    let tcp = table(&ends[0], "tcp", "s0/0");
+    assert!(tcp.column(TCP_MAX_PACING_RATE).is_some());
     let ratio = paced[0] / paced[1];
     assert!((3.0..5.0).contains(&ratio), "{paced:?}");
 }
@@ -325,11 +336,7 @@ fn extra_work_on_the_thread_that_binds_costs_goodput() {
     for (id, ps) in [(0, 8_000), (1, 16_000)] {
         pair.connect(&stream(id, Direction::Forward, work(ps)));
     }
-    let rates = [0, 1].map(|id| {
-        let ends = pair.run(&step(&[id], 100, 400, 50));
-        assert_exact(&ends);
-        rate(&ends[1], &format!("s{id}/rx0"))
-    });
+    let rates = best_rates(&mut pair);
     let ratio = rates[0] / rates[1];
     assert!((1.5..2.7).contains(&ratio), "{rates:?}");
 }
@@ -385,6 +392,7 @@ fn refused_options_are_gaps_of_the_set() {
 
 #[test]
 fn the_null_engine_runs_alone() {
+    let _turn = turn();
     let mut near = end(Side::Near, "null");
     for direction in Direction::ALL {
         let id = direction as u32;

@@ -16,6 +16,7 @@ fn plan(knobs: Knobs) -> Plan {
         knobs,
         directions: vec![Direction::Forward],
         time: Nanos::from_secs(60),
+        sweep: true,
         trials: true,
     }
 }

@@ -18,6 +18,10 @@ const TCP_WINDOW_CLAMP: c_int = 10;
 const SO_MAX_PACING_RATE: c_int = 47;
 /// `SO_MEMINFO`, asm-generic/socket.h.
 const SO_MEMINFO: c_int = 55;
+/// `SO_BUF_LOCK` (5.14+), asm-generic/socket.h.
+const SO_BUF_LOCK: c_int = 72;
+/// `SOCK_RCVBUF_LOCK`, linux/socket.h.
+const SOCK_RCVBUF_LOCK: c_int = 2;
 
 /// Sends bytes without raising SIGPIPE; `more` says that the next send belongs to the same segment.
 pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
@@ -76,6 +80,14 @@ pub fn recv_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
 /// `TCP_WINDOW_CLAMP`: an upper bound of the window that this end offers, in bytes.
 pub fn set_window_clamp(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes))
+}
+
+/// Keeps the receive buffer at the size that it has now: turns its autotuning off (5.14+).
+pub fn lock_recv_buffer(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut raw = [0; 4];
+    get(fd, libc::SOL_SOCKET, SO_BUF_LOCK, &mut raw)?;
+    let locks = c_int::from_ne_bytes(raw) | SOCK_RCVBUF_LOCK;
+    set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, locks)
 }
 
 /// `SO_RCVLOWAT`: a blocked receive wakes for this many bytes, not for the first.

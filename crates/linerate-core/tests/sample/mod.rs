@@ -142,6 +142,7 @@ fn start(knobs: &Knobs) -> Start {
             knobs: knobs.clone(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(60),
+            sweep: true,
             trials: true,
         },
     }

@@ -27,6 +27,10 @@ pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &null::Null];
 
 /// What an engine can do: asked, never assumed.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent answers to independent questions"
+)]
 pub struct Caps {
     /// It carries a stream of payload one way.
     pub stream: bool,

@@ -29,7 +29,7 @@ impl Budget {
         Self {
             deadline: Nanos(now.0 + total.0),
             idle: part(total, 20, 300, 1_500),
-            base: part(total, 60, 1_000, 10_000),
+            base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
             sweep: part(total, 25, 500, 2_000),
             both: part(total, 35, 800, 3_000),
         }
@@ -59,6 +59,7 @@ mod tests {
             knobs: Knobs::default(),
             directions: Direction::ALL.to_vec(),
             time: Nanos::from_secs(60),
+            sweep: true,
             trials: true,
         };
         let b = Budget::new(&plan, Nanos(0));

@@ -41,7 +41,9 @@ impl Run<'_> {
             let words = format!("{}, {}", direction.name(), streams(plan.knobs.streams));
             let purpose = Purpose::Base { direction };
             self.step(purpose, &[set, beside], Nanos(0), self.budget.base, &words)?;
-            self.sweep(direction, &plan.knobs)?;
+            if plan.sweep {
+                self.sweep(direction, &plan.knobs)?;
+            }
         }
         if bases.len() == 2 {
             let words = "both directions at once";

@@ -26,6 +26,7 @@ fn start() -> Start {
             knobs: Knobs::default(),
             directions: vec![Direction::Forward],
             time: Nanos::from_secs(1),
+            sweep: true,
             trials: false,
         },
     }

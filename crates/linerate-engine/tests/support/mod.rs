@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -57,8 +57,17 @@ pub(crate) fn end(side: Side, engine: &str) -> LocalEnd {
     LocalEnd::new(side, engine, Arc::new(Live::default()), HERE)
 }
 
+/// Steps measure the machine: only one may run at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits for this test's turn.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Both ends.
 pub(crate) struct Pair {
+    _turn: MutexGuard<'static, ()>,
     pub(crate) near: LocalEnd,
     pub(crate) far: LocalEnd,
 }
@@ -68,7 +77,11 @@ impl Pair {
         let (mut near, mut far) = (end(Side::Near, "tcp"), end(Side::Far, "tcp"));
         near.share_machine(true);
         far.share_machine(true);
-        Self { near, far }
+        Self {
+            _turn: turn(),
+            near,
+            far,
+        }
     }
 
     pub(crate) fn connect(&mut self, plan: &SetPlan) -> [SetEnd; 2] {

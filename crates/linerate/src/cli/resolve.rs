@@ -24,6 +24,8 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
             Some(Way::Both) | None => Direction::ALL.to_vec(),
         },
         time: run.time.map_or(TIME, |t| t.0),
+        // Who asks for so many streams gets them, and no others.
+        sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
 }

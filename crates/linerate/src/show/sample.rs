@@ -19,6 +19,7 @@ fn record(end: Option<End>) -> Record {
         knobs: Knobs::default(),
         directions: Direction::ALL.to_vec(),
         time: Nanos::from_secs(60),
+        sweep: true,
         trials: true,
     };
     Record {

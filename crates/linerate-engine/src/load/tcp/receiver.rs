@@ -21,6 +21,32 @@ const LOW_WATER_MAX: u64 = 512 * 1024;
 const LOW_WATERS_PER_SEC: u64 = 5000;
 /// Waiting data may take this part of the receive buffer, so that the window stays open.
 const LOW_WATER_SHARE: u64 = 8;
+/// Memory that a clamped window needs, in windows: small segments take several times their payload.
+const CLAMP_BUFFER: u64 = 4;
+
+/// An upper bound of the window that is kept in force.
+struct Clamp {
+    bytes: u64,
+    locked: bool,
+}
+
+impl Clamp {
+    /// Bounds the window anew: the kernel lifts the clamp whenever it enlarges the buffer
+    /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
+    /// what bounds the window.
+    fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
+        let failed = |e| line.failed("setsockopt", e);
+        if !self.locked {
+            let buffer = socket::recv_buffer(line.fd()).map_err(failed)?;
+            if buffer >= self.bytes.saturating_mul(CLAMP_BUFFER) {
+                // Kernels before 5.14 cannot; then the clamp holds but for moments.
+                let _ = socket::lock_recv_buffer(line.fd());
+                self.locked = true;
+            }
+        }
+        socket::set_window_clamp(line.fd(), self.bytes).map_err(failed)
+    }
+}
 
 /// Receives runs of payload up to the end mark.
 pub(super) struct Receiver {
@@ -28,7 +54,7 @@ pub(super) struct Receiver {
     discard: bool,
     /// Whether receives may wait for more than the first byte.
     patient: bool,
-    window_clamp: Option<u64>,
+    clamp: Option<Clamp>,
     buffer: Pages,
     advice: Arc<Advice>,
     mark: MarkPart,
@@ -49,7 +75,10 @@ impl Receiver {
             discard: knobs.receive == Receive::Discard,
             // Where the window is bounded on purpose, waiting would change what is measured.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
-            window_clamp: knobs.window_clamp.map(|b| b.0),
+            clamp: knobs.window_clamp.map(|b| Clamp {
+                bytes: b.0,
+                locked: false,
+            }),
             buffer: Pages::default(),
             advice: Arc::new(Advice::new(1, 1)),
             mark: MarkPart::default(),
@@ -108,10 +137,8 @@ impl Receiver {
     }
 
     fn begin_run(&mut self) -> Result<(), LoadError> {
-        if let Some(clamp) = self.window_clamp {
-            // The kernel lifts the clamp whenever it enlarges the buffer (tcp_rcvbuf_grow).
-            let set = socket::set_window_clamp(self.line.fd(), clamp);
-            set.map_err(|e| self.line.failed("setsockopt", e))?;
+        if let Some(clamp) = &mut self.clamp {
+            clamp.hold(&self.line)?;
         }
         let rate = self.advice.rate();
         if !self.patient || rate / LOW_WATERS_PER_SEC < LOW_WATER_MIN {
