@@ -23,13 +23,8 @@ impl Exit {
     /// Of two ways to end, the one that the user must hear of: what could not be measured outranks
     /// a bound that was missed.
     pub(crate) fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Done, e) | (e, Self::Done) => e,
-            (Self::NotMeasured, Self::Missed) | (Self::Missed, Self::NotMeasured) => {
-                Self::NotMeasured
-            }
-            (e, _) => e,
-        }
+        let outranked = self == Self::Done || (self, other) == (Self::Missed, Self::NotMeasured);
+        if outranked { other } else { self }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `linerate lab`: two hosts and a router on this machine, to try things in.
 
+use std::fmt::Write as _;
+
 use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
@@ -53,7 +55,7 @@ fn list() -> Result<Exit, Failure> {
     let column = EXAMPLES.iter().map(|e| e.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (example, fault) in EXAMPLES.iter().zip(faults) {
-        text += &format!("{example:column$}  {fault}\n");
+        let _ = writeln!(text, "{example:column$}  {fault}");
     }
     out::print(&text)?;
     Ok(Exit::Done)

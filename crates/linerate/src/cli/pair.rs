@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, IsTerminal, Read};
 
 use clap::Parser;
-use linerate_engine::peer::client;
 use linerate_engine::peer::keys::{self, Key};
+use linerate_engine::peer::{PORT, client};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
@@ -30,11 +30,13 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let key = read(&args.host)?;
     client::verify(&target, reach::family(&options.peer), &key).map_err(reach::peer_failure)?;
     key.store(&path).map_err(reach::key_failure)?;
+    let port = options.peer.port.filter(|p| p.0 != u32::from(PORT));
     out::print(&format!(
-        "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}\n",
+        "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}{}\n",
         args.host,
         path.display(),
-        args.host
+        args.host,
+        port.map_or_else(String::new, |p| format!(" --port {}", p.0)),
     ))?;
     Ok(Exit::Done)
 }

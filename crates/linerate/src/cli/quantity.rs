@@ -45,7 +45,7 @@ impl Exact for u64 {
 }
 
 /// Reads `text` and holds it against the range, which every message names.
-fn read<T>(text: &str, low: T, high: T) -> Result<T, String>
+fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
 where
     T: FromStr + PartialOrd + fmt::Display,
     T::Err: fmt::Display,
@@ -94,7 +94,7 @@ macro_rules! quantity {
         impl FromStr for $name {
             type Err = String;
             fn from_str(text: &str) -> Result<Self, String> {
-                read(text, $low, $high).map(Self)
+                read(text, ($low, $high)).map(Self)
             }
         }
 

@@ -107,7 +107,6 @@ struct Loaded {
 }
 
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the unit stands in each key")]
 struct LatencyOut {
     p50_ns: Option<u64>,
     p90_ns: Option<u64>,
@@ -286,7 +285,7 @@ fn trial(trial: &Decided) -> TrialOut<'_> {
     TrialOut {
         id: trial.id,
         kind: trial.kind,
-        words: &trial.words,
+        words: trial.words,
         effect: mid,
         effect_ci: [low, high],
         slices: trial.slices,

@@ -132,7 +132,10 @@ impl Page {
                     }
                     let gap = if mem::take(&mut space) { " " } else { "" };
                     match line.last_mut() {
-                        Some((last, run)) if last == ink => *run += &format!("{gap}{word}"),
+                        Some((last, run)) if last == ink => {
+                            run.push_str(gap);
+                            run.push_str(&word);
+                        }
                         Some((_, run)) => {
                             run.push_str(gap);
                             line.push((*ink, word));

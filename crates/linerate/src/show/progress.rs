@@ -1,5 +1,6 @@
 //! Progress in words, on stderr: the step, the rate so far and the time left.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,8 +74,11 @@ impl<W: Write> Progress<W> {
     }
 
     fn step_began(&mut self, words: &str, left: Nanos) -> io::Result<()> {
+        // The slices of a trial bear one name: a log says it once.
+        let again = self.step == words;
         words.clone_into(&mut self.step);
         match self.mode {
+            Mode::Lines if again => Ok(()),
             Mode::Quiet => Ok(()),
             Mode::Lines => self.say(&format!("{words}  ({})", time_left(left))),
             Mode::Rewritten(_) => self.replace(&format!("{words}  {}", time_left(left))),
@@ -89,10 +93,10 @@ impl<W: Write> Progress<W> {
     ) -> io::Result<()> {
         let mut text = self.step.clone();
         if let Some(rate) = rate {
-            text += &format!("  {rate}");
+            let _ = write!(text, "  {rate}");
             // A step that loads one direction names it already.
             if let Some(direction) = direction.filter(|d| !text.contains(d.name())) {
-                text += &format!(" {}", direction.name());
+                let _ = write!(text, " {}", direction.name());
             }
         }
         self.replace(&format!("{text}  {}", time_left(left)))
@@ -106,7 +110,6 @@ impl<W: Write> Progress<W> {
                 direction,
                 left,
             } => self.progress(*rate, *direction, *left),
-            Event::Trial { words, .. } if self.mode != Mode::Quiet => self.say(words),
             Event::Notice { level, side, gap } => {
                 let word = match level {
                     Level::Fatal => "error",
@@ -168,7 +171,7 @@ mod tests {
         let mut out = Vec::new();
         let mut sink = Progress::new(&mut out, mode, Arc::default());
         let left = Nanos::from_millis(21_500);
-        for words in ["forward, 1 stream", "both"] {
+        for words in ["forward, 1 stream", "both", "both"] {
             sink.event(&Event::StepBegan {
                 plan: &plan,
                 words,

@@ -232,7 +232,7 @@ fn window() -> Limit {
         trial: Some(Decided {
             id: 0,
             kind: "half-window",
-            words: "half the window".into(),
+            words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],

@@ -1,5 +1,7 @@
 //! The verdict for people, in text.
 
+use std::fmt::Write as _;
+
 use linerate_core::causes::{CAUSES, Cause};
 use linerate_core::model::{Ceiling, DirectionModel, Model};
 use linerate_core::plan::Direction;
@@ -82,7 +84,10 @@ pub fn cause(source: &str, style: Style) -> String {
         let mut items: Vec<String> = Vec::new();
         for line in block.lines().map(str::trim) {
             match items.last_mut() {
-                Some(item) if !line.starts_with("- ") => *item += &format!(" {line}"),
+                Some(item) if !line.starts_with("- ") => {
+                    item.push(' ');
+                    item.push_str(line);
+                }
                 _ => items.push(line.to_owned()),
             }
         }
@@ -357,7 +362,7 @@ fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
         let slices = words::count(u64::from(trial.slices), "slice");
         let mut text = format!("{}: {}, {slices}", trial.words, words::effect(trial.effect));
         if !trial.excluded.is_empty() {
-            text += &format!("; excludes {}", trial.excluded.join(", "));
+            let _ = write!(text, "; excludes {}", trial.excluded.join(", "));
         }
         page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
     }
@@ -373,17 +378,28 @@ fn next(page: &mut Page, verdict: &Verdict) {
             words::metric(limit)
         );
         if let Some(evidence) = limit.evidence.first() {
-            text += &format!(": {evidence}");
+            let _ = write!(text, ": {evidence}");
         }
         page.entry(label, &[(Ink::Plain, &text)], 2);
     }
 }
 
 fn advice(page: &mut Page, verdict: &Verdict) {
+    let advised: Vec<_> = verdict
+        .limits
+        .iter()
+        .filter(|l| !l.advice.is_empty())
+        .collect();
+    let several = advised.iter().any(|l| l.direction != advised[0].direction);
     let mut label = "Do";
     for limit in &verdict.limits {
         for advice in &limit.advice {
-            page.entry(label, &[(Ink::Bold, &advice.action)], 2);
+            let way = format!(" ({})", limit.direction.name());
+            let mut body = vec![(Ink::Bold, advice.action.as_str())];
+            if several {
+                body.push((Ink::Dim, &way));
+            }
+            page.entry(label, &body, 2);
             if let Some(gain) = advice.gain {
                 let text = format!("expect {} goodput x{gain:.2}", limit.direction.name());
                 page.entry("", &[(Ink::Plain, &text)], 2);
@@ -401,7 +417,7 @@ fn unknown(page: &mut Page, verdict: &Verdict) {
         let label = if i == 0 { "Unknown" } else { "" };
         let mut text = format!("{}: {}", unknown.what, unknown.why);
         if !unknown.hint.is_empty() {
-            text += &format!(" (hint: {})", unknown.hint);
+            let _ = write!(text, " (hint: {})", unknown.hint);
         }
         page.entry(label, &[(Ink::Plain, &text)], 2);
     }
