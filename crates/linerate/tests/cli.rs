@@ -1,7 +1,11 @@
 //! The built program, as a user meets it: help, exit codes, errors, layers of options.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -205,4 +209,58 @@ fn every_cause_of_the_list_has_its_page() {
         assert_eq!(output.status.code(), Some(0), "{id}");
         assert!(words(&output.stdout).starts_with(id), "{id}");
     }
+}
+
+/// A run of this machine against itself, kept in `home`.
+fn measured(home: &Path, args: &[&str]) -> Output {
+    linerate(home)
+        .args(["run", "--time", "5s", "--no-trials", "--quiet"])
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
+    let home = TempDir::new().unwrap();
+    let output = measured(home.path(), &["--json", "--expect", "goodput>=1kb/s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
+    let show = |args: &[&str]| {
+        let mut command = linerate(home.path());
+        command.args(["show", "last"]).args(args).output().unwrap()
+    };
+    assert_eq!(words(&show(&["--json"]).stdout), words(&output.stdout));
+    let missed = show(&["--expect", "goodput>=9000Gbit/s"]);
+    assert_eq!(missed.status.code(), Some(4));
+    let why = words(&missed.stderr);
+    assert!(
+        why.contains("goodput>=9000Gbit/s") && why.contains("goodput was"),
+        "{why}"
+    );
+}
+
+#[test]
+fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_expected() {
+    let home = TempDir::new().unwrap();
+    let mut child = linerate(home.path())
+        .args(["run", "--time", "30s", "--expect", "cause=no-such-cause"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The second step has begun: the first is measured.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.find(|l| l.as_ref().unwrap().starts_with("forward"));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(words(&output.stdout).contains("interrupted"));
+    let shown = linerate(home.path())
+        .args(["show", "--json"])
+        .output()
+        .unwrap();
+    assert_eq!(shown.status.code(), Some(3));
+    assert!(words(&shown.stdout).contains("\"complete\": false"));
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit codes. They are part of the interface: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +92,20 @@ pub(crate) fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// Whether any thread has panicked, also one whose panic the caller took for an error.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a bug has shown in this process.
+pub(crate) fn panicked() -> bool {
+    PANICKED.load(Ordering::Relaxed)
+}
+
 /// Runs a verb, tells its failure, and turns a panic on this thread into [`Exit::Bug`].
 pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
-    panic::set_hook(Box::new(|info| tell(&bug_report(&info.to_string()))));
+    panic::set_hook(Box::new(|info| {
+        PANICKED.store(true, Ordering::Relaxed);
+        tell(&bug_report(&info.to_string()));
+    }));
     match panic::catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(failure)) if failure.is_broken_pipe() => Exit::Done,
@@ -130,6 +142,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_bug_and_says_where_to_report_it() {
         assert_eq!(guarded(|| panic!("for the test")), Exit::Bug);
+        assert!(panicked());
         let text = bug_report("panicked at x.rs:1");
         assert!(
             text.contains("x.rs:1") && text.contains("/issues"),

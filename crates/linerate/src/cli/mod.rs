@@ -104,6 +104,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => obey(cli),
         Err(error) => usage(&error),
     });
+    let exit = if exit::panicked() { Exit::Bug } else { exit };
     ExitCode::from(exit as u8)
 }
 

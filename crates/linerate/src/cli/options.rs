@@ -106,7 +106,7 @@ pub(crate) struct Run {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Load {
-    /// Connections of the load that the verdict explains (1 to 1024)
+    /// Connections of the load, 1 to 1024 [default: 1, then more to see whether they help]
     #[arg(
         short = 'P',
         long,
