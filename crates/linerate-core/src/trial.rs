@@ -238,7 +238,11 @@ fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits
 fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
     let present = load.made[0].congestion.as_str();
     let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
-    let wanted: &[&str] = if present == "bbr" { &["cubic", "reno"] } else { &["bbr"] };
+    let wanted: &[&str] = if present == "bbr" {
+        &["cubic", "reno"]
+    } else {
+        &["bbr"]
+    };
     let may = |name: &&str| host.facts.congestion_available.iter().any(|c| c == name);
     wanted.iter().copied().find(may).map(str::to_owned)
 }
@@ -273,8 +277,10 @@ fn operation(threads: &[crate::model::Thread]) -> Option<u64> {
     (mean >= 2.0).then_some(mean as u64)
 }
 
-/// Time that a slice leaves for queues and windows to settle: several round trips.
+/// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
+/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips to a
+/// window of a thousand segments.
 pub fn washout(rtt: Option<Nanos>) -> Nanos {
     let rtt = rtt.unwrap_or_default().0;
-    Nanos((rtt * 6).clamp(150_000_000, 1_500_000_000))
+    Nanos((rtt * 12).clamp(150_000_000, 1_500_000_000))
 }

@@ -46,9 +46,8 @@ impl Cause for CongestionControl {
             percent(held.share)
         )];
         let scaled = model.direction(direction).and_then(scales);
-        evidence.extend(
-            scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")),
-        );
+        evidence
+            .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
         Answer::Finding(Finding {
             side: Place::from(direction.sender()),
             share: held.share,
@@ -61,17 +60,23 @@ impl Cause for CongestionControl {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             // A gain of any size, up to whatever binds next.
-            Factor::OtherCongestion => Some(Range { low: 1.05, high: f64::MAX }),
-            Factor::MoreStreams => Some(Range { low: 1.03, ..per_stream(trial) }),
+            Factor::OtherCongestion => Some(Range {
+                low: 1.05,
+                high: f64::MAX,
+            }),
+            Factor::MoreStreams => Some(Range {
+                low: 1.03,
+                ..per_stream(trial)
+            }),
             _ => bystander(model, trial),
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let tried = model
-            .trials
-            .iter()
-            .find(|t| t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion));
-        let Some((other, effect)) = tried.and_then(|t| t.plan.after.congestion.clone().zip(t.effect))
+        let tried = model.trials.iter().find(|t| {
+            t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion)
+        });
+        let Some((other, effect)) =
+            tried.and_then(|t| t.plan.after.congestion.clone().zip(t.effect))
         else {
             return Vec::new();
         };

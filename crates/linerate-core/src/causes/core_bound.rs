@@ -1,6 +1,6 @@
 //! What the two core causes share: one thread that has no time left.
 
-use super::predict::{added_work, around, bystander, threads, wanted};
+use super::predict::{added_work, bystander, threads, wanted};
 use super::{Answer, Finding, base, lacks, percent};
 use crate::model::{Model, Thread};
 use crate::plan::{Direction, Side};
@@ -103,11 +103,14 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     let factor = trial.factor()?;
     if factor == role.factor() {
         let added = added_work(load, trial, role == Role::Sender)?;
-        return Some(around(1.0 / (1.0 + added), 0.06));
+        return Some(slowed(added));
     }
     match factor {
         // Anything from threads that share one CPU to twice as many CPUs at work.
-        Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
+        Factor::OtherCongestion => Some(Range {
+            low: 0.3,
+            high: 1.3,
+        }),
         Factor::MoreStreams => Some(Range {
             low: 0.6,
             high: trial.stream_ratio() * 1.1,
@@ -130,6 +133,16 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: 1.1,
         }),
         _ => bystander(model, trial),
+    }
+}
+
+/// A thread without slack loses what is added, `1/(1+w)`, or less: one that comes later finds more to
+/// do at once, and larger batches cost less for each byte. At least half of the loss must be seen.
+fn slowed(added: f64) -> Range {
+    let proportional = 1.0 / (1.0 + added);
+    Range {
+        low: proportional * 0.94,
+        high: f64::midpoint(proportional, 1.0),
     }
 }
 

@@ -51,7 +51,10 @@ impl Cause for FlowRateCap {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
+            Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: EQUAL.high,
+            }),
             Factor::MoreStreams => Some(around(trial.stream_ratio(), 0.12)),
             _ => bystander(model, trial),
         }

@@ -46,7 +46,10 @@ impl Cause for PathRate {
         match trial.factor()? {
             Factor::MoreStreams => Some(EQUAL),
             // Some keep a shallow queue less full than others; none gets more than there is.
-            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
+            Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: EQUAL.high,
+            }),
             _ => bystander(model, trial),
         }
     }

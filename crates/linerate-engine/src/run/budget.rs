@@ -30,7 +30,7 @@ impl Budget {
             deadline: Nanos(now.0 + total.0),
             idle: part(total, 20, 300, 1_500),
             base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
-            sweep: part(total, 25, 500, 2_000),
+            sweep: part(total, 15, 400, 2_000),
             both: part(total, 35, 800, 3_000),
         }
     }

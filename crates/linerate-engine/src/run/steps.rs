@@ -76,7 +76,7 @@ impl Run<'_> {
             )?;
             let purpose = Purpose::Sweep { direction };
             let words = format!("{}, {}", direction.name(), streams(n));
-            let washout = Nanos::from_millis(300);
+            let washout = Nanos::from_millis(200);
             self.step(purpose, &[set], washout, self.budget.sweep, &words)?;
             self.link.release(set)?;
             let now = self.goodput(direction);

@@ -14,37 +14,46 @@ use crate::link::LinkError;
 /// Time of a slice that counts.
 const SLICE: Nanos = Nanos::from_millis(400);
 
-/// Slices below which a trial says nothing: two blocks of four.
+/// Slices of a block (A B B A).
+const BLOCK: usize = 4;
+
+/// Slices below which a trial says nothing: two blocks.
 const FEWEST: u64 = 8;
 
 impl Run<'_> {
-    /// Runs trials, the directions in turn, until each is proved, nothing is left to try, or the
-    /// time is up.
+    /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to
+    /// try, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
-        let mut open: Vec<Direction> = self.record.start.plan.directions.clone();
-        while !open.is_empty() && !self.stopped {
-            let mut still = Vec::new();
-            for direction in open {
-                let model = derive(&self.record);
-                let id = self.record.trials.len() as u32;
-                let Some(plan) = next_trial(&model, direction, id) else {
-                    continue;
-                };
-                if !self
-                    .budget
-                    .affords(self.link.now(), cost(&model, direction))
-                {
-                    return Ok(());
-                }
-                self.trial(&model, &plan)?;
-                still.push(direction);
+        while !self.stopped {
+            let model = derive(&self.record);
+            let first = self.record.trials.len() as u32;
+            let directions = self.record.start.plan.directions.clone();
+            let open: Vec<TrialPlan> = directions
+                .into_iter()
+                .filter_map(|d| next_trial(&model, d, first))
+                .collect();
+            let mut waiting = open.len() as u64;
+            let Some(cheapest) = open.iter().map(|p| cost(&model, p.direction)).min() else {
+                return Ok(());
+            };
+            if !self.budget.affords(self.link.now(), cheapest) {
+                return Ok(());
             }
-            open = still;
+            for (i, plan) in open.into_iter().enumerate() {
+                // Each direction that still waits gets its share of what is left.
+                let now = self.link.now();
+                let until = Nanos(now.0 + self.budget.left(now).0 / waiting);
+                waiting -= 1;
+                if self.budget.affords(now, cost(&model, plan.direction)) && !self.stopped {
+                    let id = first + i as u32;
+                    self.trial(&model, &TrialPlan { id, ..plan }, until)?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn trial(&mut self, model: &Model, plan: &TrialPlan) -> Result<(), LinkError> {
+    fn trial(&mut self, model: &Model, plan: &TrialPlan, until: Nanos) -> Result<(), LinkError> {
         let what = kind(&plan.kind).map_or("", |k| k.words);
         let words = format!("testing {what} ({})", plan.direction.name());
         self.note(
@@ -56,7 +65,15 @@ impl Run<'_> {
         );
         let before = self.stream(plan.direction, plan.before.clone())?;
         let after = self.stream(plan.direction, plan.after.clone())?;
-        let outcome = self.interleave(model, plan, [before, after], &words);
+        let trial = Interleaved {
+            model,
+            plan,
+            sets: [before, after],
+            settle: settle(model, plan.direction),
+            until,
+            words: &words,
+        };
+        let outcome = self.interleave(&trial);
         // A link that is lost has no sets to release.
         if !matches!(outcome, Err(LinkError::Lost { .. })) {
             self.link.release(before)?;
@@ -65,59 +82,62 @@ impl Run<'_> {
         outcome
     }
 
-    fn interleave(
-        &mut self,
-        model: &Model,
-        plan: &TrialPlan,
-        sets: [u32; 2],
-        words: &str,
-    ) -> Result<(), LinkError> {
-        let settle = settle(model, plan.direction);
-        for set in sets {
-            let warm = Nanos(settle.0 + SLICE.0);
-            self.step(
-                Purpose::Warm { trial: plan.id },
-                &[set],
-                Nanos(0),
-                warm,
-                words,
-            )?;
+    fn interleave(&mut self, trial: &Interleaved<'_>) -> Result<(), LinkError> {
+        let id = trial.plan.id;
+        for set in trial.sets {
+            let purpose = Purpose::Warm { trial: id };
+            self.step(purpose, &[set], Nanos(0), trial.slice(), trial.words)?;
         }
-        let mut looked = 0;
         while !self.stopped {
-            let measured = slices(&self.record, plan.id);
-            let so_far = effect(plan, &measured);
-            if so_far.slices() < measured.len() {
-                // A slice went wrong and was left out: what came after it is out of order.
-                return Ok(());
-            }
-            let Some(changed) = so_far.next_changed() else {
+            let Some(changed) = self.goes_on(trial) else {
                 return Ok(());
             };
-            if so_far.slices().is_multiple_of(4) && so_far.slices() > looked {
-                looked = so_far.slices();
-                let decided = so_far.interval().is_some_and(|i| decides(model, plan, i));
-                let block = Nanos((settle.0 + SLICE.0) * 4);
-                if decided || !self.budget.affords(self.link.now(), block) {
-                    return Ok(());
-                }
-            }
-            let purpose = Purpose::Slice {
-                trial: plan.id,
-                changed,
-            };
-            let steps = self.record.steps.len();
-            self.step(purpose, &[sets[usize::from(changed)]], settle, SLICE, words)?;
-            let went_wrong = self
-                .record
-                .steps
-                .get(steps)
-                .is_none_or(|s| s.trouble.is_some());
-            if went_wrong {
-                return Ok(());
-            }
+            let purpose = Purpose::Slice { trial: id, changed };
+            let set = trial.sets[usize::from(changed)];
+            self.step(purpose, &[set], trial.settle, SLICE, trial.words)?;
         }
         Ok(())
+    }
+
+    /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or a
+    /// slice went wrong, after which the order is lost.
+    fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
+        let went_wrong = self
+            .record
+            .steps
+            .last()
+            .is_some_and(|s| s.trouble.is_some());
+        let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
+        let next = so_far.next_changed().filter(|_| !went_wrong)?;
+        if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {
+            return Some(next);
+        }
+        let decided = so_far
+            .interval()
+            .is_some_and(|i| decides(trial.model, trial.plan, i));
+        let block_ends = self.link.now().0 + trial.slice().0 * BLOCK as u64;
+        (!decided && block_ends <= trial.until.0).then_some(next)
+    }
+}
+
+/// A trial with its warm connections.
+struct Interleaved<'a> {
+    /// What was known before it.
+    model: &'a Model,
+    plan: &'a TrialPlan,
+    /// Setting A and setting B.
+    sets: [u32; 2],
+    /// Wash-out of a slice.
+    settle: Nanos,
+    /// When the next trial wants its turn.
+    until: Nanos,
+    words: &'a str,
+}
+
+impl Interleaved<'_> {
+    /// Time of a slice, wash-out included.
+    fn slice(&self) -> Nanos {
+        Nanos(self.settle.0 + SLICE.0)
     }
 }
 

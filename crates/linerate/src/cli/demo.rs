@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 /// Time of the run, where no layer of options says: all is done in 40 s then.
-const DEFAULT_TIME: Nanos = Nanos::from_secs(28);
+const DEFAULT_TIME: Nanos = Nanos::from_secs(30);
 
 /// What was drawn.
 struct Drawn {
