@@ -150,7 +150,8 @@ pub enum Pattern {
     PingPong {
         /// Payload each way.
         size: Bytes,
-        /// Time from one intended send to the next; zero sends the next when the answer is in.
+        /// Time from one intended send to the next; zero, or a round trip that takes longer, sends
+        /// the next when the answer is in.
         interval: Nanos,
     },
 }

@@ -218,7 +218,7 @@ impl TrialKind {
             Factor::OtherCongestion => {
                 after.congestion = Some(other_congestion(model, direction, load)?);
             }
-            Factor::Unpaced => after.pacing = before.pacing.and(None),
+            Factor::Unpaced => after.pacing = None,
         }
         Some((before, after))
     }
@@ -250,8 +250,8 @@ fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<
 /// What to ask for to get four times the memory, or as much as the host allows; `None` where that
 /// is less than half as much again. The kernel doubles what is asked for.
 fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
-    let ask = (memory.0 * 2).min(limit?);
-    (ask * 2 >= memory.0 + memory.0 / 2).then_some(Bytes(ask))
+    let ask = memory.0.saturating_mul(2).min(limit?);
+    (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
@@ -259,12 +259,12 @@ fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
     let own = load.knobs.extra_work;
     Some(if on_sender {
         ExtraWork {
-            sender_ps_per_byte: own.sender_ps_per_byte + extra,
+            sender_ps_per_byte: own.sender_ps_per_byte.saturating_add(extra),
             ..own
         }
     } else {
         ExtraWork {
-            receiver_ps_per_byte: own.receiver_ps_per_byte + extra,
+            receiver_ps_per_byte: own.receiver_ps_per_byte.saturating_add(extra),
             ..own
         }
     })

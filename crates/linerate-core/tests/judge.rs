@@ -37,10 +37,10 @@ fn load() -> Load {
         ticks: vec![1e9; 30],
         steady: true,
         tcp: TcpShares {
-            busy: Some(1.0),
+            network: Some(1.0),
             rwnd_limited: Some(0.0),
             sndbuf_limited: Some(0.0),
-            app_limited: Some(0.0),
+            starved: Some(0.0),
             in_flight: Some(Bytes(256 * 1024)),
             window: Some(Bytes(4 << 20)),
             rtt: Some(Nanos::from_millis(2)),
@@ -55,6 +55,7 @@ fn load() -> Load {
         cpus: [Vec::new(), Vec::new()],
         latency: None,
         contended: false,
+        local: Vec::new(),
         interruptions: Vec::new(),
     }
 }
@@ -180,12 +181,12 @@ const ROWS: &[(&str, Change, Cases)] = &[
     ),
     (
         "path-rate",
-        |l, v| l.tcp.rwnd_limited = Some(v),
-        &[(0.49, "enough"), (0.51, "clear")],
+        |l, v| l.tcp.network = Some(v),
+        &[(0.51, "enough"), (0.49, "clear")],
     ),
     (
         "sender-app",
-        |l, v| l.tcp.app_limited = Some(v),
+        |l, v| l.tcp.starved = Some(v),
         &[(0.49, "clear"), (0.51, "enough")],
     ),
     (
@@ -320,6 +321,7 @@ fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.network = Some(0.03);
     let mut m = model(base);
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
     let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
@@ -334,6 +336,7 @@ fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
 fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.network = Some(0.03);
     let mut m = model(base);
     assert_eq!(
         next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
@@ -409,4 +412,47 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
     assert!(!decides(&m, &plan, interval(0.96, 1.01)));
     assert!(!decides(&m, &plan, interval(0.99, 1.80)));
     assert!(decides(&m, &plan, interval(1.8, 2.1)));
+}
+
+#[test]
+fn a_trial_about_another_cause_excludes_but_does_not_prove() {
+    let mut base = load();
+    base.senders = vec![thread(0.96)];
+    base.tcp.sndbuf_limited = Some(0.6);
+    let mut m = model(base);
+    tried(&mut m, "half-send-buffer", 1.0);
+    let verdict = judge(&m);
+    assert!(
+        verdict
+            .answers
+            .iter()
+            .any(|a| a.cause == "send-buffer" && a.outcome == "excluded")
+    );
+    let limit = &verdict.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+}
+
+#[test]
+fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
+    let mut base = load();
+    base.senders = vec![Thread {
+        busy: Some(0.5),
+        waiting: Some(0.49),
+        ..thread(0.5)
+    }];
+    let mut m = model(base);
+    tried(&mut m, "sender-work", 0.8);
+    assert!(judge(&m).limits.is_empty());
+}
+
+#[test]
+fn what_a_host_drops_itself_is_not_the_path() {
+    let mut base = load();
+    base.local = vec!["900 packets dropped by the queue of near eth0".to_owned()];
+    let verdict = judge(&model(base));
+    assert!(verdict.limits.is_empty());
+    assert!(verdict.unknown.iter().any(|u| u.why.contains("near eth0")));
 }

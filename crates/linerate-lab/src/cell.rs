@@ -24,8 +24,6 @@ pub struct Cell {
     pub direction: Option<Direction>,
     /// The cause that should be named there; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,
-    /// Causes that are no false alarm on a healthy path, or acceptable neighbours of the expected.
-    pub acceptable: &'static [&'static str],
 }
 
 /// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
@@ -132,7 +130,6 @@ fn slow(direction: Direction, expected: &'static str, faults: Vec<Fault>) -> Cel
         faults,
         direction: Some(direction),
         expected,
-        acceptable: &[],
     }
 }
 
@@ -141,7 +138,6 @@ fn healthy(_: &mut Draw) -> Cell {
         faults: Vec::new(),
         direction: None,
         expected: "",
-        acceptable: HEALTHY,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::path_rate::{held_by_network, scales, standing_queue};
+use super::path_rate::{LOSSY, held_by_network, scales, standing_queue};
 use super::predict::{bystander, per_stream};
-use super::{Answer, Cause, Finding, percent};
+use super::{Answer, Cause, Finding, lacks, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -12,9 +12,6 @@ use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `congestion-control`.
 pub(super) struct CongestionControl;
-
-/// Share of bytes sent again from which the path gives congestion control a reason.
-const LOSSY: f64 = 0.0005;
 
 impl Cause for CongestionControl {
     fn id(&self) -> &'static str {
@@ -34,6 +31,9 @@ impl Cause for CongestionControl {
         if let Some(queue) = standing_queue(model, held.load) {
             return Answer::Clear(format!("it has a reason: {queue}"));
         }
+        let (Some(_), Some(_)) = (&model.idle, held.load.tcp.retransmitted) else {
+            return lacks(model, "tcp", direction.sender());
+        };
         if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
             return Answer::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",
@@ -70,6 +70,9 @@ impl Cause for CongestionControl {
             }),
             _ => bystander(model, trial),
         }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::OtherCongestion]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let tried = model.trials.iter().find(|t| {

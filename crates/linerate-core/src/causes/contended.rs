@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `contended`.
@@ -41,6 +42,9 @@ impl Cause for Contended {
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice {

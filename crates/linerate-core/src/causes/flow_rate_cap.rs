@@ -1,8 +1,9 @@
 //! The path gives each stream one rate, and more to more streams.
 
-use super::path_rate::{held_by_network, scales};
+use super::path_rate::{LOSSY, held_by_network, scales};
 use super::predict::{around, bystander};
 use super::{Answer, Cause, Finding, percent};
+use crate::facts::Gap;
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -12,9 +13,6 @@ use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
-
-/// Twice the streams must carry at least this much more.
-const DOUBLED: f64 = 1.7;
 
 impl Cause for FlowRateCap {
     fn id(&self) -> &'static str {
@@ -31,12 +29,22 @@ impl Cause for FlowRateCap {
             Ok(held) => held,
             Err(answer) => return answer,
         };
+        if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
+            // Each stream by itself slows down at random loss too.
+            return Answer::Unknown(vec![Gap {
+                what: format!("a cap for each stream {}", direction.name()),
+                why: format!(
+                    "{} of the bytes had to be sent again, and random loss slows each stream too",
+                    percent(again)
+                ),
+                hint: String::new(),
+            }]);
+        }
         let mut evidence = vec![format!(
             "congestion control held the sender {} of the time, no window or buffer did",
             percent(held.share)
         )];
         let scaled = model.direction(direction).and_then(scales);
-        let enough = scaled.is_some_and(|(_, gain)| gain >= DOUBLED);
         // One short look at more streams is no experiment: it stays a rival until a trial parts it
         // from a rate that all streams share.
         evidence
@@ -44,7 +52,7 @@ impl Cause for FlowRateCap {
         Answer::Finding(Finding {
             side: Place::Path,
             share: held.share / 2.0,
-            enough,
+            enough: false,
             reached: false,
             evidence,
         })
@@ -58,6 +66,9 @@ impl Cause for FlowRateCap {
             Factor::MoreStreams => Some(around(trial.stream_ratio(), 0.12)),
             _ => bystander(model, trial),
         }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let knee = model.direction(direction).map(|d| (d.knee(), &d.base));

@@ -20,6 +20,7 @@ use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
 /// Every cause. What makes a measurement invalid comes first.
@@ -55,6 +56,9 @@ pub trait Cause: Sync {
     /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
     /// when it cannot tell.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
+    /// The factors whose trials can prove it: those that touch what it is about. Other trials can
+    /// only exclude it.
+    fn decided_by(&self) -> &'static [Factor];
     /// What to do when it holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
     /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by

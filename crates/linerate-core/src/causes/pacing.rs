@@ -15,6 +15,9 @@ pub(super) struct Pacing;
 /// Share of the pace that a stream must reach for the pace to be what holds it.
 const REACHED: f64 = 0.85;
 
+/// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
+const HEADERS: f64 = 52.0;
+
 impl Cause for Pacing {
     fn id(&self) -> &'static str {
         "pacing"
@@ -33,7 +36,13 @@ impl Cause for Pacing {
         let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
             return Answer::Clear("no pace was asked for".to_owned());
         };
-        let reached = load.goodput.mean / f64::from(load.streams.max(1)) / (pace.0 as f64).max(1.0);
+        // The pace counts packets, goodput their payload.
+        let payload = load
+            .tcp
+            .mss
+            .map_or(1.0, |mss| mss.0 as f64 / (mss.0 as f64 + HEADERS));
+        let each = load.goodput.mean / f64::from(load.streams.max(1));
+        let reached = each / (pace.0 as f64 * payload).max(1.0);
         if reached < REACHED {
             return Answer::Clear(format!(
                 "each stream ran at {} of the pace of {pace}",
@@ -61,6 +70,9 @@ impl Cause for Pacing {
             }),
             _ => bystander(model, trial),
         }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::Unpaced]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let gain = model

@@ -2,6 +2,7 @@
 
 use super::predict::{bystander, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -19,6 +20,12 @@ const HELD: f64 = 0.5;
 
 /// A thread that wants more of its CPU than this has too little slack for the path to bind.
 const BUSY: f64 = 0.9;
+
+/// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
+const FULL_SOFTIRQ: f64 = 0.9;
+
+/// Share of bytes sent again from which the path gives congestion control a reason.
+pub(super) const LOSSY: f64 = 0.0005;
 
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;
@@ -53,6 +60,9 @@ impl Cause for PathRate {
             _ => bystander(model, trial),
         }
     }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
+    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let rate = model
             .direction(direction)
@@ -84,9 +94,7 @@ pub(super) struct Held<'a> {
 /// The load of a direction if the network may hold it back; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
-    let tcp = &load.tcp;
-    let (Some(busy), Some(rwnd), Some(sndbuf)) = (tcp.busy, tcp.rwnd_limited, tcp.sndbuf_limited)
-    else {
+    let Some(share) = load.tcp.network else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
     for (threads, side) in [
@@ -103,14 +111,34 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             )));
         }
     }
-    let share = (busy - rwnd - sndbuf).max(0.0);
     if share < HELD {
         return Err(Answer::Clear(format!(
             "congestion control held the sender only {} of the time",
             percent(share)
         )));
     }
+    if let Some(what) = load.local.first().cloned().or_else(|| full_softirq(load)) {
+        return Err(Answer::Unknown(vec![Gap {
+            what: format!("the network {}", direction.name()),
+            why: format!("a host holds it back itself: {what}"),
+            hint: String::new(),
+        }]));
+    }
     Ok(Held { load, share })
+}
+
+/// A CPU that does nothing but handle packets: it may be the limit, and no thread shows it.
+fn full_softirq(load: &Load) -> Option<String> {
+    let full = load
+        .cpus
+        .iter()
+        .flatten()
+        .find(|c| c.softirq >= FULL_SOFTIRQ)?;
+    Some(format!(
+        "CPU {} handled packets {} of the time",
+        full.number,
+        percent(full.softirq)
+    ))
 }
 
 fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
@@ -139,7 +167,7 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     }
     let queue = standing_queue(model, load);
     evidence.extend(queue.clone());
-    let lossy = load.tcp.retransmitted.filter(|r| *r > 0.0005);
+    let lossy = load.tcp.retransmitted.filter(|r| *r > LOSSY);
     evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
     Answer::Finding(Finding {
         side: Place::Path,

@@ -47,9 +47,10 @@ impl Cause for ReceiveWindow {
                 percent(limited)
             ));
         }
-        if let Some(unread) = unread_share(load)
-            && unread > UNREAD
-        {
+        let Some(unread) = unread_share(load) else {
+            return lacks(model, "socket", direction.receiver());
+        };
+        if unread > UNREAD {
             return Answer::Clear(format!(
                 "{} of the window was payload that the application had not read",
                 percent(unread)
@@ -81,6 +82,13 @@ impl Cause for ReceiveWindow {
             }
             _ => bystander(model, trial),
         }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[
+            Factor::LargerWindow,
+            Factor::HalfWindow,
+            Factor::MoreStreams,
+        ]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()

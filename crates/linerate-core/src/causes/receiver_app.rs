@@ -82,6 +82,9 @@ impl Cause for ReceiverApp {
             _ => bystander(model, trial),
         }
     }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::SmallerReads]
+    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         operation(model, direction, |l| &l.receivers)
             .map(|size| Advice {

@@ -6,6 +6,7 @@ use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::trial::Factor;
 use crate::verdict::{Advice, Stage};
 
 /// Cause `receiver-core`.
@@ -26,6 +27,9 @@ impl Cause for ReceiverCore {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Receiver)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::ReceiverWork]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         core_bound::advice(model, direction)

@@ -72,6 +72,13 @@ impl Cause for SendBuffer {
             _ => bystander(model, trial),
         }
     }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[
+            Factor::LargerSendBuffer,
+            Factor::HalfSendBuffer,
+            Factor::MoreStreams,
+        ]
+    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()
     }

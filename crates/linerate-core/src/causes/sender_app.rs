@@ -36,7 +36,7 @@ impl Cause for SenderApp {
             return lacks(model, "thread", direction.sender());
         };
         let (Some(starved), Some(rwnd), Some(sndbuf)) = (
-            load.tcp.app_limited,
+            load.tcp.starved,
             load.tcp.rwnd_limited,
             load.tcp.sndbuf_limited,
         ) else {
@@ -76,6 +76,9 @@ impl Cause for SenderApp {
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::SmallerWrites]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         operation(model, direction, |l| &l.senders)

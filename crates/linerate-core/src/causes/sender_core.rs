@@ -6,6 +6,7 @@ use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::trial::Factor;
 use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-core`.
@@ -26,6 +27,9 @@ impl Cause for SenderCore {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Sender)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::SenderWork]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         core_bound::advice(model, direction)

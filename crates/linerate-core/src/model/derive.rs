@@ -86,6 +86,12 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         .filter(|s| matches!(s.plan.purpose, Purpose::Sweep { direction: d } if d == direction))
         .filter_map(|s| load(record, s, direction))
         .collect();
+    let mut base = base;
+    base.contended |= record
+        .steps
+        .iter()
+        .filter(|s| stream_set(record, s, direction).is_some())
+        .any(contended);
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
@@ -114,7 +120,7 @@ pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
         .steps
         .iter()
         .filter_map(|step| match step.plan.purpose {
-            Purpose::Slice { trial, changed } if trial == id && step.trouble.is_none() => {
+            Purpose::Slice { trial, changed } if trial == id && undisturbed(step) => {
                 let set = stream_set(record, step, plan.direction)?;
                 let receiving = end(step, plan.direction.receiver())?;
                 Some((
@@ -125,6 +131,16 @@ pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
             _ => None,
         })
         .collect()
+}
+
+/// Whether nothing but the load was on the path, and all of it was.
+pub fn undisturbed(step: &Step) -> bool {
+    step.trouble.is_none() && !contended(step) && super::load::link_changes(step).is_empty()
+}
+
+/// Whether another session loaded a host meanwhile.
+pub(super) fn contended(step: &Step) -> bool {
+    step.ends.iter().any(|e| e.other_sessions > 0)
 }
 
 /// The effect of slices that came in their order; a slice out of order ends the comparison.
@@ -141,9 +157,6 @@ pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
 fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let plan = record.trials.iter().find(|t| t.id == id)?;
     let slices = slices(record, id);
-    if slices.is_empty() {
-        return None;
-    }
     let mean_of = |changed: bool| {
         let of: Vec<f64> = slices
             .iter()
@@ -158,10 +171,23 @@ fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     };
     Some(TrialModel {
         plan: plan.clone(),
-        effect: effect(plan, &slices).interval(),
+        effect: effect(plan, &slices)
+            .interval()
+            .filter(|_| made_as_planned(record, id)),
         slices: slices.len() as u32,
         goodput: [mean_of(false), mean_of(true)],
     })
+}
+
+/// Whether both settings of a trial are what was asked for: a change that was refused is no change.
+fn made_as_planned(record: &Record, id: u32) -> bool {
+    record
+        .steps
+        .iter()
+        .filter(|s| matches!(s.plan.purpose, Purpose::Slice { trial, .. } if trial == id))
+        .flat_map(|s| &s.plan.sets)
+        .filter_map(|set| record.sets.iter().find(|s| s.plan.id == *set))
+        .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()))
 }
 
 /// What the bytes cross. Capacities stay unknown until something can read them.

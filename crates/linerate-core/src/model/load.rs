@@ -1,5 +1,6 @@
 //! One direction of one step under load.
 
+use super::held::Held;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -7,6 +8,9 @@ use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{mean_ci, steady_state};
 use crate::units::{Bytes, Nanos, Rate};
+
+/// What a link says of a step that the user ended.
+const STOPPED: &str = "stopped";
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -50,6 +54,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     );
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
+    let tcp = tcp(sending, set.plan.id, window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
@@ -61,7 +66,6 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         },
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
-        tcp: tcp(sending, set.plan.id, window),
         senders: threads(sending, &format!("s{}/tx", set.plan.id), window),
         receivers: threads(receiving, &format!("s{}/rx", set.plan.id), window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
@@ -69,8 +73,10 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
             .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: [cpus(sending, window), cpus(receiving, window)],
         latency: super::latency_of(record, step),
-        contended: step.ends.iter().any(|e| e.other_sessions > 0),
-        interruptions: interruptions(step, &rates),
+        contended: super::contended(step),
+        local: local(step, window),
+        interruptions: interruptions(step, &rates, tcp.rtt),
+        tcp,
         ticks: rates,
     })
 }
@@ -111,14 +117,16 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
         .iter()
         .copied()
         .zip(bytes.iter().copied())
-        .filter(|(at, _)| (window.from.saturating_sub(slack)..=window.to + slack).contains(at))
+        .filter(|(at, _)| {
+            (window.from.saturating_sub(slack)..=window.to.saturating_add(slack)).contains(at)
+        })
         .collect();
     rows.windows(2)
         .filter(|w| w[1].0 > w[0].0)
         .map(|w| {
             (
                 w[0].0,
-                (w[1].1 - w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
+                w[1].1.saturating_sub(w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
             )
         })
         .collect()
@@ -131,11 +139,7 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     let sockets: Vec<&Table> = sending
         .about("socket", |s| s.starts_with(&prefix))
         .collect();
-    // Clocks of TCP_INFO count microseconds.
-    let share = |metric| {
-        mean(tables.iter().filter_map(|t| per_second(t, metric, window)))
-            .map(|us_per_s| (us_per_s / 1e6).clamp(0.0, 1.0))
-    };
+    let held = Held::of(&tables, &sockets, window);
     let all = |from: &[&Table], metric| -> Vec<f64> {
         from.iter().flat_map(|t| gauge(t, metric, window)).collect()
     };
@@ -156,10 +160,10 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
         _ => None,
     };
     TcpShares {
-        busy: share(m::TCP_BUSY),
-        rwnd_limited: share(m::TCP_RWND_LIMITED),
-        sndbuf_limited: share(m::TCP_SNDBUF_LIMITED),
-        app_limited: mean(all(&tables, m::TCP_APP_LIMITED)),
+        rwnd_limited: held.rwnd_limited,
+        sndbuf_limited: held.sndbuf_limited,
+        starved: held.starved,
+        network: held.network,
         in_flight: segments(m::TCP_UNACKED),
         window: bytes(m::TCP_SND_WND),
         cwnd: segments(m::TCP_CWND),
@@ -246,45 +250,87 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
 }
 
 /// What interrupted a step: link changes, silence in mid-flow, ends that stopped.
-fn interruptions(step: &Step, ticks: &[f64]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (end, side) in step.ends.iter().zip([Side::Near, Side::Far]) {
-        for port in end.about("port", |_| true) {
-            let all = Window {
-                from: 0,
-                to: u64::MAX,
-            };
-            if let Some((changes, _)) = growth(port, m::PORT_CARRIER_CHANGES, all)
-                && changes > 0.0
-            {
-                found.push(format!(
-                    "the link of {} {} went up or down {changes:.0} times",
-                    side.name(),
-                    port.subject
-                ));
-            }
+fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
+    let mut found = link_changes(step);
+    if let Some(silent) = longest_silence(ticks) {
+        // A path that is long compared with a sample is silent between two windows.
+        let natural = rtt.map_or(0, |r| r.0 * 2 / step.plan.tick.0.max(1)) as usize;
+        if silent > natural {
+            found.push(format!(
+                "no payload arrived for {silent} samples in a row, in mid-flow"
+            ));
         }
     }
-    if let Some(silent) = longest_silence(ticks) {
-        found.push(format!(
-            "no payload arrived for {silent} samples in a row, in mid-flow"
-        ));
-    }
-    if let Some(trouble) = &step.trouble {
+    if let Some(trouble) = step.trouble.as_ref().filter(|t| t.what != STOPPED) {
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found
 }
 
-/// The longest run of samples without any payload, when it is two or more, is not the whole
-/// series, and has payload on at least one side of it.
+/// Ports whose link went up or down during a step.
+pub(super) fn link_changes(step: &Step) -> Vec<String> {
+    let all = Window {
+        from: 0,
+        to: u64::MAX,
+    };
+    ports(step, "port")
+        .filter_map(|(side, port)| {
+            let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
+            (changes > 0.0).then(|| {
+                let (side, name) = (side.name(), &port.subject);
+                format!("the link of {side} {name} went up or down {changes:.0} times")
+            })
+        })
+        .collect()
+}
+
+/// Tables of a source of both ends.
+fn ports<'a>(step: &'a Step, source: &'a str) -> impl Iterator<Item = (Side, &'a Table)> {
+    [Side::Near, Side::Far]
+        .into_iter()
+        .zip(&step.ends)
+        .flat_map(move |(side, end)| end.about(source, |_| true).map(move |t| (side, t)))
+}
+
+/// What the hosts lost or held back themselves.
+fn local(step: &Step, window: Window) -> Vec<String> {
+    const COUNTERS: [(m::Metric, &str); 6] = [
+        (m::QDISC_DROPS, "dropped by the queue of"),
+        (m::QDISC_OVERLIMITS, "held back by the shaper of"),
+        (m::SOFTNET_DROPPED, "dropped by the backlog of CPU"),
+        (m::PORT_RX_DROPPED, "dropped on arrival by"),
+        (m::PORT_TX_DROPPED, "dropped on the way out by"),
+        (m::PORT_RX_MISSED, "missed by the ring of"),
+    ];
+    COUNTERS
+        .iter()
+        .flat_map(|(metric, words)| {
+            ports(step, metric.source).filter_map(move |(side, table)| {
+                let (grown, secs) = growth(table, *metric, window)?;
+                // One in a second is not what holds a path back.
+                (grown > secs).then(|| {
+                    format!(
+                        "{grown:.0} packets {words} {} {}",
+                        side.name(),
+                        table.subject
+                    )
+                })
+            })
+        })
+        .collect()
+}
+
+/// The longest run of samples without any payload between samples with payload, when it is two or
+/// more.
 fn longest_silence(ticks: &[f64]) -> Option<usize> {
-    let longest = ticks
+    let first = ticks.iter().position(|r| *r > 0.0)?;
+    let last = ticks.iter().rposition(|r| *r > 0.0)?;
+    let longest = ticks[first..=last]
         .split(|rate| *rate > 0.0)
         .map(<[f64]>::len)
         .max()
         .unwrap_or(0);
-    (longest >= 2 && longest < ticks.len()).then_some(longest)
+    (longest >= 2).then_some(longest)
 }
 
 #[cfg(test)]
@@ -295,6 +341,7 @@ mod tests {
     fn silence_counts_from_two_samples_on() {
         assert_eq!(longest_silence(&[5.0, 0.0, 5.0]), None);
         assert_eq!(longest_silence(&[5.0, 0.0, 0.0, 5.0]), Some(2));
+        assert_eq!(longest_silence(&[0.0, 0.0, 5.0, 5.0, 0.0, 0.0]), None);
         assert_eq!(longest_silence(&[0.0, 0.0, 0.0]), None);
         assert_eq!(longest_silence(&[]), None);
     }

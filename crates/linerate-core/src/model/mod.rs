@@ -4,11 +4,12 @@
 //! is filled in.
 
 mod derive;
+mod held;
 mod load;
 mod readings;
 
-use derive::latency_of;
-pub use derive::{derive, effect, slices};
+use derive::{contended, latency_of};
+pub use derive::{derive, effect, slices, undisturbed};
 
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
@@ -160,6 +161,8 @@ pub struct Load {
     pub latency: Option<Latency>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
+    /// What a host lost or held back itself, in words: drops and shaping at its own port.
+    pub local: Vec<String>,
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,
 }
@@ -167,14 +170,17 @@ pub struct Load {
 /// The sender's TCP counters over the time that counts: means over streams, shares of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TcpShares {
-    /// Share of time with data unacknowledged.
-    pub busy: Option<f64>,
-    /// Share of time limited by the receiver's window.
+    /// Share of time held by the receiver's window: the kernel's clock, or the samples in which what
+    /// is in flight fills the window, whichever is larger.
     pub rwnd_limited: Option<f64>,
-    /// Share of time limited by the send buffer.
+    /// Share of time held by the send buffer: the kernel's clock, or the samples in which all that
+    /// the buffer holds is sent already, whichever is larger.
     pub sndbuf_limited: Option<f64>,
-    /// Share of samples that were limited by the application.
-    pub app_limited: Option<f64>,
+    /// Share of samples in which the program left the connection without data, although its buffer
+    /// had room.
+    pub starved: Option<f64>,
+    /// Share of time that is left: held by congestion control.
+    pub network: Option<f64>,
     /// Payload in flight of one stream, mean.
     pub in_flight: Option<Bytes>,
     /// Window offered to one stream, mean.

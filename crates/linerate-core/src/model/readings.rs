@@ -19,7 +19,7 @@ impl Window {
         let from = step.plan.washout.0;
         Self {
             from,
-            to: from + step.plan.measure.0,
+            to: from.saturating_add(step.plan.measure.0),
         }
     }
 
@@ -29,6 +29,11 @@ impl Window {
             from: from.max(self.from),
             to: self.to,
         }
+    }
+
+    /// Whether a moment lies within.
+    pub(super) fn holds(self, at: u64) -> bool {
+        (self.from..=self.to).contains(&at)
     }
 
     /// Indices of the rows nearest to both ends; `None` when they are not two rows.
@@ -76,7 +81,7 @@ pub(super) fn gauge(table: &Table, metric: Metric, window: Window) -> Vec<f64> {
         .at
         .iter()
         .zip(values)
-        .filter(|(at, _)| (window.from..=window.to).contains(*at))
+        .filter(|(at, _)| window.holds(**at))
         .map(|(_, v)| *v as f64)
         .collect()
 }

@@ -66,8 +66,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The trial that proves `party`, when one does: its effect lies inside what the cause
-    /// predicted, nothing else is left in play, and the experiment could have come out otherwise:
+    /// The trial that proves `party`, when one does: it changed what the cause is about, its effect
+    /// lies inside what the cause predicted, nothing else is left in play, and the experiment could have come out otherwise:
     /// it excluded another cause, or the cause is a ceiling that was reached.
     pub(super) fn proof(&self, party: &Party) -> Option<(&'a TrialModel, Interval)> {
         let Answer::Finding(finding) = &party.answer else {
@@ -83,8 +83,13 @@ impl<'a> Case<'a> {
         self.trials
             .iter()
             .filter(|(trial, effect)| {
+                let about = trial
+                    .plan
+                    .factor()
+                    .is_some_and(|f| party.cause.decided_by().contains(&f));
                 let own = party.cause.predict(self.model, &trial.plan);
-                own.is_some_and(|r| r.contains(*effect))
+                about
+                    && own.is_some_and(|r| r.contains(*effect))
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
             // The trial that excluded most is the one to show.

@@ -173,7 +173,7 @@ fn nothing_upheld(case: &Case<'_>, dir: &DirectionModel) -> Unknown {
         what: format!("what limits {}", dir.direction.name()),
         why,
         hint: if case.trials.is_empty() {
-            "run again with more time for trials: --time 60s".to_owned()
+            "run again with trials, and more time for them".to_owned()
         } else {
             String::new()
         },

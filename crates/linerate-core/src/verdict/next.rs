@@ -57,8 +57,8 @@ fn best_for(case: &Case<'_>, leader: &Party, direction: Direction, id: u32) -> O
     best.map(|(_, plan)| plan)
 }
 
-/// Rivals in play that `plan` would exclude if `own` comes true, counted double, and one more if
-/// the trial could show something else than no change at all.
+/// Rivals in play that `plan` would exclude if `own` comes true, counted double, and one more if it
+/// could prove the leader: it is about the leader, and shows something else than no change at all.
 fn worth(case: &Case<'_>, leader: &Party, plan: &TrialPlan, own: Range) -> usize {
     let parted = case
         .parties
@@ -67,7 +67,10 @@ fn worth(case: &Case<'_>, leader: &Party, plan: &TrialPlan, own: Range) -> usize
         .filter_map(|p| p.cause.predict(case.model, plan))
         .filter(|range| !range.overlaps(own))
         .count();
-    parted * 2 + usize::from(!own.overlaps(EQUAL))
+    let about = plan
+        .factor()
+        .is_some_and(|f| leader.cause.decided_by().contains(&f));
+    parted * 2 + usize::from(about && !own.overlaps(EQUAL))
 }
 
 /// Whether `effect` decides: it lies inside of what one cause in play predicts of `plan` and no

@@ -13,8 +13,8 @@ use linerate_core::units::Nanos;
 
 use super::{LoadError, spin};
 
-/// Name of the lab's variable: a comma list of `work=800ps/B` and `pause=200us/op`, each with an
-/// optional `tx:` or `rx:` before it.
+/// Name of the lab's variable: a comma list of `work=800ps/B` and `pause=200us/op`, behind `sender`
+/// or `receiver` where they hold for one role only.
 const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 /// Most work per byte, in picoseconds, that a plan or the lab may ask for.
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
@@ -107,21 +107,22 @@ impl Application {
     }
 }
 
-/// Reads the lab's variable.
+/// Reads the lab's variable: roles come first and hold for all that follows, `sender,work=800ps/B`.
 fn parse(text: &str) -> Result<Planted, String> {
     let mut planted = Planted::default();
+    let mut roles = (true, true);
     for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
-        let (roles, habit) = match item.split_once(':') {
-            Some(("tx", habit)) => ((true, false), habit),
-            Some(("rx", habit)) => ((false, true), habit),
-            Some(_) => return Err(format!("`{item}` is neither for `tx:` nor for `rx:`")),
-            None => ((true, true), item),
-        };
-        if roles.0 {
-            parse_habit(habit, &mut planted.sender)?;
-        }
-        if roles.1 {
-            parse_habit(habit, &mut planted.receiver)?;
+        match item {
+            "sender" => roles = (true, false),
+            "receiver" => roles = (false, true),
+            habit => {
+                if roles.0 {
+                    parse_habit(habit, &mut planted.sender)?;
+                }
+                if roles.1 {
+                    parse_habit(habit, &mut planted.receiver)?;
+                }
+            }
         }
     }
     Ok(planted)
@@ -166,10 +167,13 @@ mod tests {
 
     #[test]
     fn habits_are_read_for_one_role_or_both() {
-        let planted = parse("work=800ps/B, rx:pause=200us/op").unwrap();
+        let planted = parse("work=800ps/B, receiver,pause=200us/op").unwrap();
         assert_eq!(planted.sender, habit(800, 0));
         assert_eq!(planted.receiver, habit(800, 200));
-        assert_eq!(parse("tx:work=5ps/B").unwrap().receiver, Habit::default());
+        assert_eq!(
+            parse("sender,work=5ps/B").unwrap().receiver,
+            Habit::default()
+        );
         assert_eq!(parse("").unwrap(), Planted::default());
     }
 
@@ -183,7 +187,7 @@ mod tests {
             "pause=200us",
             "pause=3/op",
             "pause=101ms/op",
-            "zx:work=1ps/B",
+            "both,work=1ps/B",
             "sleep=1us/op",
             "work=1000001ps/B",
         ] {

@@ -1,12 +1,13 @@
 //! The steps of every run: idle latency, each direction, more streams, both directions at once.
 
+use linerate_core::facts::Gap;
 use linerate_core::model::derive;
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::record::Step;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::Run;
-use crate::event::{Event, Flow};
+use crate::event::{Event, Flow, Level};
 use crate::link::LinkError;
 
 /// Time from one sample to the next.
@@ -24,7 +25,7 @@ const MOST_STREAMS: u32 = 16;
 impl Run<'_> {
     pub(super) fn steps(&mut self) -> Result<(), LinkError> {
         let plan = self.record.start.plan.clone();
-        let idle = self.ping(Nanos::from_millis(1))?;
+        let idle = self.ping(Nanos(0))?;
         self.step(
             Purpose::IdleLatency,
             &[idle],
@@ -67,13 +68,13 @@ impl Run<'_> {
         let mut n = knobs.streams;
         while !self.stopped && n < MOST_STREAMS {
             n = n.saturating_mul(2).min(MOST_STREAMS.max(knobs.streams));
-            let set = self.stream(
-                direction,
-                Knobs {
-                    streams: n,
-                    ..knobs.clone()
-                },
-            )?;
+            let more = Knobs {
+                streams: n,
+                ..knobs.clone()
+            };
+            let Some(set) = self.offered(direction, &more)? else {
+                break;
+            };
             let purpose = Purpose::Sweep { direction };
             let words = format!("{}, {}", direction.name(), streams(n));
             let washout = Nanos::from_millis(200);
@@ -115,6 +116,30 @@ impl Run<'_> {
 
     pub(super) fn stream(&mut self, direction: Direction, knobs: Knobs) -> Result<u32, LinkError> {
         self.set(Pattern::Stream { direction }, knobs)
+    }
+
+    /// A set that may be refused: what it was for is then left out, and the user is told.
+    pub(super) fn offered(
+        &mut self,
+        direction: Direction,
+        knobs: &Knobs,
+    ) -> Result<Option<u32>, LinkError> {
+        match self.stream(direction, knobs.clone()) {
+            Err(LinkError::Refused { what, hint }) => {
+                let gap = Gap {
+                    what: format!("a load {}", direction.name()),
+                    why: what,
+                    hint,
+                };
+                self.sink.event(&Event::Notice {
+                    level: Level::Hint,
+                    side: Side::Far,
+                    gap: &gap,
+                });
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     fn set(&mut self, pattern: Pattern, knobs: Knobs) -> Result<u32, LinkError> {

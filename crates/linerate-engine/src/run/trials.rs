@@ -1,6 +1,6 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
-use linerate_core::model::{Model, derive, effect, slices};
+use linerate_core::model::{Model, derive, effect, slices, undisturbed};
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::TrialPlan;
 use linerate_core::trial::{kind, washout};
@@ -63,8 +63,12 @@ impl Run<'_> {
                 words: &words,
             },
         );
-        let before = self.stream(plan.direction, plan.before.clone())?;
-        let after = self.stream(plan.direction, plan.after.clone())?;
+        let Some(before) = self.offered(plan.direction, &plan.before)? else {
+            return Ok(());
+        };
+        let Some(after) = self.offered(plan.direction, &plan.after)? else {
+            return self.link.release(before);
+        };
         let trial = Interleaved {
             model,
             plan,
@@ -102,11 +106,7 @@ impl Run<'_> {
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or a
     /// slice went wrong, after which the order is lost.
     fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
-        let went_wrong = self
-            .record
-            .steps
-            .last()
-            .is_some_and(|s| s.trouble.is_some());
+        let went_wrong = self.record.steps.last().is_some_and(|s| !undisturbed(s));
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
         let next = so_far.next_changed().filter(|_| !went_wrong)?;
         if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {

@@ -38,11 +38,16 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
     } else {
         HEALTHY.to_vec()
     };
-    let named = first(verdict, cell.direction.filter(|_| bites)).cloned();
-    let outcome = match &named {
-        None => Outcome::Unknown,
-        Some(limit) if expected.contains(&limit.cause) && right_side(limit) => Outcome::Right,
-        Some(_) => Outcome::Wrong,
+    let named = goodput(verdict, cell.direction.filter(|_| bites))
+        .next()
+        .cloned();
+    let judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    // Whatever is named beside the right one is a false alarm.
+    let right = |l: &&Limit| expected.contains(&l.cause) && right_side(l);
+    let outcome = match judged.as_slice() {
+        [] => Outcome::Unknown,
+        all if all.iter().all(right) => Outcome::Right,
+        _ => Outcome::Wrong,
     };
     let proved = named
         .as_ref()
@@ -55,12 +60,12 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
     }
 }
 
-/// The first limit of goodput, of one direction or of any.
-fn first(verdict: &Verdict, direction: Option<Direction>) -> Option<&Limit> {
+/// The limits of goodput, of one direction or of all.
+fn goodput(verdict: &Verdict, direction: Option<Direction>) -> impl Iterator<Item = &Limit> {
     verdict
         .limits
         .iter()
-        .find(|l| l.metric == Measure::Goodput && direction.is_none_or(|d| l.direction == d))
+        .filter(move |l| l.metric == Measure::Goodput && direction.is_none_or(|d| l.direction == d))
 }
 
 /// The side that a cause about one end must name.
@@ -68,7 +73,7 @@ fn right_side(limit: &Limit) -> bool {
     let role = limit.cause;
     let side = if role.starts_with("receive") {
         Place::from(limit.direction.receiver())
-    } else if role.starts_with("send") {
+    } else if role.starts_with("send") || matches!(role, "congestion-control" | "pacing") {
         Place::from(limit.direction.sender())
     } else {
         Place::Path

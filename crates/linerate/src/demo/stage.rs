@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_core::plan::Direction;
-use linerate_core::record::Record;
+use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
 use linerate_lab::{Fault, Host, Lab, LabError, Output, Program, Running, Spec};
 
@@ -84,12 +84,20 @@ impl Stage {
         if !audible {
             run = run.arg("--quiet");
         }
-        let status = self.lab.spawn(Host::Near, &run)?.wait()?;
+        let store = Store::new(save);
+        let before = store.last().ok();
+        let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
         server.kill()?;
-        Store::new(save)
-            .load("last")
+        let errors = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
+        let path = store
+            .last()
+            .ok()
+            .filter(|last| Some(last) != before.as_ref());
+        let record = path
+            .and_then(|path| store.load(&path.to_string_lossy()).ok())
             .map(|loaded| loaded.record)
-            .map_err(|e| Problem::NoRecord(format!("{e} ({status})")))
+            .filter(|r| finished.status.success() && matches!(r.end, Some(End::Complete)));
+        record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
     }
 
     /// Starts a run whose record nobody needs, with a server of its own.

@@ -148,7 +148,9 @@ impl Pinger {
         {
             times.saturating_record(self.last);
         }
-        self.intended += self.interval;
+        // One message at a time: where a round trip outlasts the interval the schedule moves along,
+        // or each message would inherit the delays of all before it.
+        self.intended = (self.intended + self.interval).max(now);
         self.total += u64::from(self.size);
         self.left -= 1;
         self.state = State::Idle;
