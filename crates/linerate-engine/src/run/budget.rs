@@ -14,6 +14,8 @@ pub(super) struct Budget {
     pub(super) base: Nanos,
     /// One step of a sweep over streams.
     pub(super) sweep: Nanos,
+    /// All steps of a sweep of one direction.
+    pub(super) sweeps: Nanos,
     /// Both directions at once.
     pub(super) both: Nanos,
 }
@@ -31,6 +33,7 @@ impl Budget {
             idle: part(total, 20, 300, 1_500),
             base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
             sweep: part(total, 15, 400, 2_000),
+            sweeps: part(total, 60, 500, 10_000),
             both: part(total, 35, 800, 3_000),
         }
     }
@@ -63,8 +66,7 @@ mod tests {
             trials: true,
         };
         let b = Budget::new(&plan, Nanos(0));
-        // Two bases, three sweeps in each direction, both at once, idle latency.
-        let steps = 2 * b.base.0 + 6 * b.sweep.0 + b.both.0 + b.idle.0;
+        let steps = 2 * b.base.0 + 2 * (b.sweeps.0 + b.sweep.0) + b.both.0 + b.idle.0;
         assert!(steps <= Nanos::from_secs(30).0);
         assert!(b.affords(Nanos(0), Nanos::from_secs(60)));
         assert!(!b.affords(Nanos(1), Nanos::from_secs(60)));

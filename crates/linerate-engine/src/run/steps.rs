@@ -66,7 +66,8 @@ impl Run<'_> {
     fn sweep(&mut self, direction: Direction, knobs: &Knobs) -> Result<(), LinkError> {
         let mut best = self.goodput(direction);
         let mut n = knobs.streams;
-        while !self.stopped && n < MOST_STREAMS {
+        let until = Nanos(self.link.now().0 + self.budget.sweeps.0);
+        while !self.stopped && n < MOST_STREAMS && self.link.now() < until {
             n = n.saturating_mul(2).min(MOST_STREAMS.max(knobs.streams));
             let more = Knobs {
                 streams: n,

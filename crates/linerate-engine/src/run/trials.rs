@@ -115,8 +115,10 @@ impl Run<'_> {
         let decided = so_far
             .interval()
             .is_some_and(|i| decides(trial.model, trial.plan, i));
-        let block_ends = self.link.now().0 + trial.slice().0 * BLOCK as u64;
-        (!decided && block_ends <= trial.until.0).then_some(next)
+        // Fewer than two blocks say nothing: a trial that was begun gets them.
+        let begun = (so_far.slices() as u64) < FEWEST;
+        let block_ends = self.link.now().0 + spent(trial.slice(), BLOCK as u64).0;
+        (begun || (!decided && block_ends <= trial.until.0)).then_some(next)
     }
 }
 
@@ -148,5 +150,11 @@ fn settle(model: &Model, direction: Direction) -> Nanos {
 
 /// The least time that a trial takes.
 fn cost(model: &Model, direction: Direction) -> Nanos {
-    Nanos((settle(model, direction).0 + SLICE.0) * (FEWEST + 2))
+    spent(Nanos(settle(model, direction).0 + SLICE.0), FEWEST + 2)
+}
+
+/// Time that so many slices take, with what lies between them (arming both ends, clock pairs,
+/// readings): about a fifth more.
+fn spent(slice: Nanos, n: u64) -> Nanos {
+    Nanos(slice.0 * n * 6 / 5)
 }

@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 /// Time of the run, where no layer of options says: all is done in 40 s then.
-const DEFAULT_TIME: Nanos = Nanos::from_secs(30);
+const DEFAULT_TIME: Nanos = Nanos::from_secs(33);
 
 /// What was drawn.
 struct Drawn {
