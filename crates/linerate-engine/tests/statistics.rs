@@ -66,6 +66,10 @@ impl Tally {
     }
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of one trial, counted apart"
+)]
 /// One trial's outcome.
 struct Trial {
     class: usize,

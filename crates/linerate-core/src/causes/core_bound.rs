@@ -15,6 +15,12 @@ const SUSPECT: f64 = 0.8;
 /// Share from which the evidence is enough without a trial (METHOD section 2).
 const ENOUGH: f64 = 0.95;
 
+/// What another size of buffers does to a full CPU.
+const MOVED: Range = Range {
+    low: 0.7,
+    high: 1.15,
+};
+
 /// Which end's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -124,13 +130,11 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: trial.stream_ratio() * 1.1,
         }),
         // Buffers move the work of a full CPU between caches: what that does cannot be told.
-        Factor::LargerWindow
-        | Factor::HalfWindow
-        | Factor::LargerSendBuffer
-        | Factor::HalfSendBuffer => Some(Range {
-            low: 0.7,
-            high: 1.15,
-        }),
+        Factor::LargerWindow | Factor::LargerSendBuffer => Some(MOVED),
+        // Half of what is in use may be the next limit, just below.
+        Factor::HalfWindow | Factor::HalfSendBuffer => {
+            Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
+        }
         // Calls cost something, up to all there is.
         Factor::SmallerReads if role == Role::Receiver => Some(Range {
             low: 0.5,

@@ -3,7 +3,7 @@
 use super::predict::{around, bystander, per_stream};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
@@ -128,33 +128,65 @@ fn evidence(load: &Load, limited: f64) -> Vec<String> {
 
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
+    if load.knobs.recv_buffer.is_some() || load.knobs.window_clamp.is_some() {
+        return Some(Advice {
+            action: "run without --recv-buffer: the kernel then sizes the buffer itself".to_owned(),
+            undo: String::new(),
+            gain: None,
+        });
+    }
     let host = model
         .hosts
         .iter()
         .find(|h| h.side == direction.receiver())?;
-    let (ratio, gain) = measured_gain(model, direction, Factor::LargerWindow)?;
-    // The measured buffer, for autotuning's maximum: memory, as SO_RCVBUF counts it.
-    let size = (load.recv_memory?.0 as f64 * ratio) as u64;
-    let [min, default, max] = host.facts.buffers.tcp_rmem?;
-    Some(Advice {
-        action: format!(
-            "on the {} host: sysctl -w net.ipv4.tcp_rmem=\"{min} {default} {}\"   (a receive \
-             buffer of {})",
-            direction.receiver().name(),
-            size.max(max),
-            Bytes(size)
-        ),
-        undo: format!("sysctl -w net.ipv4.tcp_rmem=\"{min} {default} {max}\""),
-        gain: Some(gain),
-    })
+    let wanted = Wanted::of(model, direction, Factor::LargerWindow, load.recv_memory?);
+    wanted.advice(
+        "net.ipv4.tcp_rmem",
+        direction.receiver(),
+        host.facts.buffers.tcp_rmem?,
+    )
+}
+
+/// A larger buffer: its memory, as `SO_RCVBUF` and `SO_SNDBUF` count it, and what it gained.
+pub(super) struct Wanted {
+    memory: u64,
+    gain: Option<f64>,
+}
+
+impl Wanted {
+    /// What was tried, or twice what is in use where nothing larger could be tried.
+    pub(super) fn of(model: &Model, direction: Direction, factor: Factor, now: Bytes) -> Self {
+        match measured_gain(model, direction, factor) {
+            Some((ratio, gain)) => Self {
+                memory: (now.0 as f64 * ratio) as u64,
+                gain: Some(gain),
+            },
+            None => Self {
+                memory: now.0.saturating_mul(2),
+                gain: None,
+            },
+        }
+    }
+
+    /// How to let autotuning go so far; `None` where it may already, and something else keeps it
+    /// from doing so.
+    pub(super) fn advice(&self, sysctl: &str, side: Side, limits: [u64; 3]) -> Option<Advice> {
+        let [min, default, max] = limits;
+        (self.memory > max).then(|| Advice {
+            action: format!(
+                "on the {} host: sysctl -w {sysctl}=\"{min} {default} {}\"   (a buffer of {})",
+                side.name(),
+                self.memory,
+                Bytes(self.memory)
+            ),
+            undo: format!("sysctl -w {sysctl}=\"{min} {default} {max}\""),
+            gain: self.gain,
+        })
+    }
 }
 
 /// How much larger a trial's buffer was, and what it gained.
-pub(super) fn measured_gain(
-    model: &Model,
-    direction: Direction,
-    factor: Factor,
-) -> Option<(f64, f64)> {
+fn measured_gain(model: &Model, direction: Direction, factor: Factor) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
     let trial = model
         .trials

@@ -1,14 +1,13 @@
 //! The send buffer is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
-use super::receive_window::measured_gain;
+use super::receive_window::Wanted;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::units::Bytes;
 use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `send-buffer`.
@@ -104,19 +103,23 @@ fn evidence(load: &Load, limited: f64) -> Vec<String> {
 
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
+    if load.knobs.send_buffer.is_some() {
+        return Some(Advice {
+            action: "run without --send-buffer: the kernel then sizes the buffer itself".to_owned(),
+            undo: String::new(),
+            gain: None,
+        });
+    }
     let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
-    let (ratio, gain) = measured_gain(model, direction, Factor::LargerSendBuffer)?;
-    let size = (load.tcp.send_memory?.0 as f64 * ratio) as u64;
-    let [min, default, max] = host.facts.buffers.tcp_wmem?;
-    Some(Advice {
-        action: format!(
-            "on the {} host: sysctl -w net.ipv4.tcp_wmem=\"{min} {default} {}\"   (a send buffer \
-             of {})",
-            direction.sender().name(),
-            size.max(max),
-            Bytes(size)
-        ),
-        undo: format!("sysctl -w net.ipv4.tcp_wmem=\"{min} {default} {max}\""),
-        gain: Some(gain),
-    })
+    let wanted = Wanted::of(
+        model,
+        direction,
+        Factor::LargerSendBuffer,
+        load.tcp.send_memory?,
+    );
+    wanted.advice(
+        "net.ipv4.tcp_wmem",
+        direction.sender(),
+        host.facts.buffers.tcp_wmem?,
+    )
 }
