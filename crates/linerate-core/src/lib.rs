@@ -6,6 +6,7 @@
 //! answer, always. Whatever decodes bytes from outside lives here, and is fuzzed.
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod causes;
 pub mod facts;
 pub mod metric;

@@ -239,6 +239,56 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {unit}", significant(value / factor))
 }
 
+impl Rate {
+    /// The text that reads back as exactly this rate: in the largest unit that divides it.
+    pub fn exact(self) -> String {
+        let units = [
+            (1_000_000_000, "Gb/s"),
+            (1_000_000, "Mb/s"),
+            (1_000, "kb/s"),
+            (1, "b/s"),
+        ];
+        exact(self.0, &units)
+    }
+}
+
+impl Nanos {
+    /// The text that reads back as exactly this time: in the largest unit that divides it.
+    pub fn exact(self) -> String {
+        let units = [
+            (1_000_000_000, "s"),
+            (1_000_000, "ms"),
+            (1_000, "us"),
+            (1, "ns"),
+        ];
+        exact(self.0, &units)
+    }
+}
+
+impl Bytes {
+    /// The text that reads back as exactly this size: in the largest unit that divides it.
+    pub fn exact(self) -> String {
+        let units = [
+            (1 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1 << 10, "KiB"),
+            (1, "B"),
+        ];
+        exact(self.0, &units)
+    }
+}
+
+/// A number in the largest unit that divides it.
+fn exact(value: u64, units: &[(u64, &str)]) -> String {
+    let (factor, unit) = units
+        .iter()
+        .find(|(factor, _)| value >= *factor && value.is_multiple_of(*factor))
+        .or(units.last())
+        .copied()
+        .unwrap_or((1, ""));
+    format!("{}{unit}", value / factor)
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = [(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")];

@@ -2,6 +2,7 @@
 //!
 //! The heart is [`link::Link`]: two ends of a path, ready to run the steps of a plan. The real one
 //! is a peer session, the virtual one is the `sim` engine. `run` drives either.
+#![forbid(unsafe_code)]
 
 pub mod end;
 pub mod event;

@@ -3,6 +3,7 @@
 //! A lab needs no rights beyond the making of user namespaces, no programs besides itself, and
 //! leaves nothing behind, even when its owner is killed: its processes live in a PID namespace
 //! whose init, the *agent*, ends when the socket to the owner closes.
+#![forbid(unsafe_code)]
 
 mod agent;
 mod cell;

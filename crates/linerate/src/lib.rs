@@ -2,6 +2,7 @@
 //!
 //! Views are functions of a record, its model and its verdict; they read no machine. The command
 //! line turns options into a plan, hands it to the engine, and shows what came back.
+#![forbid(unsafe_code)]
 
 pub mod cli;
 mod demo;

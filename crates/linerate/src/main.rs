@@ -1,4 +1,5 @@
 //! The program.
+#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     linerate::cli::main()

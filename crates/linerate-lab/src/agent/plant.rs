@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use linerate_core::application::Habit;
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Rate};
 
 use super::delay::{Delay, LONGEST_DELAY};
 use super::network::{Network, Spot};
 use crate::error::LabError;
-use crate::fault::{Depth, Fault, Way, application_value};
+use crate::fault::{Depth, Fault, Way};
 use crate::spec::{Forwarded, Host, Topology};
 
 /// How a planted fault is taken away.
@@ -143,7 +144,7 @@ impl Plants {
     pub(super) fn application(&self, host: Host) -> Option<String> {
         self.planted.iter().find_map(|planted| match planted.fault {
             Fault::Application { side, role, burden } if Host::from(side) == host => {
-                Some(application_value(role, burden))
+                Some(Habit { role, burden }.to_string())
             }
             _ => None,
         })

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
+use linerate_core::application;
 use linerate_sys::process;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
@@ -15,9 +16,6 @@ use rustix::thread::CpuSet;
 use super::network::{Network, Spot};
 use crate::error::LabError;
 use crate::message::Start;
-
-/// The variable that makes the tool's own threads slow.
-const APPLICATION: &str = "LINERATE_LAB_APPLICATION";
 
 struct Program {
     pid: Pid,
@@ -56,8 +54,8 @@ impl Programs {
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
         match application {
-            Some(value) => command.env(APPLICATION, value),
-            None => command.env_remove(APPLICATION),
+            Some(value) => command.env(application::VARIABLE, value),
+            None => command.env_remove(application::VARIABLE),
         };
         for (name, value) in &start.env {
             command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));

@@ -4,11 +4,10 @@ mod text;
 
 use std::fmt;
 
+pub use linerate_core::application::{Burden, Role};
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
-
-pub(crate) use text::application_value;
 
 /// How much a rate limit queues before it drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,32 +48,6 @@ impl Way {
             Self::Both => "both",
         }
     }
-}
-
-/// What an application does on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// It sends payload.
-    Sender,
-    /// It receives payload.
-    Receiver,
-}
-
-/// What makes an application slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Burden {
-    /// CPU time for each byte of payload, in picoseconds.
-    Work {
-        /// Picoseconds per byte.
-        ps_per_byte: u64,
-    },
-    /// A pause between operations, without CPU use.
-    Pause {
-        /// Its length.
-        per_operation: Nanos,
-    },
 }
 
 /// A fault that a lab can plant.

@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
+use linerate_core::application::{Habit, HabitError};
 use linerate_core::plan::Side;
-use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
+use linerate_core::units::{Bytes, Nanos, UnitError};
 
-use super::{Burden, Depth, Fault, FaultError, Role, Way};
+use super::{Depth, Fault, FaultError, Way};
 
 impl Fault {
     /// The text that [`FromStr`] reads back as this fault, exactly.
@@ -16,13 +17,13 @@ impl Fault {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                format!("path-rate:{},{depth},{}", rate_code(*rate), way.name())
+                format!("path-rate:{},{depth},{}", rate.exact(), way.name())
             }
             Self::ReceiveWindow { side, bytes } => {
-                format!("receive-window:{},{}", side.name(), bytes_code(*bytes))
+                format!("receive-window:{},{}", side.name(), bytes.exact())
             }
             Self::SendBuffer { side, bytes } => {
-                format!("send-buffer:{},{}", side.name(), bytes_code(*bytes))
+                format!("send-buffer:{},{}", side.name(), bytes.exact())
             }
             Self::Mtu { bytes } => format!("mtu:{bytes}"),
             Self::Delay { forward, reverse } => delay_code(*forward, *reverse),
@@ -33,87 +34,25 @@ impl Fault {
             } => format!(
                 "link-down:{},{},{}",
                 side.name(),
-                time_code(*after),
-                time_code(*lasting)
+                after.exact(),
+                lasting.exact()
             ),
             Self::Application { side, role, burden } => {
-                format!(
-                    "application:{},{}",
-                    side.name(),
-                    application_value(*role, *burden)
-                )
+                let (role, burden) = (*role, *burden);
+                format!("application:{},{}", side.name(), Habit { role, burden })
             }
         }
     }
 }
 
-/// The value of `LINERATE_LAB_APPLICATION` for a burden: `[sender,|receiver,]work=800ps/B` or
-/// `...pause=200us/op`.
-pub(crate) fn application_value(role: Option<Role>, burden: Burden) -> String {
-    let role = match role {
-        None => "",
-        Some(Role::Sender) => "sender,",
-        Some(Role::Receiver) => "receiver,",
-    };
-    match burden {
-        Burden::Work { ps_per_byte } => format!("{role}work={ps_per_byte}ps/B"),
-        Burden::Pause { per_operation } => {
-            format!("{role}pause={}/op", time_code(per_operation))
-        }
-    }
-}
-
-/// A number in the largest unit that divides it.
-fn exact(value: u64, units: &[(u64, &str)]) -> String {
-    let (factor, unit) = units
-        .iter()
-        .find(|(factor, _)| value >= *factor && value.is_multiple_of(*factor))
-        .or(units.last())
-        .copied()
-        .unwrap_or((1, ""));
-    format!("{}{unit}", value / factor)
-}
-
-fn rate_code(rate: Rate) -> String {
-    let units = [
-        (1_000_000_000, "Gb/s"),
-        (1_000_000, "Mb/s"),
-        (1_000, "kb/s"),
-        (1, "b/s"),
-    ];
-    exact(rate.0, &units)
-}
-
-fn bytes_code(bytes: Bytes) -> String {
-    exact(
-        bytes.0,
-        &[
-            (1 << 30, "GiB"),
-            (1 << 20, "MiB"),
-            (1 << 10, "KiB"),
-            (1, "B"),
-        ],
-    )
-}
-
-fn time_code(time: Nanos) -> String {
-    let units = [
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-        (1_000, "us"),
-        (1, "ns"),
-    ];
-    exact(time.0, &units)
-}
-
 fn delay_code(forward: Nanos, reverse: Nanos) -> String {
     if forward == reverse {
-        return format!("delay:{}", time_code(Nanos(forward.0.saturating_mul(2))));
+        return format!("delay:{}", Nanos(forward.0.saturating_mul(2)).exact());
     }
     match (forward.0, reverse.0) {
-        (_, 0) => format!("delay:{},forward", time_code(forward)),
-        (0, _) => format!("delay:{},reverse", time_code(reverse)),
-        _ => format!("delay:{},{}", time_code(forward), time_code(reverse)),
+        (_, 0) => format!("delay:{},forward", forward.exact()),
+        (0, _) => format!("delay:{},reverse", reverse.exact()),
+        _ => format!("delay:{},{}", forward.exact(), reverse.exact()),
     }
 }
 
@@ -240,29 +179,14 @@ impl Reader<'_> {
 
     fn application(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "application:far,receiver,work=800ps/B";
-        let (side, role, burden) = match parts {
-            [side, burden] => (side, None, burden),
-            [side, "sender", burden] => (side, Some(Role::Sender), burden),
-            [side, "receiver", burden] => (side, Some(Role::Receiver), burden),
-            _ => return Err(self.form(example)),
-        };
-        let burden = match burden.split_once('=') {
-            Some(("work", value)) => {
-                let number = value.strip_suffix("ps/B").and_then(|n| n.parse().ok());
-                let ps_per_byte = number.ok_or_else(|| self.form(example))?;
-                Burden::Work { ps_per_byte }
-            }
-            Some(("pause", value)) => {
-                let example = "application:near,pause=200us/op";
-                let time = value
-                    .strip_suffix("/op")
-                    .ok_or_else(|| self.form(example))?;
-                Burden::Pause {
-                    per_operation: self.quantity(time)?,
-                }
-            }
-            _ => return Err(self.form(example)),
-        };
+        let (side, habit) = parts.split_first().ok_or_else(|| self.form(example))?;
+        let Habit { role, burden } = habit.join(",").parse().map_err(|error| match error {
+            HabitError::Form(_) => self.form(example),
+            HabitError::Pause { error, .. } => FaultError::Quantity {
+                text: self.text.to_owned(),
+                error,
+            },
+        })?;
         Ok(Fault::Application {
             side: self.side(side, example)?,
             role,
@@ -274,6 +198,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_core::application::{Burden, Role};
+    use linerate_core::units::Rate;
     use proptest::prelude::*;
 
     fn side() -> impl Strategy<Value = Side> {
