@@ -68,7 +68,7 @@ impl LocalEnd {
 
     /// What the engine can do; nothing when there is no such engine.
     pub fn caps(&self) -> Caps {
-        self.engine().map(|e| e.caps()).unwrap_or_default()
+        self.engine().map(Engine::caps).unwrap_or_default()
     }
 
     /// Says that both ends share one machine: the near end then takes CPUs from the first on, the

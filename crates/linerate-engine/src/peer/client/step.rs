@@ -15,9 +15,11 @@ use crate::link::{Link, LinkError, Live};
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
-const OVERTIME: Duration = Duration::from_secs(10);
+const OVERTIME: Duration = Duration::from_secs(20);
 /// Time for the far end to end its step and to send what it read.
 const READINGS: Duration = Duration::from_secs(75);
+/// The same once the user wants to stop: what was read here is kept without it.
+const READINGS_STOPPED: Duration = Duration::from_secs(3);
 /// Questions for the time; the one that was answered fastest counts.
 const PINGS: usize = 8;
 /// On a long path fewer will do: what they cost would be missed elsewhere.
@@ -41,11 +43,12 @@ pub(super) fn run(
         clock: Some(clock.since(began, far_began)),
         trouble: stopped.then(|| trouble(Side::Near, "stopped")),
     };
-    match far(client) {
+    let patience = if stopped { READINGS_STOPPED } else { READINGS };
+    match far(client, patience) {
         Ok(readings) => step.ends.push(readings),
         // What was read here is kept; the next request says that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
-            step.trouble = Some(trouble(Side::Far, &what));
+            step.trouble.get_or_insert(trouble(Side::Far, &what));
         }
         Err(e @ LinkError::Interrupted) => return Err(e),
     }
@@ -75,14 +78,15 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) ->
     near.totals.iter().find_map(|mine| {
         let receiver = directed(mine.set)?.receiver();
         let theirs = far.totals.iter().find(|t| same(t, mine));
-        let (sent, received) = match (receiver, theirs) {
-            (Side::Near, theirs) => (theirs.map_or(0, |t| t.sent), mine.received),
-            (Side::Far, theirs) => (mine.sent, theirs.map_or(0, |t| t.received)),
+        let (put, got) = match receiver {
+            Side::Near => (theirs.map_or(0, |t| t.sent), mine.received),
+            Side::Far => (mine.sent, theirs.map_or(0, |t| t.received)),
         };
-        let (stream, set) = (mine.stream, mine.set);
-        let what =
-            format!("stream {stream} of set {set} sent {sent} bytes and received {received}");
-        (sent != received).then(|| trouble(receiver, &what))
+        let what = format!(
+            "stream {} of set {} sent {put} bytes and received {got}",
+            mine.stream, mine.set
+        );
+        (put != got).then(|| trouble(receiver, &what))
     })
 }
 
@@ -170,8 +174,8 @@ fn silent(client: &mut Client) -> bool {
 }
 
 /// What the far end read.
-fn far(client: &mut Client) -> Result<EndReadings, LinkError> {
-    match client.request(&Ask::Read, READINGS)? {
+fn far(client: &mut Client, patience: Duration) -> Result<EndReadings, LinkError> {
+    match client.request(&Ask::Read, patience)? {
         Answer::Readings { end } => Ok(end),
         _ => Err(client.out_of_turn()),
     }
