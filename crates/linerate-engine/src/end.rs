@@ -23,7 +23,7 @@ use self::lane::Lane;
 pub use self::running::Running;
 use crate::host::{self, Machine, Sources};
 use crate::load::application::Role;
-use crate::load::{ENGINES, Engine, Lines, LoadError, Offer};
+use crate::load::{Caps, ENGINES, Engine, Lines, LoadError, Offer};
 
 /// One end of a path.
 pub struct LocalEnd {
@@ -64,6 +64,11 @@ impl LocalEnd {
     pub fn facts(&mut self) -> HostFacts {
         let read = || host::facts(self.machine.as_ref(), self.toward);
         self.facts.get_or_insert_with(read).clone()
+    }
+
+    /// What the engine can do; nothing when there is no such engine.
+    pub fn caps(&self) -> Caps {
+        self.engine().map(Engine::caps).unwrap_or_default()
     }
 
     /// Says that both ends share one machine: the near end then takes CPUs from the first on, the

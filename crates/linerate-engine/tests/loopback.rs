@@ -268,6 +268,23 @@ fn a_silent_peer_is_given_up_after_the_drain() {
     assert!(readings.gaps.last().unwrap().why.contains("3 s"));
 }
 
+#[test]
+fn a_slow_path_may_deliver_what_was_sent_after_the_end() {
+    let readings = against(Direction::Reverse, |mut far| {
+        use linerate_core::parse::run::Mark;
+        far.write_all(&Mark::Run(5).encode()).unwrap();
+        for byte in b"abcde" {
+            far.write_all(&[*byte]).unwrap();
+            thread::sleep(Duration::from_millis(900));
+        }
+        far.write_all(&Mark::End(5).encode()).unwrap();
+    });
+    assert_eq!(
+        (readings.totals[0].received, readings.totals[0].complete),
+        (5, true)
+    );
+}
+
 /// The best rates of sets 0 and 1, measured in turn: others use this machine too.
 fn best_rates(pair: &mut Pair) -> [f64; 2] {
     let mut best = [0.0; 2];

@@ -80,6 +80,7 @@ fn connect(address: SocketAddr, key: Key) -> Client {
         },
         family: None,
         key: Some(key),
+        open: false,
         engine: "tcp".into(),
         machine: Arc::new(Blank),
     };

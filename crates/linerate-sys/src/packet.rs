@@ -43,8 +43,8 @@ pub struct Frame<'a> {
 pub struct PacketPort {
     socket: OwnedFd,
     ring: NonNull<u8>,
-    /// Where the next frame will be.
-    next: Cell<usize>,
+    /// Where the next frame will be; `None` while that frame is being looked at.
+    next: Cell<Option<usize>>,
 }
 
 impl PacketPort {
@@ -77,7 +77,7 @@ impl PacketPort {
         let port = Self {
             socket,
             ring,
-            next: Cell::new(0),
+            next: Cell::new(Some(0)),
         };
         port.bind(index)?;
         Ok(port)
@@ -109,10 +109,13 @@ impl PacketPort {
     }
 
     /// Hands every frame that is in the ring to `take`, oldest first, and frees its place.
+    /// Finds nothing when called again from inside `take`: that would free the frame it looks at.
     pub fn receive(&self, mut take: impl FnMut(Frame<'_>)) {
         // At most one round, so that a flood of frames does not keep the caller from its clock.
         for _ in 0..SLOTS {
-            let next = self.next.get();
+            let Some(next) = self.next.take() else {
+                return;
+            };
             let offset = next / IN_BLOCK * BLOCK + next % IN_BLOCK * SLOT;
             // SAFETY: `next` is below SLOTS, so the slot lies inside the mapping, which lives as
             // long as `self`; slots are aligned to 16 bytes.
@@ -121,13 +124,15 @@ impl PacketPort {
             // access atomically.
             let status = unsafe { AtomicU32::from_ptr(slot.cast::<u32>().as_ptr()) };
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                self.next.set(Some(next));
                 return;
             }
             // SAFETY: the status says that the slot is this process's until it is given back
-            // below, and the load above orders the kernel's writes before these reads.
+            // below, which no other call does as long as `next` is taken; the load above orders
+            // the kernel's writes before these reads.
             take(unsafe { frame(slot) });
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next.set((next + 1) % SLOTS);
+            self.next.set(Some((next + 1) % SLOTS));
         }
     }
 

@@ -62,10 +62,30 @@ fn close_range(first: RawFd, last: RawFd) {
         return;
     }
     // SAFETY: only called in a fresh fork that never returns to the frames whose values own these
-    // descriptors, so no owner uses or closes them again. A failure leaves them open, which costs
-    // descriptors and nothing else.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, first, last, 0);
+    // descriptors, so no owner uses or closes them again.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if closed < 0 {
+        // A kernel before 5.9, or a filter of system calls. What stayed open here would keep
+        // connections and locks of the parent alive for as long as the child lives.
+        close_listed(first, last);
+    }
+}
+
+/// Closes the descriptors of a range one by one, as the kernel lists them.
+fn close_listed(first: RawFd, last: RawFd) {
+    let Ok(listed) = fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers: Vec<RawFd> = listed
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| (first..=last).contains(number))
+        .collect();
+    for number in numbers {
+        // SAFETY: as in `close_range`. The list itself is closed by now: its number is either free,
+        // and the call fails, or nobody's.
+        unsafe {
+            libc::close(number);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a plan may ask of a server: a client that was let in may measure, not use the host up.
 
+use super::codec::Bounds;
 use crate::plan::{Pattern, SetPlan, StepPlan};
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -18,6 +19,14 @@ pub struct PlanLimits {
 
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
+/// Buffers of all streams of a set together.
+const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
+/// What an operation may grow to where the plan leaves its size open.
+const OPERATION_OPEN: Bytes = Bytes(1 << 20);
+/// Columns that are read of one stream at most: its thread, its socket, its connection.
+const STREAM_COLUMNS: u64 = 64;
+/// Values that fit into an answer, each at its longest.
+const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 /// Largest socket buffer asked for; the kernel has its own bound below.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
@@ -27,7 +36,8 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            streams: 128,
+            // 1024 each way beside a trial of as many; what they may cost is bounded below.
+            streams: 4096,
             step: Nanos::from_secs(120),
             samples: 20_000,
         }
@@ -59,6 +69,23 @@ impl PlanLimits {
         if operation > OPERATION_MAX {
             return Err(format!("an operation of more than {OPERATION_MAX}"));
         }
+        let open = |size: Bytes| {
+            if size == Bytes(0) {
+                OPERATION_OPEN
+            } else {
+                size
+            }
+        };
+        let each = match plan.pattern {
+            Pattern::Stream { .. } => open(knobs.write_size).max(open(knobs.read_size)),
+            Pattern::PingPong { size, .. } => size,
+        };
+        if each.0.saturating_mul(u64::from(knobs.streams)) > OPERATIONS_MAX.0 {
+            return Err(format!(
+                "{} streams with operations of {each}: more than {OPERATIONS_MAX} together",
+                knobs.streams
+            ));
+        }
         let buffers = [knobs.send_buffer, knobs.recv_buffer, knobs.window_clamp];
         if buffers.into_iter().flatten().any(|b| b > BUFFER_MAX) {
             return Err(format!("a buffer of more than {BUFFER_MAX}"));
@@ -83,18 +110,24 @@ impl PlanLimits {
         Ok(())
     }
 
-    /// Whether a step may be armed; `known` says whether a set is connected.
-    pub fn step(&self, plan: &StepPlan, known: impl Fn(u32) -> bool) -> Result<(), String> {
+    /// Whether a step may be armed; `connected` tells the streams of a set that is connected.
+    pub fn step(
+        &self,
+        plan: &StepPlan,
+        connected: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), String> {
         if plan.sets.is_empty() {
             return Err("a step without sets".into());
         }
+        let mut streams = 0;
         for (i, set) in plan.sets.iter().enumerate() {
             if plan.sets[..i].contains(set) {
                 return Err(format!("set {set} twice in one step"));
             }
-            if !known(*set) {
+            let Some(more) = connected(*set) else {
                 return Err(format!("a step on set {set}, which is not connected"));
-            }
+            };
+            streams += u64::from(more);
         }
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if length > self.step.0 {
@@ -102,6 +135,13 @@ impl PlanLimits {
         }
         if plan.tick.0 == 0 || length / plan.tick.0 > self.samples {
             return Err(format!("more than {} samples in a step", self.samples));
+        }
+        // Beside the ticks there are a first and a last row.
+        let rows = length / plan.tick.0 + 2;
+        if streams.saturating_mul(rows).saturating_mul(STREAM_COLUMNS) > VALUES_MAX {
+            return Err(format!(
+                "{rows} samples of {streams} streams: their readings are too many for an answer"
+            ));
         }
         Ok(())
     }
@@ -152,11 +192,11 @@ mod tests {
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&set(128), 31, 0).is_ok());
+        assert!(limits.set(&set(1024), 31, 0).is_ok());
         assert!(limits.set(&set(1), 32, 0).is_err());
-        assert!(limits.set(&set(129), 0, 0).is_err());
-        assert!(limits.set(&set(8), 0, 120).is_ok());
-        assert!(limits.set(&set(8), 0, 121).is_err());
+        assert!(limits.set(&set(1025), 0, 0).is_err());
+        assert!(limits.set(&set(8), 0, 4088).is_ok());
+        assert!(limits.set(&set(8), 0, 4089).is_err());
         assert!(limits.set(&set(u32::MAX), 0, u32::MAX).is_err());
         assert!(limits.set(&set(0), 0, 0).is_err());
     }
@@ -203,7 +243,7 @@ mod tests {
     #[test]
     fn steps_are_bounded() {
         let limits = PlanLimits::default();
-        let known = |set| set < 3;
+        let known = |set| (set < 3).then_some(1);
         assert!(
             limits
                 .step(&step(120_000, 10_000_000, &[0, 2]), known)
@@ -220,5 +260,24 @@ mod tests {
         assert!(limits.step(&step(1, 1_000, &[]), known).is_err());
         assert!(limits.step(&step(1, 1_000, &[3]), known).is_err());
         assert!(limits.step(&step(1, 1_000, &[1, 1]), known).is_err());
+    }
+
+    #[test]
+    fn what_many_streams_cost_together_is_bounded() {
+        let limits = PlanLimits::default();
+        let write = |streams, size| {
+            stream(Knobs {
+                streams,
+                write_size: Bytes(size),
+                ..Knobs::default()
+            })
+        };
+        assert!(limits.set(&write(64, OPERATION_MAX.0), 0, 0).is_ok());
+        assert!(limits.set(&write(65, OPERATION_MAX.0), 0, 0).is_err());
+        let step = step(10_000, 100_000_000, &[0, 1]);
+        let most = (VALUES_MAX / STREAM_COLUMNS / 102 / 2) as u32;
+        assert!(most > 256, "{most}");
+        assert!(limits.step(&step, |_| Some(most)).is_ok());
+        assert!(limits.step(&step, |_| Some(most + 1)).is_err());
     }
 }

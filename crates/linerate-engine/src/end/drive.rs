@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use linerate_core::facts::Gap;
 use linerate_sys::thread;
 
 use super::lane::Lane;
@@ -33,8 +34,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         step,
         outcome: None,
     };
-    // A CPU that went offline since the set was made leaves the thread to the scheduler.
-    let _ = lane.cpu.map(thread::pin);
+    pin(lane, step);
     if let Err(error) = worker.begin(&lane.advice) {
         step.failed(error);
         return;
@@ -59,6 +59,20 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         error: result.err(),
         latencies,
     });
+}
+
+/// Keeps the thread on its CPU. One that went offline since the set was made leaves the thread to
+/// the scheduler, which contradicts what the set says, and is told.
+fn pin(lane: &Lane, step: &Step) {
+    if let Some(cpu) = lane.cpu
+        && let Err(error) = thread::pin(cpu)
+    {
+        step.lacks(Gap {
+            what: format!("CPU {cpu} for {}", lane.subject()),
+            why: format!("the thread could not be kept there in this step: {error}"),
+            hint: String::new(),
+        });
+    }
 }
 
 /// Sends until the step is over, then puts the end mark.

@@ -126,14 +126,15 @@ impl Running {
         self.step.abort(ABORTED);
     }
 
-    /// Joins the threads (never longer than the drain deadline, 3 s after the step's end) and
+    /// Joins the threads (never longer than the drain deadlines, 15 s after the step's end) and
     /// returns what was read. A step that was never let go is aborted.
     pub fn finish(mut self) -> EndReadings {
         if self.step.began().is_none() {
             self.abort();
         }
-        let (tables, gaps) = self.join();
+        let (tables, mut gaps) = self.join();
         let outcomes = self.step.outcomes();
+        gaps.extend(self.step.gaps());
         let mut readings = EndReadings {
             tables,
             gaps,
@@ -169,12 +170,23 @@ impl Running {
     }
 
     fn join(&mut self) -> (Vec<Table>, Vec<Gap>) {
-        let read = self.sampler.take().and_then(|s| s.join().ok());
+        let read = self.sampler.take().map(JoinHandle::join);
         for thread in self.threads.drain(..) {
             // A thread that panicked has no outcome, which is reported as such.
             let _ = thread.join();
         }
-        read.unwrap_or_default()
+        match read {
+            None => Default::default(),
+            Some(Ok(read)) => read,
+            Some(Err(_)) => {
+                let gap = Gap {
+                    what: "the tables of this end".to_owned(),
+                    why: "the thread that reads them failed".to_owned(),
+                    hint: String::new(),
+                };
+                (Vec::new(), vec![gap])
+            }
+        }
     }
 }
 

@@ -16,10 +16,13 @@ use crate::host::Sources;
 use crate::load::Probe;
 use crate::load::sheet::Sheet;
 
-/// Longest time from the end of a step to the end of its threads.
+/// Longest time without a byte from the end of a step to the end of its threads.
 const DRAIN: Duration = Duration::from_secs(3);
+/// Such times in which a slow path may still deliver what was sent.
+const DRAINS: usize = 5;
 /// Why a step that did not drain was aborted.
-const NOT_DRAINED: &str = "its end mark did not come within 3 s of the end of the step";
+const NOT_DRAINED: &str = "its end mark did not come: no payload for 3 s after the end of the step, or still some \
+     after 15 s";
 
 /// Counters of one lane as they were when its rate was last worked out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +51,12 @@ impl Sampler {
         probes: Vec<Box<dyn Probe>>,
         sources: Sources,
     ) -> Self {
+        if plan.washout.0 == 0 {
+            // What is timed before the first tick counts too.
+            for lane in &lanes {
+                lane.advice.set_counting(true);
+            }
+        }
         let sheet = |lane: &Arc<Lane>| Sheet::new(WORKER_BYTES.source, lane.subject());
         let last = |lane: &Arc<Lane>| Last {
             at: 0,
@@ -88,13 +97,30 @@ impl Sampler {
         }
         self.lanes.iter().for_each(|l| l.advice.set_counting(false));
         self.step.stop();
-        if !self.step.wait_ended(DRAIN) {
-            self.step.abort(NOT_DRAINED);
-        }
-        let (mut tables, gaps) = self.sources.take();
+        self.drain();
+        let (mut tables, mut gaps) = self.sources.take();
         tables.extend(self.sheets.iter_mut().filter_map(Sheet::take));
-        tables.extend(self.probes.iter_mut().flat_map(|p| p.take()));
+        for probe in &mut self.probes {
+            tables.extend(probe.take(&mut gaps));
+        }
         (tables, gaps)
+    }
+
+    /// Waits for the threads to end, as long as payload still moves.
+    fn drain(&self) {
+        let moved = || self.lanes.iter().map(|l| l.counters.bytes()).sum::<u64>();
+        let mut before = moved();
+        for _ in 0..DRAINS {
+            if self.step.wait_ended(DRAIN) {
+                return;
+            }
+            let now = moved();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        self.step.abort(NOT_DRAINED);
     }
 
     fn sample(&mut self, began: u64) {

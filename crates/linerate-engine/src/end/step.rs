@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linerate_core::facts::Gap;
 use linerate_sys::clock;
 
 use crate::load::{LoadError, Probe};
@@ -32,6 +33,7 @@ struct State {
     aborted: Option<&'static str>,
     ended: usize,
     outcomes: Vec<Outcome>,
+    gaps: Vec<Gap>,
 }
 
 /// What the threads of one step share.
@@ -94,6 +96,16 @@ impl Step {
             state = self.wait(state, Duration::from_secs(1));
         }
         state.aborted.is_none()
+    }
+
+    /// Thread: could not get something that the step can do without.
+    pub(super) fn lacks(&self, gap: Gap) {
+        self.state().gaps.push(gap);
+    }
+
+    /// What threads could not get.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        std::mem::take(&mut self.state().gaps)
     }
 
     /// Thread: could not get ready.

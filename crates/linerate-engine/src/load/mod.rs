@@ -188,8 +188,8 @@ pub trait Probe: Send {
     /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
     /// a send in progress.
     fn observe(&mut self, at: &dyn Fn() -> u64);
-    /// The tables read since the last call.
-    fn take(&mut self) -> Vec<Table>;
+    /// The tables read since the last call; what ended early, or could not be read, is a gap.
+    fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.
     fn abort(&self);
 }

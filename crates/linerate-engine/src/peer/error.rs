@@ -103,6 +103,14 @@ pub enum PeerError {
         /// As typed.
         host: String,
     },
+    /// The server proves to nobody who it is, and nobody said that this will do.
+    #[error("the server at {address} is open: it asks for no key and does not prove who it is")]
+    NotAskedOpen {
+        /// Where.
+        address: SocketAddr,
+        /// As typed.
+        host: String,
+    },
     /// The server does not prove that it holds the key.
     #[error("the server at {address} does not hold the key")]
     Impostor {
@@ -181,6 +189,9 @@ impl PeerError {
             }
             Self::UnexpectedlyOpen { host, .. } => format!(
                 "run `linerate serve` without --open there, or remove the key kept for {host}"
+            ),
+            Self::NotAskedOpen { host, .. } => format!(
+                "`linerate pair {host}` with a server that has a key, or --open to trust this one"
             ),
             Self::FamilyMismatch { family, .. } => match family {
                 Family::V4 => "leave out -4".into(),

@@ -58,7 +58,8 @@ pub fn run(
     };
     let outcome = run.all();
     let (end, error) = match outcome {
-        Ok(()) if run.stopped => (End::Interrupted, None),
+        // The user did not wait for a far end that no longer answers.
+        Ok(()) | Err(LinkError::Lost { .. }) if run.stopped => (End::Interrupted, None),
         Ok(()) => (End::Complete, None),
         Err(LinkError::Interrupted) => (End::Interrupted, None),
         Err(error) => (

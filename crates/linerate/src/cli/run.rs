@@ -116,6 +116,7 @@ fn connect(plan: &Plan, options: &Options) -> Result<Client, Failure> {
         target,
         family: reach::family(&options.peer),
         key,
+        open: options.peer.open == Some(true),
         engine: plan.engine.clone(),
         machine,
     })

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use linerate_core::facts::Gap;
 use linerate_core::metric::{Metric, SOCKET_UNREAD};
 use linerate_core::parse::{mem_info, tcp_info};
 use linerate_core::record::Table;
@@ -98,7 +99,12 @@ impl<K: Kernel> Probe for SocketProbe<K> {
         self.socket.push(at(), row);
     }
 
-    fn take(&mut self) -> Vec<Table> {
+    fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
+        gaps.extend(
+            [self.tcp.ended(), self.socket.ended()]
+                .into_iter()
+                .flatten(),
+        );
         [self.tcp.take(), self.socket.take()]
             .into_iter()
             .flatten()
@@ -144,7 +150,9 @@ mod tests {
         let mut probe = SocketProbe::over(Capture { tcp, mem }, "s3/0".to_owned());
         probe.observe(&|| 0);
         probe.observe(&|| 70);
-        let tables = probe.take();
+        let mut gaps = Vec::new();
+        let tables = probe.take(&mut gaps);
+        assert_eq!(gaps, []);
         assert_eq!(tables.len(), 2);
         assert_eq!(tables[0].subject, "s3/0");
         assert_eq!(tables[0].at, [0, 70]);

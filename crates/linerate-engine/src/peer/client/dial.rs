@@ -37,11 +37,12 @@ pub(super) fn control(
     target: &Target,
     family: Option<Family>,
     key: Option<&Key>,
+    open: bool,
 ) -> Result<(Channel, Access, SocketAddr), PeerError> {
     let until = Instant::now() + PATIENCE_ALL;
     let mut worst: Option<PeerError> = None;
     for address in target.resolve(family)? {
-        match one(address, &target.host, key) {
+        match one(address, &target.host, key, open) {
             Ok((channel, access)) => return Ok((channel, access, address)),
             Err(e) => {
                 if worst.as_ref().is_none_or(|w| e.weight() > w.weight()) {
@@ -59,7 +60,12 @@ pub(super) fn control(
     }))
 }
 
-fn one(address: SocketAddr, host: &str, key: Option<&Key>) -> Result<(Channel, Access), PeerError> {
+fn one(
+    address: SocketAddr,
+    host: &str,
+    key: Option<&Key>,
+    open_will_do: bool,
+) -> Result<(Channel, Access), PeerError> {
     let stream =
         TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| unreached(address, e))?;
     // From here on nothing blocks without a deadline.
@@ -73,7 +79,8 @@ fn one(address: SocketAddr, host: &str, key: Option<&Key>) -> Result<(Channel, A
     let key = match (reply.access, key) {
         (Access::Key, Some(key)) => key,
         (Access::Key, None) => return Err(PeerError::NeedsKey { address, host }),
-        (Access::Open, None) => &open,
+        (Access::Open, None) if open_will_do => &open,
+        (Access::Open, None) => return Err(PeerError::NotAskedOpen { address, host }),
         (Access::Open, Some(_)) => return Err(PeerError::UnexpectedlyOpen { address, host }),
     };
     let channel = shake(stream, &preamble, key, address, host)?;

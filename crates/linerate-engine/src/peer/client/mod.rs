@@ -45,6 +45,8 @@ pub struct ClientOptions {
     pub family: Option<Family>,
     /// The key kept for the far end; `None` when there is none.
     pub key: Option<Key>,
+    /// Whether a server that is open to anyone, and proves to nobody who it is, will do.
+    pub open: bool,
     /// The engine's name.
     pub engine: String,
     /// This machine.
@@ -72,7 +74,8 @@ impl Client {
     pub fn connect(options: &ClientOptions) -> Result<Self, PeerError> {
         let epoch = Instant::now();
         let (target, key) = (&options.target, options.key.as_ref());
-        let (mut channel, access, address) = dial::control(target, options.family, key)?;
+        let (mut channel, access, address) =
+            dial::control(target, options.family, key, options.open)?;
         let near = boot_id(&*options.machine);
         let hello = Ask::Hello {
             linerate: env!("CARGO_PKG_VERSION").into(),
@@ -133,6 +136,7 @@ impl Client {
             },
             family: None,
             key: Some(key),
+            open: false,
             engine: engine.into(),
             machine,
         })?;
@@ -329,7 +333,7 @@ impl Drop for Client {
 /// Checks a key against the server it is for: a session is opened with it and closed again. The
 /// server proves in turn that it holds the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
-    let (mut channel, ..) = dial::control(target, family, Some(key))?;
+    let (mut channel, ..) = dial::control(target, family, Some(key), false)?;
     if let Ok(bye) = Ask::Bye.encode() {
         let _ = channel.send_last(&bye, BYE);
     }
@@ -380,7 +384,7 @@ pub fn pair(
 /// Opens a control connection and says nothing more on it.
 #[cfg(test)]
 pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
-    Ok(dial::control(target, None, Some(key))?.0)
+    Ok(dial::control(target, None, Some(key), false)?.0)
 }
 
 /// The server of a session with this machine itself.

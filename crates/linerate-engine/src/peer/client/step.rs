@@ -1,9 +1,10 @@
 //! One step, steered from the near end: arm both ends, let both go, read both when both have ended.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{Side, StepPlan};
-use linerate_core::record::{ClockPair, EndReadings, Step, Trouble};
+use linerate_core::plan::{Pattern, Side, StepPlan};
+use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
 use linerate_core::wire::message::{Answer, Ask};
 
 use super::{ANSWER, Client, load};
@@ -14,9 +15,11 @@ use crate::link::{Link, LinkError, Live};
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
-const OVERTIME: Duration = Duration::from_secs(10);
+const OVERTIME: Duration = Duration::from_secs(20);
 /// Time for the far end to end its step and to send what it read.
 const READINGS: Duration = Duration::from_secs(75);
+/// The same once the user wants to stop: what was read here is kept without it.
+const READINGS_STOPPED: Duration = Duration::from_secs(3);
 /// Questions for the time; the one that was answered fastest counts.
 const PINGS: usize = 8;
 /// On a long path fewer will do: what they cost would be missed elsewhere.
@@ -40,15 +43,51 @@ pub(super) fn run(
         clock: Some(clock.since(began, far_began)),
         trouble: stopped.then(|| trouble(Side::Near, "stopped")),
     };
-    match far(client) {
+    let patience = if stopped { READINGS_STOPPED } else { READINGS };
+    match far(client, patience) {
         Ok(readings) => step.ends.push(readings),
         // What was read here is kept; the next request says that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
-            step.trouble = Some(trouble(Side::Far, &what));
+            step.trouble.get_or_insert(trouble(Side::Far, &what));
         }
         Err(e @ LinkError::Interrupted) => return Err(e),
     }
+    if step.trouble.is_none() {
+        step.trouble = disorder(&step.ends, &client.sets, client.end.caps().far_end);
+    }
     Ok(step)
+}
+
+/// The first stream that did not end in order: an end missed its end mark, or received something
+/// else than what the other end sent. Ends that are not `paired` exchange nothing.
+fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) -> Option<Trouble> {
+    let [near, far] = ends else {
+        return None;
+    };
+    for (side, end) in [(Side::Near, near), (Side::Far, far)] {
+        if let Some(t) = end.totals.iter().find(|t| !t.complete) {
+            let what = format!("stream {} of set {} did not end in order", t.stream, t.set);
+            return Some(trouble(side, &what));
+        }
+    }
+    let directed = |set| match sets.get(&set) {
+        Some(Pattern::Stream { direction }) if paired => Some(*direction),
+        _ => None,
+    };
+    let same = |a: &Total, b: &Total| (a.set, a.stream) == (b.set, b.stream);
+    near.totals.iter().find_map(|mine| {
+        let receiver = directed(mine.set)?.receiver();
+        let theirs = far.totals.iter().find(|t| same(t, mine));
+        let (put, got) = match receiver {
+            Side::Near => (theirs.map_or(0, |t| t.sent), mine.received),
+            Side::Far => (mine.sent, theirs.map_or(0, |t| t.received)),
+        };
+        let what = format!(
+            "stream {} of set {} sent {put} bytes and received {got}",
+            mine.stream, mine.set
+        );
+        (put != got).then(|| trouble(receiver, &what))
+    })
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
@@ -135,8 +174,8 @@ fn silent(client: &mut Client) -> bool {
 }
 
 /// What the far end read.
-fn far(client: &mut Client) -> Result<EndReadings, LinkError> {
-    match client.request(&Ask::Read, READINGS)? {
+fn far(client: &mut Client, patience: Duration) -> Result<EndReadings, LinkError> {
+    match client.request(&Ask::Read, patience)? {
         Answer::Readings { end } => Ok(end),
         _ => Err(client.out_of_turn()),
     }
@@ -196,7 +235,58 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_core::plan::Direction;
     use proptest::prelude::*;
+
+    fn ended(sent: u64, received: u64, complete: bool) -> EndReadings {
+        let total = Total {
+            set: 4,
+            stream: 0,
+            sent,
+            received,
+            complete,
+        };
+        EndReadings {
+            totals: vec![total],
+            ..EndReadings::default()
+        }
+    }
+
+    #[test]
+    fn a_stream_that_does_not_end_in_order_taints_the_step() {
+        let sets = |direction| HashMap::from([(4, Pattern::Stream { direction })]);
+        let (forward, reverse) = (sets(Direction::Forward), sets(Direction::Reverse));
+        let side = |ends: [EndReadings; 2], sets, paired| {
+            disorder(&ends, sets, paired).map(|trouble| trouble.side)
+        };
+        let (all, got) = (|ok| ended(7, 0, ok), |n, ok| ended(0, n, ok));
+        assert_eq!(side([all(true), got(7, true)], &forward, true), None);
+        assert_eq!(side([got(7, true), all(true)], &reverse, true), None);
+        for (ends, sets, at) in [
+            ([all(true), got(6, true)], &forward, Side::Far),
+            ([got(6, true), all(true)], &reverse, Side::Near),
+            ([all(false), got(7, true)], &forward, Side::Near),
+            ([all(true), got(7, false)], &forward, Side::Far),
+            ([all(true), EndReadings::default()], &forward, Side::Far),
+        ] {
+            assert_eq!(side(ends, sets, true), Some(at));
+        }
+        // Without a far end both ends only send.
+        assert_eq!(side([all(true), ended(9, 0, true)], &forward, false), None);
+        let pings = HashMap::from([(
+            4,
+            Pattern::PingPong {
+                size: linerate_core::units::Bytes(1),
+                interval: linerate_core::units::Nanos(0),
+            },
+        )]);
+        assert_eq!(
+            side([ended(9, 9, true), ended(8, 8, true)], &pings, true),
+            None
+        );
+        let lost = side([ended(9, 9, true), ended(8, 8, false)], &pings, true);
+        assert_eq!(lost, Some(Side::Far));
+    }
 
     proptest! {
         #[test]

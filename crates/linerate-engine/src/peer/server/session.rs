@@ -25,12 +25,12 @@ use crate::peer::{Stop, boot_id};
 const SEND: Duration = Duration::from_secs(10);
 /// Time for the readings of a step to leave.
 const SEND_READINGS: Duration = Duration::from_secs(60);
-/// Time for all data connections of a set to arrive.
+/// Time for the next data connection of a set to arrive; they come one after the other.
 const CONNECT: Duration = Duration::from_secs(20);
 /// Time from one look at the control connection to the next while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
-const OVERTIME: Duration = Duration::from_secs(10);
+const OVERTIME: Duration = Duration::from_secs(20);
 /// Time that the near end may still be busy when this end has long ended its step.
 const LAG: Duration = Duration::from_secs(30);
 
@@ -229,7 +229,7 @@ impl Session {
             control: self.channel.stream(),
             room: self.membership.room(),
             stop: &self.stop,
-            deadline: Instant::now() + CONNECT,
+            until: self.until,
         };
         match self.end.connect(set, offer, &mut waiter) {
             Ok(end) => {
@@ -250,7 +250,8 @@ impl Session {
     }
 
     fn step(&mut self, plan: &StepPlan) -> Result<(), Ended> {
-        let connected = |id| self.sets.get(&id).is_some_and(|s| s.connected);
+        let held = |id| self.sets.get(&id).filter(|s| s.connected);
+        let connected = |id| held(id).map(|s| s.streams);
         if let Err(what) = self.limits.plan.step(plan, connected) {
             return self.refuse(&format!("the server does not allow {what}"));
         }
@@ -364,17 +365,19 @@ struct Waiter<'a> {
     control: &'a TcpStream,
     room: &'a Arc<Room>,
     stop: &'a Stop,
-    deadline: Instant,
+    // The session's own end.
+    until: Instant,
 }
 
 impl Waiter<'_> {
     fn fetch(&self, set: u32, stream: u32) -> Result<OwnedFd, &'static str> {
+        let deadline = self.until.min(Instant::now() + CONNECT);
         loop {
             self.room.clear();
             if let Some(connection) = self.room.fetch(set, stream) {
                 return Ok(connection.into());
             }
-            let left = self.deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err("did not arrive in time");
             }

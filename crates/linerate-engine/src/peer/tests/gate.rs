@@ -38,6 +38,22 @@ fn no_key_is_refused_in_words() {
 }
 
 #[test]
+fn an_open_server_must_be_asked_for() {
+    let server = Harness::start(None, Limits::default());
+    let options = ClientOptions {
+        open: false,
+        ..server.options(None)
+    };
+    let (what, hint) = hint(Client::connect(&options));
+    assert!(what.contains("is open"), "{what}");
+    assert!(
+        hint.contains("linerate pair 127.0.0.1") && hint.contains("--open"),
+        "{hint}"
+    );
+    assert!(server.connect_with(None).is_ok());
+}
+
+#[test]
 fn an_open_server_is_not_taken_for_the_one_the_key_is_for() {
     let server = Harness::start(None, Limits::default());
     let (what, hint) = hint(server.connect_with(Some(&Key::generate())));

@@ -106,6 +106,7 @@ impl Harness {
             target: target(self.address),
             family: None,
             key: key.cloned(),
+            open: key.is_none(),
             engine: "tcp".into(),
             machine: Arc::new(Blank("near")),
         }

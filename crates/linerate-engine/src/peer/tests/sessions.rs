@@ -144,16 +144,28 @@ fn an_interrupt_ends_the_step_in_order() {
 fn plans_beyond_the_limits_are_refused_and_the_session_goes_on() {
     let server = Harness::keyed();
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
-    let refused = client.prepare(&stream(0, Direction::Forward, 129));
+    let refused = client.prepare(&stream(0, Direction::Forward, 4097));
     let Err(LinkError::Refused { what, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(what.contains("more than 128 streams"), "{what}");
+    assert!(what.contains("more than 4096 streams"), "{what}");
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
     let refused = client.step(&step(&[0], 121_000), &mut go_on);
     assert!(matches!(refused, Err(LinkError::Refused { .. })));
     let step = client.step(&step(&[0], 50), &mut go_on).unwrap();
     balanced(&step, 0, Direction::Forward);
+}
+
+#[test]
+fn three_hundred_streams_run_each_way() {
+    let server = Harness::keyed();
+    let mut client = server.connect_with(server.key.as_ref()).unwrap();
+    for (id, direction) in [(0, Direction::Forward), (1, Direction::Reverse)] {
+        client.prepare(&stream(id, direction, 300)).unwrap();
+        let step = client.step(&step(&[id], 300), &mut go_on).unwrap();
+        assert_eq!(step.ends[0].totals.len(), 300);
+        balanced(&step, id, direction);
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn attempt(target: &Target, family: Option<Family>) -> PeerError {
         target: target.clone(),
         family,
         key: Some(Key::generate()),
+        open: false,
         engine: "tcp".into(),
         machine: Arc::new(Blank("near")),
     };
