@@ -264,3 +264,74 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     assert_eq!(shown.status.code(), Some(3));
     assert!(words(&shown.stdout).contains("\"complete\": false"));
 }
+
+/// Whoever serves is stopped when the test ends, however it ends.
+struct Serving(std::process::Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server on a port that was free, and what it says of its key.
+fn serve(home: &Path) -> (Serving, u16, String) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let mut command = linerate(home);
+    command.args(["serve", "--listen", "127.0.0.1", "--port"]);
+    command.arg(port.to_string()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let serving = Serving(child);
+    let line = lines.map(Result::unwrap).find(|l| l.contains(" key"));
+    (serving, port, line.unwrap())
+}
+
+fn pair(home: &Path, port: u16, key: &str) -> (Option<i32>, String) {
+    let mut command = linerate(home);
+    command.args(["pair", "127.0.0.1", "--port", &port.to_string()]);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(key.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), words(&text))
+}
+
+#[test]
+fn a_key_is_shown_once_and_kept_only_where_it_is_accepted() {
+    let (home, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (server, port, line) = serve(home.path());
+    let key = line.strip_prefix("new key: ").unwrap().to_owned();
+    let wrong = {
+        let (_server, _, line) = serve(other.path());
+        line.strip_prefix("new key: ").unwrap().to_owned()
+    };
+
+    let (code, text) = pair(other.path(), port, &wrong);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("copy the whole key"), "{text}");
+    let (code, text) = pair(other.path(), port, "no key");
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("key"), "{text}");
+    let (code, text) = pair(other.path(), port, &key);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("paired: 127.0.0.1"), "{text}");
+
+    drop(server);
+    let (code, text) = pair(other.path(), port, &key);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("linerate serve"), "{text}");
+    let (_server, _, line) = serve(home.path());
+    assert!(!line.contains(&key), "a kept key went into a log");
+    let file = line.split("cat ").nth(1).unwrap().trim_end_matches(')');
+    assert_eq!(fs::read_to_string(file).unwrap().trim(), key);
+}

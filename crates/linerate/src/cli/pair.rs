@@ -3,8 +3,9 @@
 use std::io::{self, BufRead, IsTerminal, Read};
 
 use clap::Parser;
+use linerate_engine::peer::PORT;
+use linerate_engine::peer::client::{self, PairError};
 use linerate_engine::peer::keys::{self, Key};
-use linerate_engine::peer::{PORT, client};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
@@ -26,10 +27,9 @@ const LONGEST: u64 = 4096;
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let target = reach::target(&args.host, &options.peer)?;
     let directory = keys::directory().map_err(reach::key_failure)?;
-    let path = keys::client_file(&directory, &target.host).map_err(reach::key_failure)?;
     let key = read(&args.host)?;
-    client::verify(&target, reach::family(&options.peer), &key).map_err(reach::peer_failure)?;
-    key.store(&path).map_err(reach::key_failure)?;
+    let family = reach::family(&options.peer);
+    let path = client::pair(&directory, &target, family, &key).map_err(refused)?;
     let port = options.peer.port.filter(|p| p.0 != u32::from(PORT));
     out::print(&format!(
         "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}{}\n",
@@ -39,6 +39,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         port.map_or_else(String::new, |p| format!(" --port {}", p.0)),
     ))?;
     Ok(Exit::Done)
+}
+
+fn refused(error: PairError) -> Failure {
+    let hint = error.hint();
+    Failure::not_measured(error).hint(hint)
 }
 
 /// The key from the environment, a line that is typed, or the whole of what is piped in.

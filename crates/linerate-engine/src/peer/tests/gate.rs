@@ -251,7 +251,8 @@ fn a_key_is_kept_only_when_the_server_accepts_it() {
     assert!(refused.hint().contains("copy the whole key"));
     assert!(client_key(home.path(), &target.host).unwrap().is_none());
     let key = server.key.clone().unwrap();
-    pair(home.path(), &target, None, &key).unwrap();
+    let file = pair(home.path(), &target, None, &key).unwrap();
+    assert!(file.starts_with(home.path()));
     assert_eq!(client_key(home.path(), &target.host).unwrap(), Some(key));
 }
 
