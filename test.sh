@@ -13,6 +13,7 @@ cd "$(dirname "$0")" || exit 1
 # command:package
 readonly packages=(iperf3:iperf3 ip:iproute2 unshare:util-linux)
 readonly nobody=65534
+readonly root=$PWD
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
@@ -121,7 +122,9 @@ licence_allowed() {
 # The built tests of the crates that touch the machine, by an ordinary user: what only root may do
 # must not be needed. They are copied, since the build folder may be closed to others.
 as_ordinary_user() {
-  local crate name path rc=0 bin=$scratch/bin home=$scratch/home
+  local crate name path rc=0 bin=$scratch/bin home=$scratch/home closed
+  closed=$(closed_folder)
+  mkdir "$scratch/tree"
   chmod 755 "$scratch" && mkdir "$bin" "$home" && chown $nobody:$nobody "$home"
   cargo test --locked -q --no-run --workspace --message-format=json 2>/dev/null |
     grep '"profile":{[^}]*"test":true' |
@@ -146,7 +149,27 @@ as_ordinary_user() {
 }
 
 as_nobody() {
-  setpriv --reuid=$nobody --regid=$nobody --clear-groups -- "$@"
+  local drop=(setpriv --reuid=$nobody --regid=$nobody --clear-groups --)
+  if [[ -z $closed ]]; then
+    "${drop[@]}" "$@"
+    return
+  fi
+  # In a mount namespace of its own the folder that is closed to others holds nothing but the
+  # checkout, at the same path: tests know their files by it.
+  unshare --mount --propagation private bash -c '
+    mount --bind "$1" "$2" && mount -t tmpfs -o mode=755 none "$3" && mkdir -p "$1" &&
+      mount --bind "$2" "$1" && shift 3 && exec "$@"
+  ' _ "$root" "$scratch/tree" "$closed" "${drop[@]}" "$@"
+}
+
+# The topmost folder above the checkout that an ordinary user cannot enter; nothing if there is none.
+closed_folder() {
+  local folder=$root found=
+  while [[ $folder != / ]]; do
+    folder=$(dirname "$folder")
+    setpriv --reuid=$nobody --regid=$nobody --clear-groups -- test -x "$folder" || found=$folder
+  done
+  echo "$found"
 }
 
 tree() { git status --porcelain 2>/dev/null; }
