@@ -143,7 +143,10 @@ impl Running {
         for (index, lane) in self.lanes.iter().enumerate() {
             let outcome = outcomes.iter().find(|o| o.lane == index);
             let moved = lane.counters.bytes() - self.before[index];
-            let complete = outcome.is_some_and(|o| o.error.is_none());
+            // A thread may have ended in order just before the abort: its connection is shut down
+            // all the same.
+            let complete =
+                self.step.aborted().is_none() && outcome.is_some_and(|o| o.error.is_none());
             readings.totals.push(total(lane, moved, complete));
             if !complete {
                 let why = self.why(outcome);
