@@ -145,6 +145,14 @@ const ROWS: &[(&str, Change, Cases)] = &[
         ],
     ),
     (
+        "receive-window",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(0.9);
+            l.receivers = vec![thread(v)];
+        },
+        &[(0.89, "enough"), (0.91, "suspect")],
+    ),
+    (
         "send-buffer",
         |l, v| l.tcp.sndbuf_limited = Some(v),
         &[

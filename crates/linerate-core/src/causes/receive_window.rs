@@ -1,6 +1,6 @@
 //! The receiver's window is smaller than the path could use.
 
-use super::predict::{around, bystander, per_stream};
+use super::predict::{around, bystander, per_stream, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::{Direction, Side};
@@ -18,6 +18,9 @@ pub(super) const SUSPECT: f64 = 0.2;
 
 /// Share of time from which the evidence is enough without a trial.
 const ENOUGH: f64 = 0.5;
+
+/// Share of its CPU from which a reader has no time to empty the window at once.
+const BUSY: f64 = 0.9;
 
 /// Unread payload, as a share of the window, from which a slow reader closes the window rather
 /// than its size.
@@ -59,7 +62,8 @@ impl Cause for ReceiveWindow {
         Answer::Finding(Finding {
             side: Place::from(direction.receiver()),
             share: limited,
-            enough: limited >= ENOUGH,
+            // A reader that has no time closes the window too.
+            enough: limited >= ENOUGH && wanted(&load.receivers).is_some_and(|w| w < BUSY),
             reached: false,
             evidence: evidence(load, limited),
         })
