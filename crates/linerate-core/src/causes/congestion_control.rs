@@ -20,9 +20,6 @@ impl Cause for CongestionControl {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
-    fn summary(&self) -> &'static str {
-        "the sender's congestion control sends more slowly than path and hosts could carry"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
             Ok(held) => held,

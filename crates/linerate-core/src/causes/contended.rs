@@ -18,9 +18,6 @@ impl Cause for Contended {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn summary(&self) -> &'static str {
-        "another linerate session loaded a host at the same time"
-    }
     fn invalidates(&self) -> bool {
         true
     }

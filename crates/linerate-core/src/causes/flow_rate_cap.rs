@@ -21,9 +21,6 @@ impl Cause for FlowRateCap {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn summary(&self) -> &'static str {
-        "the network gives each stream one rate, and more to more streams"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
             Ok(held) => held,

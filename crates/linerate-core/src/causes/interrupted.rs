@@ -18,9 +18,6 @@ impl Cause for Interrupted {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn summary(&self) -> &'static str {
-        "the path or an end was away for part of the measurement"
-    }
     fn invalidates(&self) -> bool {
         true
     }

@@ -45,8 +45,6 @@ pub trait Cause: Sync {
     fn id(&self) -> &'static str;
     /// The stage that binds when this cause holds.
     fn stage(&self) -> Stage;
-    /// One line for lists: what it means when it holds.
-    fn summary(&self) -> &'static str;
     /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
     fn invalidates(&self) -> bool {
         false

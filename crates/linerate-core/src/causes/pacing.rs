@@ -25,9 +25,6 @@ impl Cause for Pacing {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
-    fn summary(&self) -> &'static str {
-        "the program asked for a pace, and gets it"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

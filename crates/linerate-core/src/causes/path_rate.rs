@@ -37,9 +37,6 @@ impl Cause for PathRate {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn summary(&self) -> &'static str {
-        "the network between the hosts carries one total rate, however many streams"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match held_by_network(model, direction) {
             Ok(held) => {

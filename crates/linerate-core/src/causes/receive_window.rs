@@ -33,9 +33,6 @@ impl Cause for ReceiveWindow {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
-    fn summary(&self) -> &'static str {
-        "the receive window is too small for the round trip"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

@@ -24,9 +24,6 @@ impl Cause for ReceiverApp {
     fn stage(&self) -> Stage {
         Stage::App
     }
-    fn summary(&self) -> &'static str {
-        "the receiving program waits for something else while data wait for it"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

@@ -19,9 +19,6 @@ impl Cause for ReceiverCore {
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
-    fn summary(&self) -> &'static str {
-        "the thread that receives keeps one CPU busy all the time"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         core_bound::check(model, direction, Role::Receiver)
     }

@@ -26,9 +26,6 @@ impl Cause for SendBuffer {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
-    fn summary(&self) -> &'static str {
-        "the send buffer is too small for the round trip"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

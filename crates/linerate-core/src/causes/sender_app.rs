@@ -24,9 +24,6 @@ impl Cause for SenderApp {
     fn stage(&self) -> Stage {
         Stage::App
     }
-    fn summary(&self) -> &'static str {
-        "the sending program waits for something else while the path waits for it"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

@@ -19,9 +19,6 @@ impl Cause for SenderCore {
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
-    fn summary(&self) -> &'static str {
-        "the thread that sends keeps one CPU busy all the time"
-    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         core_bound::check(model, direction, Role::Sender)
     }
