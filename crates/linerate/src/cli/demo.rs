@@ -141,7 +141,6 @@ fn opening(drawn: &Drawn, style: Style) -> String {
 
 fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
     let mut page = Page::new(style);
-    page.gap();
     page.line(&[(Ink::Bold, "What it was really")], 0);
     page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell.faults))], 0);
     if let Some(truth) = &shown.truth {
@@ -165,7 +164,8 @@ fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
     );
     let (ink, text) = judgement(shown);
     page.entry("So it was", &[(ink, &text)], 0);
-    page.finish()
+    // Apart from the run's own page above.
+    format!("\n{}", page.finish())
 }
 
 fn judgement(shown: &Shown) -> (Ink, String) {
