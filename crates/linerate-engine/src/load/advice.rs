@@ -8,9 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 const OP_MIN: u32 = 16 * 1024;
 /// First operation, before a rate is known.
 const OP_FIRST: u32 = 64 * 1024;
-/// An operation should carry no more than this much time's worth of payload, so that stops and
-/// samples are fine enough on slow paths.
+/// Payload of an operation, in time at the rate seen: long enough that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
+/// An operation is this large all the same: Linux (seen on 6.18) holds the send buffer's bound only
+/// from the second packet of a write on, so that writes of one packet (64 KiB) overrun it many
+/// times, by bursts, and goodput depends on the size of the write.
+const OP_WHOLE: u32 = 128 * 1024;
+/// But no larger than this time's worth of payload, so that stops are heeded on slow paths.
+const OP_NANOS_MAX: u64 = 100_000_000;
 
 /// Advice to one worker; on a cache line pair of its own, written a few times a second.
 #[derive(Debug)]
@@ -75,7 +80,9 @@ impl Advice {
 
 /// Doubles or halves by a rule with hysteresis, since a larger operation itself raises the rate.
 fn next_op(now: u32, rate: u64, most: u32) -> u32 {
-    let fits = (u128::from(rate) * u128::from(OP_NANOS) / 1_000_000_000).min(u128::from(most));
+    let in_time = |nanos: u64| (u128::from(rate) * u128::from(nanos) / 1_000_000_000) as u64;
+    let whole = in_time(OP_NANOS_MAX).min(u64::from(OP_WHOLE));
+    let fits = in_time(OP_NANOS).max(whole).min(u64::from(most));
     let fits = (fits as u32).max(OP_MIN).min(most);
     let mut op = now;
     while op < fits && (op <= fits / 2 || fits == most) {
@@ -93,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    const CAP: u32 = 768 * 1024;
+    const CAP: u32 = 1536 * 1024;
 
     #[test]
     fn a_fast_path_gets_the_largest_operation_and_a_slow_one_a_small_one() {
@@ -103,9 +110,16 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_is_more_than_one_packet_unless_that_takes_too_long() {
+        let rate = |op: u32| u64::from(op) * 1_000_000_000 / OP_NANOS_MAX;
+        assert!(next_op(OP_FIRST, rate(OP_WHOLE), CAP) >= OP_WHOLE);
+        assert!(next_op(OP_FIRST, rate(OP_WHOLE / 4), CAP) < OP_WHOLE);
+    }
+
+    #[test]
     fn a_rate_beside_a_threshold_does_not_make_the_size_flap() {
         let rate = |op: u32| u64::from(op) * 1_000_000_000 / OP_NANOS;
-        let op = 128 * 1024;
+        let op = 512 * 1024;
         for near in [op * 3 / 4, op, op * 3 / 2] {
             assert_eq!(next_op(op, rate(near), CAP), op);
         }

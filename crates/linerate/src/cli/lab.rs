@@ -26,6 +26,14 @@ enum What {
         #[arg(long = "fault", value_name = "FAULT")]
         faults: Vec<Fault>,
 
+        /// Congestion control of both hosts, such as cubic or bbr [default: the system's]
+        #[arg(long, value_name = "NAME")]
+        congestion: Option<String>,
+
+        /// Shell command for the far host, such as 'iperf3 -s' [default: linerate serve --open]
+        #[arg(long, value_name = "COMMAND")]
+        far: Option<String>,
+
         /// Command, in which FAR stands for the far host's address [default: linerate run FAR]
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
@@ -46,7 +54,12 @@ const EXAMPLES: &[&str] = &[
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.what {
         What::List => list(),
-        What::Run { faults, command } => run_in(faults, command),
+        What::Run {
+            faults,
+            congestion,
+            far,
+            command,
+        } => run_in(faults, congestion.clone(), far.as_deref(), command),
     }
 }
 
@@ -61,9 +74,14 @@ fn list() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn run_in(faults: &[Fault], command: &[String]) -> Result<Exit, Failure> {
-    let stage = Stage::build(faults, None).map_err(Failure::not_measured)?;
-    let status = stage.command(command).map_err(Failure::not_measured)?;
+fn run_in(
+    faults: &[Fault],
+    congestion: Option<String>,
+    far: Option<&str>,
+    command: &[String],
+) -> Result<Exit, Failure> {
+    let stage = Stage::build(faults, congestion).map_err(Failure::not_measured)?;
+    let status = stage.command(far, command).map_err(Failure::not_measured)?;
     if status.success() {
         return Ok(Exit::Done);
     }

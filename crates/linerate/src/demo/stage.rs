@@ -108,9 +108,13 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
 
-    /// Runs a command in the near host, with a server on the far one; `FAR` in it becomes the far
-    /// host's address. An empty one is a run.
-    pub(crate) fn command(&self, command: &[String]) -> Result<std::process::ExitStatus, Problem> {
+    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes
+    /// the far host's address. An empty one is a run.
+    pub(crate) fn command(
+        &self,
+        far_command: Option<&str>,
+        command: &[String],
+    ) -> Result<std::process::ExitStatus, Problem> {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         let program = match command {
             [] => self.near(&[]),
@@ -125,7 +129,14 @@ impl Stage {
                 Program::new(name).args(arguments.iter().map(filled))
             }
         };
-        let mut server = self.serve()?;
+        let mut server = match far_command {
+            None => self.serve()?,
+            Some(text) => {
+                let shell = Program::new("sh").args(["-c", text]);
+                self.lab
+                    .spawn(Host::Far, &shell.stdout(Output::Null).stderr(Output::Inherit))?
+            }
+        };
         let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
         let status = self.lab.spawn(Host::Near, &program)?.wait()?;
         server.kill()?;
