@@ -15,7 +15,7 @@ pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialP
     if case.parties.iter().any(|p| case.proof(p).is_some()) {
         return None;
     }
-    let mut leaders: Vec<(&Party, f64)> = case
+    let suspects: Vec<(&Party, f64)> = case
         .parties
         .iter()
         .filter(|p| p.stands())
@@ -24,52 +24,56 @@ pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialP
             _ => None,
         })
         .collect();
-    leaders.sort_by(|a, b| b.1.total_cmp(&a.1));
-    leaders
-        .into_iter()
-        .find_map(|(leader, _)| best_for(&case, leader, direction, id))
-}
-
-/// The untried trial that excludes most rivals of `leader` if it holds.
-fn best_for(case: &Case<'_>, leader: &Party, direction: Direction, id: u32) -> Option<TrialPlan> {
-    let mut best: Option<(usize, TrialPlan)> = None;
-    for kind in TRIALS {
-        let tried = case
-            .model
-            .trials
-            .iter()
-            .any(|t| t.plan.direction == direction && t.plan.kind == kind.id);
-        let Some(plan) = (!tried)
-            .then(|| kind.propose(case.model, direction, id))
-            .flatten()
-        else {
-            continue;
-        };
-        let Some(own) = leader.cause.predict(case.model, &plan) else {
-            continue;
-        };
-        let score = worth(case, leader, &plan, own);
+    let mut best: Option<(f64, TrialPlan)> = None;
+    for plan in untried(model, direction, id) {
+        let score = expected(&case, &suspects, &plan);
         // Of equals the earlier row stands.
-        if score > best.as_ref().map_or(0, |(s, _)| *s) {
+        if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
             best = Some((score, plan));
         }
     }
     best.map(|(_, plan)| plan)
 }
 
+/// The trials of `direction` that can be made and were not.
+fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item = TrialPlan> {
+    let tried = move |kind: &str| {
+        model
+            .trials
+            .iter()
+            .any(|t| t.plan.direction == direction && t.plan.kind == kind)
+    };
+    TRIALS
+        .iter()
+        .filter(move |kind| !tried(kind.id))
+        .filter_map(move |kind| kind.propose(model, direction, id))
+}
+
+/// What `plan` is expected to tell: what it would be worth if each suspect in turn were the one,
+/// weighted by how much speaks for it.
+fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
+    suspects
+        .iter()
+        .filter_map(|(suspect, weight)| {
+            let own = suspect.cause.predict(case.model, plan)?;
+            Some(weight * worth(case, suspect, plan, own) as f64)
+        })
+        .sum()
+}
+
 /// Rivals in play that `plan` would exclude if `own` comes true, counted double, and one more if it
-/// could prove the leader: it is about the leader, and shows something else than no change at all.
-fn worth(case: &Case<'_>, leader: &Party, plan: &TrialPlan, own: Range) -> usize {
+/// could prove the suspect: it is about the suspect, and shows something else than no change at all.
+fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan, own: Range) -> usize {
     let parted = case
         .parties
         .iter()
-        .filter(|p| p.stands() && p.cause.id() != leader.cause.id())
+        .filter(|p| p.stands() && p.cause.id() != suspect.cause.id())
         .filter_map(|p| p.cause.predict(case.model, plan))
         .filter(|range| !range.overlaps(own))
         .count();
     let about = plan
         .factor()
-        .is_some_and(|f| leader.cause.decided_by().contains(&f));
+        .is_some_and(|f| suspect.cause.decided_by().contains(&f));
     parted * 2 + usize::from(about && !own.overlaps(EQUAL))
 }
 

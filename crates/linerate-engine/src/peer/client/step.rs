@@ -24,7 +24,7 @@ const READINGS_STOPPED: Duration = Duration::from_secs(3);
 const PINGS: usize = 8;
 /// On a long path fewer will do: what they cost would be missed elsewhere.
 const PINGS_MIN: usize = 2;
-const PINGS_TIME: Duration = Duration::from_millis(100);
+const PINGS_TIME: Duration = Duration::from_millis(20);
 
 /// Runs a step.
 pub(super) fn run(
