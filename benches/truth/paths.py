@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Holds single claims against the lab's paths, beside iperf3, and prints a table of what came.
+
+    benches/truth/paths.py rate [PAIRS]      a slower link: the goodput that is named against what
+                                             iperf3 gets on the same path, in turns
+    benches/truth/paths.py advice            a small window or buffer: the gain that is predicted
+                                             against the gain once the advice was followed
+
+Every row is one lab; nothing is run again. Needs `cargo build --release` and iperf3.
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+LINERATE = os.path.join(os.path.dirname(__file__), "../../target/release/linerate")
+LINERATE = os.path.abspath(LINERATE)
+BOTH_SERVERS = f"{LINERATE} serve --open & exec iperf3 -s"
+
+
+def lab(faults, congestion, *inside):
+    """Runs this file inside a lab; what it printed there, or None."""
+    command = [LINERATE, "lab", "run", "--congestion", congestion, "--far", BOTH_SERVERS]
+    for fault in faults:
+        command += ["--fault", fault]
+    command += ["--", sys.executable, os.path.abspath(__file__), "inside", "FAR", *inside]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        print(done.stdout, done.stderr, file=sys.stderr)
+        return None
+
+
+def measured(far, direction, *more):
+    command = [LINERATE, "run", far, "--open", "--json", "--no-save", "--quiet"]
+    command += ["--direction", direction, *more]
+    return json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+
+
+def goodput(result, direction):
+    return result["directions"][direction]["goodput_bps"]
+
+
+def iperf3(far, direction, secs):
+    command = ["iperf3", "-c", far, "-J", "-t", str(secs), "-O", "2"]
+    command += ["-R"] if direction == "reverse" else []
+    done = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+    return done["end"]["sum_received"]["bits_per_second"]
+
+
+def first(result, direction):
+    limits = [l for l in result["verdict"]["limits"] if l["direction"] == direction]
+    return limits[0] if limits else {"cause": "unknown", "certainty": "", "advice": []}
+
+
+def inside_rate(far, direction, pairs):
+    """Goodputs by turns, then the verdict."""
+    ours, theirs = [], []
+    for pair in range(int(pairs)):
+        for tool in (0, 1) if pair % 2 == 0 else (1, 0):
+            if tool == 0:
+                result = measured(far, direction, "--no-trials", "--streams", "1", "--time", "25s")
+                ours.append(goodput(result, direction))
+            else:
+                theirs.append(iperf3(far, direction, 5))
+    limit = first(measured(far, direction, "--time", "25s"), direction)
+    return {"ours": ours, "theirs": theirs, "cause": limit["cause"], "certainty": limit["certainty"]}
+
+
+def inside_advice(far, direction):
+    """Goodput and advice, then the advice followed, then goodput again."""
+    before = measured(far, direction, "--time", "25s")
+    limit = first(before, direction)
+    said = {"cause": limit["cause"], "certainty": limit["certainty"]}
+    if not limit["advice"] or limit["advice"][0]["gain"] is None:
+        return said
+    advice = limit["advice"][0]
+    # "on the near host: sysctl -w ...   (a buffer of ...)"
+    command = advice["do"].split(":", 1)[1].split("   (")[0]
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    again = ("--no-trials", "--streams", "1", "--time", "25s")
+    after = measured(far, direction, *again)
+    gain = goodput(after, direction) / goodput(before, direction)
+    return said | {"do": command.strip(), "predicted": advice["gain"], "gain": gain}
+
+
+def rate(pairs):
+    print("| path | congestion | verdict | linerate | iperf3 | ratio |\n|---|---|---|---|---|---|")
+    for direction in ("forward", "reverse"):
+        for fault_rate in ("100Mb/s", "1Gb/s", "5Gb/s"):
+            for congestion in ("cubic", "bbr"):
+                fault = f"path-rate:{fault_rate},shallow,{direction}"
+                r = lab([fault], congestion, "rate", direction, str(pairs))
+                if r is None:
+                    print(f"| {fault} | {congestion} | failed | | | |", flush=True)
+                    continue
+                ours, theirs = (statistics.mean(r[k]) / 1e6 for k in ("ours", "theirs"))
+                verdict = f"{r['cause']} {r['certainty']}"
+                print(
+                    f"| {fault} | {congestion} | {verdict} | {ours:.1f} Mb/s | {theirs:.1f} Mb/s "
+                    f"| {ours / theirs:.4f} |",
+                    flush=True,
+                )
+
+
+def advice():
+    print("| planted | congestion | verdict | done | predicted | came | off |\n|---|---|---|---|---|---|---|")
+    for fault, side, direction in (
+        ("receive-window", "near", "reverse"),
+        ("send-buffer", "near", "forward"),
+    ):
+        for size in ("128KiB", "256KiB", "512KiB"):
+            for congestion in ("cubic", "bbr"):
+                planted = f"{fault}:{side},{size}"
+                r = lab(["delay:20ms", planted], congestion, "advice", direction)
+                if r is None or "gain" not in r:
+                    print(f"| {planted} | {congestion} | {r and r['cause']} | | | | |", flush=True)
+                    continue
+                off = r["gain"] / r["predicted"] - 1
+                print(
+                    f"| {planted} | {congestion} | {r['cause']} {r['certainty']} | `{r['do']}` "
+                    f"| x{r['predicted']:.2f} | x{r['gain']:.2f} | {off:+.1%} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    what, *rest = sys.argv[1:] or ["help"]
+    if what == "inside":
+        far, kind, *rest = rest
+        print(json.dumps({"rate": inside_rate, "advice": inside_advice}[kind](far, *rest)))
+    elif what == "rate":
+        rate(int(rest[0]) if rest else 3)
+    elif what == "advice":
+        advice()
+    else:
+        sys.exit(__doc__)
