@@ -82,23 +82,30 @@ impl CellKind {
 
     /// The kind that a seed draws.
     pub fn drawn(seed: u64) -> &'static Self {
-        &CELLS[Draw(seed).below(CELLS.len() as u64) as usize]
+        &CELLS[Draw::of(seed, seed).below(CELLS.len() as u64) as usize]
     }
 
     /// The cell that a seed draws of this kind: the same seed, the same cell.
     pub fn cell(&self, seed: u64) -> Cell {
         // Apart from the draw of the kind, so that a named kind varies as much.
-        (self.draw)(&mut Draw(seed ^ 0x9e37_79b9_7f4a_7c15))
+        (self.draw)(&mut Draw::of(seed, seed ^ 0x9e37_79b9_7f4a_7c15))
     }
 }
 
 /// A sequence of draws: splitmix64 (Steele, Lea, Flood 2014), whose quality is ample for this.
-struct Draw(u64);
+struct Draw {
+    seed: u64,
+    state: u64,
+}
 
 impl Draw {
+    const fn of(seed: u64, state: u64) -> Self {
+        Self { seed, state }
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -110,6 +117,11 @@ impl Draw {
 
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
+    }
+
+    /// One by turns of the seed, so that seeds in a row hold each as often.
+    fn turn<T: Copy>(&self, of: &[T]) -> T {
+        of[(self.seed % of.len() as u64) as usize]
     }
 
     fn direction(&mut self) -> Direction {
@@ -147,7 +159,7 @@ fn path_rate(draw: &mut Draw) -> Cell {
         Direction::Forward => Way::Forward,
         Direction::Reverse => Way::Reverse,
     };
-    let rate = draw.one(&[100_000_000, 250_000_000, 500_000_000, 1_000_000_000]);
+    let rate = draw.turn(&[100_000_000, 1_000_000_000, 5_000_000_000]);
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
     slow(
         direction,
@@ -243,9 +255,24 @@ mod tests {
         let severities: HashSet<_> = (0..50)
             .map(|s| format!("{:?}", CellKind::named("path-rate").unwrap().cell(s)))
             .collect();
-        assert!(
-            severities.len() > 8,
+        assert_eq!(
+            severities.len(),
+            12,
             "rates, depths and directions all vary"
         );
+    }
+
+    #[test]
+    fn any_seeds_in_a_row_hold_each_rate_of_a_path_as_often() {
+        let kind = CellKind::named("path-rate").unwrap();
+        let rate = |seed| match kind.cell(seed).faults[..] {
+            [Fault::PathRate { rate, .. }] => rate.0 / 1_000_000,
+            _ => panic!("a path rate alone"),
+        };
+        for first in 0..20 {
+            let mut rates = [rate(first), rate(first + 1), rate(first + 2)];
+            rates.sort_unstable();
+            assert_eq!(rates, [100, 1_000, 5_000], "from seed {first}");
+        }
     }
 }
