@@ -4,6 +4,7 @@ use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use crate::fault::{Burden, Depth, Fault, Role, Way};
+use crate::spec::Host;
 
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,10 @@ pub struct CellKind {
 pub struct Cell {
     /// What is planted, in order. The delay that some faults need to bite is no fault by itself.
     pub faults: Vec<Fault>,
-    /// The direction that is slow; `None` for a healthy path.
+    /// The host from which another client measures meanwhile, against the same server.
+    pub company: Option<Host>,
+    /// The direction that is slow; `None` for a healthy path, and for an event that is named
+    /// whichever direction it hits.
     pub direction: Option<Direction>,
     /// The cause that should be named there; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,
@@ -72,7 +76,30 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its writes",
         draw: sender_app,
     },
+    CellKind {
+        id: "pacing",
+        words: "a pace that was left in the environment",
+        draw: pacing,
+    },
+    CellKind {
+        id: "contended",
+        words: "another client that measures against the same server",
+        draw: contended,
+    },
+    CellKind {
+        id: "interrupted",
+        words: "a link that goes down for a moment",
+        draw: interrupted,
+    },
 ];
+
+impl Cell {
+    /// Whether something is planted that is true without being measured: it surely happens, and
+    /// what it does to goodput is not the point.
+    pub const fn is_event(&self) -> bool {
+        self.direction.is_none() && !self.expected.is_empty()
+    }
+}
 
 impl CellKind {
     /// The kind of this name.
@@ -140,17 +167,24 @@ fn delay() -> Fault {
 fn slow(direction: Direction, expected: &'static str, faults: Vec<Fault>) -> Cell {
     Cell {
         faults,
+        company: None,
         direction: Some(direction),
         expected,
     }
 }
 
-fn healthy(_: &mut Draw) -> Cell {
+/// An event that makes the measurement invalid, whichever direction it hits.
+fn event(expected: &'static str, faults: Vec<Fault>, company: Option<Host>) -> Cell {
     Cell {
-        faults: Vec::new(),
+        faults,
+        company,
         direction: None,
-        expected: "",
+        expected,
     }
+}
+
+fn healthy(_: &mut Draw) -> Cell {
+    event("", Vec::new(), None)
 }
 
 fn path_rate(draw: &mut Draw) -> Cell {
@@ -238,6 +272,33 @@ fn sender_app(draw: &mut Draw) -> Cell {
     slow(direction, "sender-app", faults)
 }
 
+/// A pace binds both directions: the client asks for it, and both ends of a stream are told.
+fn pacing(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let rate = Rate(draw.one(&[100_000_000, 500_000_000, 1_000_000_000]));
+    let pace = Fault::Environment {
+        side: Side::Near,
+        name: "LINERATE_PACING".to_owned(),
+        value: rate.exact(),
+    };
+    slow(direction, "pacing", vec![pace])
+}
+
+fn contended(draw: &mut Draw) -> Cell {
+    let host = draw.one(&[Host::Near, Host::Router]);
+    event("contended", Vec::new(), Some(host))
+}
+
+/// The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
+fn interrupted(draw: &mut Draw) -> Cell {
+    let down = Fault::LinkDown {
+        side: draw.one(&[Side::Near, Side::Far]),
+        after: Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900])),
+        lasting: Nanos::from_millis(draw.one(&[300, 400, 500])),
+    };
+    event("interrupted", vec![down], None)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -250,7 +311,10 @@ mod tests {
         assert_eq!(kinds.len(), CELLS.len());
         for kind in CELLS {
             assert_eq!(kind.cell(7), kind.cell(7));
-            assert!(!kind.cell(7).faults.is_empty() || kind.id == "healthy");
+            let cell = kind.cell(7);
+            let planted = !cell.faults.is_empty() || cell.company.is_some();
+            assert_eq!(planted, kind.id != "healthy");
+            assert_eq!(cell.expected, if planted { kind.id } else { "" });
         }
         let severities: HashSet<_> = (0..50)
             .map(|s| format!("{:?}", CellKind::named("path-rate").unwrap().cell(s)))

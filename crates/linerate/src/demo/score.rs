@@ -33,15 +33,17 @@ pub(crate) struct Scored {
 /// Holds a verdict against its cell. A fault that does not bite leaves a healthy path.
 pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
-    let expected = if bites {
+    let expected = if bites || cell.is_event() {
         vec![cell.expected]
     } else {
         HEALTHY.to_vec()
     };
-    let named = goodput(verdict, cell.direction.filter(|_| bites))
-        .next()
-        .cloned();
-    let judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    let mut judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    let named = judged.first().copied().cloned();
+    if cell.is_event() {
+        // What makes a measurement invalid comes first; what is said of the rest is not scored.
+        judged.truncate(1);
+    }
     // Whatever is named beside the right one is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_side(l);
     let outcome = match judged.as_slice() {

@@ -18,6 +18,9 @@ pub(crate) enum Problem {
     /// The serving end in the lab did not come up.
     #[error("the serving end in the lab did not start: {0}")]
     Serve(String),
+    /// The other client, which was planted, could not measure.
+    #[error("the other client in the lab failed: {0}")]
+    Company(std::process::ExitStatus),
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
@@ -62,10 +65,12 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded.
+    /// Runs the program from near to far and returns what it recorded. Another client measures
+    /// from the host `company` meanwhile.
     pub(crate) fn run(
         &self,
         args: &[String],
+        company: Option<Host>,
         save: &Path,
         audible: bool,
     ) -> Result<Record, Problem> {
@@ -76,7 +81,7 @@ impl Stage {
             Output::Null
         };
         let mut run = self
-            .near(args)
+            .client(args)
             .arg("--save")
             .arg(save)
             .stdout(output)
@@ -86,7 +91,14 @@ impl Stage {
         }
         let store = Store::new(save);
         let before = store.last().ok();
+        let company = company.map(|host| self.company(host)).transpose()?;
         let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
+        if let Some(mut other) = company {
+            match other.wait_for(Duration::ZERO)? {
+                Some(status) if !status.success() => return Err(Problem::Company(status)),
+                _ => other.kill()?,
+            };
+        }
         server.kill()?;
         let errors = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
         let path = store
@@ -100,10 +112,18 @@ impl Stage {
         record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
     }
 
+    /// Starts a client that loads the server for longer than any demonstration takes.
+    fn company(&self, host: Host) -> Result<Running, Problem> {
+        let run = self.client(&["--time".to_owned(), "60min".to_owned()]);
+        let run = run.arg("--no-save").arg("--quiet");
+        let run = run.stdout(Output::Null).stderr(Output::Null);
+        Ok(self.lab.spawn(host, &run)?)
+    }
+
     /// Starts a run whose record nobody needs, with a server of its own.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
         let server = self.serve()?;
-        let run = self.near(args).arg("--no-save").arg("--quiet");
+        let run = self.client(args).arg("--no-save").arg("--quiet");
         let run = run.stdout(Output::Null).stderr(Output::Null);
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
@@ -113,7 +133,7 @@ impl Stage {
     pub(crate) fn command(&self, command: &[String]) -> Result<std::process::ExitStatus, Problem> {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         let program = match command {
-            [] => self.near(&[]),
+            [] => self.client(&[]),
             [name, arguments @ ..] => {
                 let filled = |word: &String| {
                     if word == "FAR" {
@@ -132,7 +152,7 @@ impl Stage {
         Ok(status)
     }
 
-    fn near(&self, args: &[String]) -> Program {
+    fn client(&self, args: &[String]) -> Program {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         Program::new(&self.myself)
             .args(["run", &far, "--open"])
