@@ -82,3 +82,76 @@ fn right_side(limit: &Limit) -> bool {
     };
     limit.side == side
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::verdict::Stage;
+    use linerate_lab::CellKind;
+
+    use super::*;
+
+    fn limit(cause: &'static str, side: Place, direction: Direction) -> Limit {
+        Limit {
+            metric: Measure::Goodput,
+            cause,
+            stage: Stage::Net,
+            side,
+            direction,
+            certainty: Certainty::Supported,
+            evidence: Vec::new(),
+            trial: None,
+            advice: Vec::new(),
+        }
+    }
+
+    fn outcome(kind: &str, truth: Option<Truth>, limits: &[Limit]) -> Outcome {
+        let verdict = Verdict {
+            limits: limits.to_vec(),
+            ..Verdict::default()
+        };
+        let cell = CellKind::named(kind).unwrap().cell(1);
+        score(&cell, truth.as_ref(), &verdict).outcome
+    }
+
+    #[test]
+    fn an_event_is_to_be_named_first_in_any_direction_and_without_a_ratio() {
+        for kind in ["contended", "interrupted"] {
+            for direction in Direction::ALL {
+                let event = limit(kind, Place::Path, direction);
+                let other = limit("sender-core", direction.sender().into(), direction);
+                let of = |limits: &[&Limit]| {
+                    let limits: Vec<Limit> = limits.iter().copied().cloned().collect();
+                    outcome(kind, None, &limits)
+                };
+                assert_eq!(of(&[&event, &other]), Outcome::Right);
+                assert_eq!(of(&[&other, &event]), Outcome::Wrong);
+                assert_eq!(of(&[]), Outcome::Unknown);
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_on_a_healthy_path_is_a_false_alarm() {
+        let event = limit("interrupted", Place::Path, Direction::Forward);
+        assert_eq!(outcome("healthy", None, &[event]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn a_pace_is_right_at_the_sender_alone_and_only_where_it_bites() {
+        let direction = CellKind::named("pacing").unwrap().cell(1).direction;
+        let direction = direction.unwrap();
+        let truth = |without| {
+            Some(Truth {
+                direction,
+                with: 1e9,
+                without,
+            })
+        };
+        let pace = |side| [limit("pacing", Place::from(side), direction)];
+        let sender = pace(direction.sender());
+        assert_eq!(outcome("pacing", truth(1.11e9), &sender), Outcome::Right);
+        assert_eq!(outcome("pacing", truth(1.09e9), &sender), Outcome::Wrong);
+        let receiver = pace(direction.receiver());
+        assert_eq!(outcome("pacing", truth(1.11e9), &receiver), Outcome::Wrong);
+    }
+}
