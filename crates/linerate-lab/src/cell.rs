@@ -21,13 +21,24 @@ pub struct CellKind {
 pub struct Cell {
     /// What is planted, in order. The delay that some faults need to bite is no fault by itself.
     pub faults: Vec<Fault>,
-    /// The host from which another client measures meanwhile, against the same server.
-    pub company: Option<Host>,
+    /// Another client that measures meanwhile.
+    pub company: Option<Company>,
     /// The direction that is slow; `None` for a healthy path, and for an event that is named
     /// whichever direction it hits.
     pub direction: Option<Direction>,
     /// The cause that should be named there; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,
+}
+
+/// Another client of the program, which loads one direction all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Company {
+    /// The host that it runs in.
+    pub host: Host,
+    /// The direction that it loads.
+    pub direction: Direction,
+    /// Whether far runs another server for it, so that ours cannot know: then it is any traffic.
+    pub apart: bool,
 }
 
 /// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
@@ -83,7 +94,7 @@ pub const CELLS: &[CellKind] = &[
     },
     CellKind {
         id: "contended",
-        words: "another client that measures against the same server",
+        words: "another client that measures at the same time",
         draw: contended,
     },
     CellKind {
@@ -174,7 +185,7 @@ fn slow(direction: Direction, expected: &'static str, faults: Vec<Fault>) -> Cel
 }
 
 /// An event that makes the measurement invalid, whichever direction it hits.
-fn event(expected: &'static str, faults: Vec<Fault>, company: Option<Host>) -> Cell {
+fn event(expected: &'static str, faults: Vec<Fault>, company: Option<Company>) -> Cell {
     Cell {
         faults,
         company,
@@ -285,8 +296,12 @@ fn pacing(draw: &mut Draw) -> Cell {
 }
 
 fn contended(draw: &mut Draw) -> Cell {
-    let host = draw.one(&[Host::Near, Host::Router]);
-    event("contended", Vec::new(), Some(host))
+    let company = Company {
+        host: draw.one(&[Host::Near, Host::Router]),
+        direction: draw.direction(),
+        apart: draw.turn(&[false, true]),
+    };
+    event("contended", Vec::new(), Some(company))
 }
 
 /// The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
@@ -324,6 +339,13 @@ mod tests {
             12,
             "rates, depths and directions all vary"
         );
+    }
+
+    #[test]
+    fn every_second_time_no_server_knows_of_the_other_client() {
+        let kind = CellKind::named("contended").unwrap();
+        let apart = |seed| kind.cell(seed).company.unwrap().apart;
+        assert!((0..20).all(|seed| apart(seed) != apart(seed + 1)));
     }
 
     #[test]

@@ -188,7 +188,9 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
         "seed": drawn.seed,
         "congestion": args.congestion,
         "planted": drawn.cell.faults.iter().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
-        "company": drawn.cell.company.map(|host| host.to_string()),
+        "company": drawn.cell.company.map(|c| json!({
+            "host": c.host.to_string(), "direction": c.direction.name(), "apart": c.apart,
+        })),
         "truth": shown.truth.map(|t| json!({
             "direction": t.direction.name(),
             "with_bps": t.with as u64,

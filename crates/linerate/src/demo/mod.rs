@@ -14,7 +14,7 @@ use std::path::Path;
 use linerate_core::model::derive;
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, judge};
-use linerate_lab::Cell;
+use linerate_lab::{Cell, Company};
 
 /// What came of one demonstration.
 pub(crate) struct Shown {
@@ -65,12 +65,23 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
 /// What was planted, in words.
 pub(crate) fn planted(cell: &Cell) -> String {
     let faults = cell.faults.iter().map(ToString::to_string);
-    let company = cell
-        .company
-        .map(|host| format!("another client measures from {host}, against the same server"));
+    let company = cell.company.map(company);
     let all: Vec<String> = faults.chain(company).collect();
     if all.is_empty() {
         return "nothing: the path is as good as this machine makes it".to_owned();
     }
     all.join("; ")
+}
+
+fn company(company: Company) -> String {
+    let server = if company.apart {
+        "another server"
+    } else {
+        "the same server"
+    };
+    format!(
+        "another client loads {}, from {} against {server}",
+        company.direction.name(),
+        company.host
+    )
 }

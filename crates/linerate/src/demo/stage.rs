@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::plan::Direction;
 use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
-use linerate_lab::{Fault, Host, Lab, LabError, Output, Program, Running, Spec};
+use linerate_lab::{Company, Fault, Host, Lab, LabError, Output, Program, Running, Spec};
 
 /// Why a demonstration could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,12 @@ pub(crate) enum Problem {
     #[error("cannot find the program's own file")]
     Myself(#[source] std::io::Error),
 }
+
+/// Port of another server in the same host.
+const OTHER_PORT: &str = "5899";
+
+/// Bytes from which a client has done with its probes and loads.
+const LOADED: u64 = 100_000_000;
 
 /// Two hosts and a router, with what is planted.
 pub(crate) struct Stage {
@@ -65,16 +71,16 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded. Another client measures
-    /// from the host `company` meanwhile.
+    /// Runs the program from near to far and returns what it recorded. Another client may
+    /// measure meanwhile.
     pub(crate) fn run(
         &self,
         args: &[String],
-        company: Option<Host>,
+        company: Option<Company>,
         save: &Path,
         audible: bool,
     ) -> Result<Record, Problem> {
-        let mut server = self.serve()?;
+        let mut server = self.serve(&[])?;
         let output = if audible {
             Output::Inherit
         } else {
@@ -91,9 +97,9 @@ impl Stage {
         }
         let store = Store::new(save);
         let before = store.last().ok();
-        let company = company.map(|host| self.company(host)).transpose()?;
+        let company = company.map(|company| self.company(company)).transpose()?;
         let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
-        if let Some(mut other) = company {
+        for mut other in company.into_iter().flatten() {
             match other.wait_for(Duration::ZERO)? {
                 Some(status) if !status.success() => return Err(Problem::Company(status)),
                 _ => other.kill()?,
@@ -112,17 +118,35 @@ impl Stage {
         record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
     }
 
-    /// Starts a client that loads the server for longer than any demonstration takes.
-    fn company(&self, host: Host) -> Result<Running, Problem> {
-        let run = self.client(&["--time".to_owned(), "60min".to_owned()]);
-        let run = run.arg("--no-save").arg("--quiet");
+    /// Starts another client, with its server if that is another, and waits until it loads. Its
+    /// time is longer than any demonstration takes.
+    fn company(&self, company: Company) -> Result<Vec<Running>, Problem> {
+        let Company {
+            host, direction, ..
+        } = company;
+        let port = if company.apart {
+            &["--port", OTHER_PORT][..]
+        } else {
+            &[]
+        };
+        let server = company.apart.then(|| self.serve(port)).transpose()?;
+        let run = self
+            .client(&["--time", "60min", "--direction", direction.name()].map(str::to_owned))
+            .args(port)
+            .args(["--no-save", "--quiet"]);
         let run = run.stdout(Output::Null).stderr(Output::Null);
-        Ok(self.lab.spawn(host, &run)?)
+        let mut client = self.lab.spawn(host, &run)?;
+        while self.counted(direction)? < LOADED {
+            if let Some(status) = client.wait_for(Duration::from_millis(50))? {
+                return Err(Problem::Company(status));
+            }
+        }
+        Ok([client].into_iter().chain(server).collect())
     }
 
     /// Starts a run whose record nobody needs, with a server of its own.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
-        let server = self.serve()?;
+        let server = self.serve(&[])?;
         let run = self.client(args).arg("--no-save").arg("--quiet");
         let run = run.stdout(Output::Null).stderr(Output::Null);
         Ok((self.lab.spawn(Host::Near, &run)?, server))
@@ -145,7 +169,7 @@ impl Stage {
                 Program::new(name).args(arguments.iter().map(filled))
             }
         };
-        let mut server = self.serve()?;
+        let mut server = self.serve(&[])?;
         let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
         let status = self.lab.spawn(Host::Near, &program)?.wait()?;
         server.kill()?;
@@ -160,8 +184,10 @@ impl Stage {
     }
 
     /// Starts the serving end and waits until it listens.
-    fn serve(&self) -> Result<Running, Problem> {
-        let program = Program::new(&self.myself).args(["serve", "--open"]);
+    fn serve(&self, args: &[&str]) -> Result<Running, Problem> {
+        let program = Program::new(&self.myself)
+            .args(["serve", "--open"])
+            .args(args);
         let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));
