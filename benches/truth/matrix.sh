@@ -10,7 +10,7 @@ set -u
 out=${1:?usage: matrix.sh OUT [RUNS] [CELL ...]}
 runs=${2:-10}
 shift; [ $# -gt 0 ] && shift
-cells=${*:-healthy path-rate receive-window send-buffer receiver-core sender-core receiver-app sender-app}
+cells=${*:-healthy path-rate receive-window send-buffer receiver-core sender-core receiver-app sender-app pacing contended interrupted}
 cd "$(dirname "$0")/../.." && cargo build --release --quiet || exit 1
 mkdir -p "$out/records"
 touch "$out/outcomes.jsonl"

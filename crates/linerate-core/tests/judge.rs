@@ -4,7 +4,7 @@
 use linerate_core::causes::{Answer, cause};
 use linerate_core::facts::HostFacts;
 use linerate_core::model::{
-    DirectionModel, Estimate, Latency, Load, Model, TcpShares, Thread, TrialModel,
+    DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
 };
 use linerate_core::plan::{Direction, Knobs, Side};
 use linerate_core::record::{Host, SetEnd};
@@ -55,6 +55,7 @@ fn load() -> Load {
         cpus: [Vec::new(), Vec::new()],
         latency: None,
         contended: false,
+        foreign: None,
         local: Vec::new(),
         interruptions: Vec::new(),
     }
@@ -218,6 +219,14 @@ const ROWS: &[(&str, Change, Cases)] = &[
         "pacing",
         |l, v| l.knobs.pacing = Some(linerate_core::units::Rate((v * 1e9) as u64)),
         &[(1.17, "enough"), (1.19, "clear")],
+    ),
+    (
+        "contended",
+        |l, share| {
+            let side = Side::Far;
+            l.foreign = Some(Foreign { side, share });
+        },
+        &[(0.19, "clear"), (0.21, "enough")],
     ),
 ];
 

@@ -4,6 +4,7 @@ use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use crate::fault::{Burden, Depth, Fault, Role, Way};
+use crate::spec::Host;
 
 /// A kind of cell. Its severity, side and direction are drawn from a seed.
 #[derive(Debug, Clone, Copy)]
@@ -20,10 +21,24 @@ pub struct CellKind {
 pub struct Cell {
     /// What is planted, in order. The delay that some faults need to bite is no fault by itself.
     pub faults: Vec<Fault>,
-    /// The direction that is slow; `None` for a healthy path.
+    /// Another client that measures meanwhile.
+    pub company: Option<Company>,
+    /// The direction that is slow; `None` for a healthy path, and for an event that is named
+    /// whichever direction it hits.
     pub direction: Option<Direction>,
     /// The cause that should be named there; empty for a healthy path, where the CPU binds.
     pub expected: &'static str,
+}
+
+/// Another client of the program, which loads one direction all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Company {
+    /// The host that it runs in.
+    pub host: Host,
+    /// The direction that it loads.
+    pub direction: Direction,
+    /// Whether far runs another server for it, so that ours cannot know: then it is any traffic.
+    pub apart: bool,
 }
 
 /// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
@@ -72,7 +87,30 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its writes",
         draw: sender_app,
     },
+    CellKind {
+        id: "pacing",
+        words: "a pace that was left in the environment",
+        draw: pacing,
+    },
+    CellKind {
+        id: "contended",
+        words: "another client that measures at the same time",
+        draw: contended,
+    },
+    CellKind {
+        id: "interrupted",
+        words: "a link that goes down for a moment",
+        draw: interrupted,
+    },
 ];
+
+impl Cell {
+    /// Whether something is planted that is true without being measured: it surely happens, and
+    /// what it does to goodput is not the point.
+    pub const fn is_event(&self) -> bool {
+        self.direction.is_none() && !self.expected.is_empty()
+    }
+}
 
 impl CellKind {
     /// The kind of this name.
@@ -82,23 +120,30 @@ impl CellKind {
 
     /// The kind that a seed draws.
     pub fn drawn(seed: u64) -> &'static Self {
-        &CELLS[Draw(seed).below(CELLS.len() as u64) as usize]
+        &CELLS[Draw::of(seed, seed).below(CELLS.len() as u64) as usize]
     }
 
     /// The cell that a seed draws of this kind: the same seed, the same cell.
     pub fn cell(&self, seed: u64) -> Cell {
         // Apart from the draw of the kind, so that a named kind varies as much.
-        (self.draw)(&mut Draw(seed ^ 0x9e37_79b9_7f4a_7c15))
+        (self.draw)(&mut Draw::of(seed, seed ^ 0x9e37_79b9_7f4a_7c15))
     }
 }
 
 /// A sequence of draws: splitmix64 (Steele, Lea, Flood 2014), whose quality is ample for this.
-struct Draw(u64);
+struct Draw {
+    seed: u64,
+    state: u64,
+}
 
 impl Draw {
+    const fn of(seed: u64, state: u64) -> Self {
+        Self { seed, state }
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -110,6 +155,11 @@ impl Draw {
 
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
+    }
+
+    /// One by turns of the seed, so that seeds in a row hold each as often.
+    fn turn<T: Copy>(&self, of: &[T]) -> T {
+        of[(self.seed % of.len() as u64) as usize]
     }
 
     fn direction(&mut self) -> Direction {
@@ -128,17 +178,24 @@ fn delay() -> Fault {
 fn slow(direction: Direction, expected: &'static str, faults: Vec<Fault>) -> Cell {
     Cell {
         faults,
+        company: None,
         direction: Some(direction),
         expected,
     }
 }
 
-fn healthy(_: &mut Draw) -> Cell {
+/// An event that makes the measurement invalid, whichever direction it hits.
+fn event(expected: &'static str, faults: Vec<Fault>, company: Option<Company>) -> Cell {
     Cell {
-        faults: Vec::new(),
+        faults,
+        company,
         direction: None,
-        expected: "",
+        expected,
     }
+}
+
+fn healthy(_: &mut Draw) -> Cell {
+    event("", Vec::new(), None)
 }
 
 fn path_rate(draw: &mut Draw) -> Cell {
@@ -147,7 +204,7 @@ fn path_rate(draw: &mut Draw) -> Cell {
         Direction::Forward => Way::Forward,
         Direction::Reverse => Way::Reverse,
     };
-    let rate = draw.one(&[100_000_000, 250_000_000, 500_000_000, 1_000_000_000]);
+    let rate = draw.turn(&[100_000_000, 1_000_000_000, 5_000_000_000]);
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
     slow(
         direction,
@@ -226,6 +283,37 @@ fn sender_app(draw: &mut Draw) -> Cell {
     slow(direction, "sender-app", faults)
 }
 
+/// A pace binds both directions: the client asks for it, and both ends of a stream are told.
+fn pacing(draw: &mut Draw) -> Cell {
+    let direction = draw.direction();
+    let rate = Rate(draw.one(&[100_000_000, 500_000_000, 1_000_000_000]));
+    let pace = Fault::Environment {
+        side: Side::Near,
+        name: "LINERATE_PACING".to_owned(),
+        value: rate.exact(),
+    };
+    slow(direction, "pacing", vec![pace])
+}
+
+fn contended(draw: &mut Draw) -> Cell {
+    let company = Company {
+        host: draw.one(&[Host::Near, Host::Router]),
+        direction: draw.direction(),
+        apart: draw.turn(&[false, true]),
+    };
+    event("contended", Vec::new(), Some(company))
+}
+
+/// The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
+fn interrupted(draw: &mut Draw) -> Cell {
+    let down = Fault::LinkDown {
+        side: draw.one(&[Side::Near, Side::Far]),
+        after: Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900])),
+        lasting: Nanos::from_millis(draw.one(&[300, 400, 500])),
+    };
+    event("interrupted", vec![down], None)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -238,14 +326,39 @@ mod tests {
         assert_eq!(kinds.len(), CELLS.len());
         for kind in CELLS {
             assert_eq!(kind.cell(7), kind.cell(7));
-            assert!(!kind.cell(7).faults.is_empty() || kind.id == "healthy");
+            let cell = kind.cell(7);
+            let planted = !cell.faults.is_empty() || cell.company.is_some();
+            assert_eq!(planted, kind.id != "healthy");
+            assert_eq!(cell.expected, if planted { kind.id } else { "" });
         }
         let severities: HashSet<_> = (0..50)
             .map(|s| format!("{:?}", CellKind::named("path-rate").unwrap().cell(s)))
             .collect();
-        assert!(
-            severities.len() > 8,
+        assert_eq!(
+            severities.len(),
+            12,
             "rates, depths and directions all vary"
         );
+    }
+
+    #[test]
+    fn every_second_time_no_server_knows_of_the_other_client() {
+        let kind = CellKind::named("contended").unwrap();
+        let apart = |seed| kind.cell(seed).company.unwrap().apart;
+        assert!((0..20).all(|seed| apart(seed) != apart(seed + 1)));
+    }
+
+    #[test]
+    fn any_seeds_in_a_row_hold_each_rate_of_a_path_as_often() {
+        let kind = CellKind::named("path-rate").unwrap();
+        let rate = |seed| match kind.cell(seed).faults[..] {
+            [Fault::PathRate { rate, .. }] => rate.0 / 1_000_000,
+            _ => panic!("a path rate alone"),
+        };
+        for first in 0..20 {
+            let mut rates = [rate(first), rate(first + 1), rate(first + 2)];
+            rates.sort_unstable();
+            assert_eq!(rates, [100, 1_000, 5_000], "from seed {first}");
+        }
     }
 }

@@ -16,7 +16,7 @@ mod netlink;
 mod program;
 mod spec;
 
-pub use cell::{CELLS, Cell, CellKind, HEALTHY};
+pub use cell::{CELLS, Cell, CellKind, Company, HEALTHY};
 pub use error::LabError;
 pub use fault::{Burden, Depth, Fault, FaultError, Role, Way};
 pub use lab::Lab;

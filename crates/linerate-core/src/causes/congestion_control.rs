@@ -1,7 +1,8 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::path_rate::{LOSSY, held_by_network, scales, standing_queue};
+use super::path_rate::{LOSSY, held_by_network, scales};
 use super::predict::{bystander, per_stream};
+use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, lacks, percent};
 use crate::model::Model;
 use crate::plan::Direction;

@@ -37,10 +37,7 @@ impl Cause for FlowRateCap {
                 hint: String::new(),
             }]);
         }
-        let mut evidence = vec![format!(
-            "congestion control held the sender {} of the time, no window or buffer did",
-            percent(held.share)
-        )];
+        let mut evidence = vec![held.why.clone()];
         let scaled = model.direction(direction).and_then(scales);
         // One short look at more streams is no experiment: it stays a rival until a trial parts it
         // from a rate that all streams share.

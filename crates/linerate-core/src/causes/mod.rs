@@ -8,6 +8,7 @@ mod interrupted;
 mod pacing;
 mod path_rate;
 mod predict;
+mod queue;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;

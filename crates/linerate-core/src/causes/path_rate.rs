@@ -1,6 +1,7 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
 use super::predict::{bystander, wanted};
+use super::queue::{mostly_queued, standing_queue};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model};
@@ -80,20 +81,25 @@ impl Cause for PathRate {
     }
 }
 
-/// A load whose sender is held by congestion control, not by a window, a buffer or a CPU.
+/// A load whose sender is held by the network, not by a window, a buffer or a CPU.
 pub(super) struct Held<'a> {
     /// The load.
     pub(super) load: &'a Load,
     /// Share of time.
     pub(super) share: f64,
+    /// How that is known, for people.
+    pub(super) why: String,
 }
 
 /// The load of a direction if the network may hold it back; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
-    let Some(share) = load.tcp.network else {
+    let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
+    // A window or buffer that is full of what stands in a queue on the way is not what binds.
+    let queued = mostly_queued(model, load);
+    let share = if queued { 1.0 - starved } else { network };
     for (threads, side) in [
         (&load.senders, direction.sender()),
         (&load.receivers, direction.receiver()),
@@ -121,7 +127,15 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             hint: String::new(),
         }]));
     }
-    Ok(Held { load, share })
+    let why = if queued && network < HELD {
+        "most of what the sender kept in flight stood in a queue on the way".to_owned()
+    } else {
+        format!(
+            "congestion control held the sender {} of the time, no window or buffer did",
+            percent(share)
+        )
+    };
+    Ok(Held { load, share, why })
 }
 
 /// A CPU that does nothing but handle packets: it may be the limit, and no thread shows it.
@@ -140,10 +154,7 @@ fn full_softirq(load: &Load) -> Option<String> {
 
 fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     let load = held.load;
-    let mut evidence = vec![format!(
-        "congestion control held the sender {} of the time, no window or buffer did",
-        percent(held.share)
-    )];
+    let mut evidence = vec![held.why.clone()];
     let best = sweep
         .iter()
         .max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean));
@@ -172,17 +183,6 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
         enough: best.is_some() && (queue.is_some() || lossy.is_some()),
         reached: false,
         evidence,
-    })
-}
-
-/// A round trip under load well over the idle one.
-pub(super) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
-    let idle = model.idle.as_ref()?.percentile(50.0)?;
-    let loaded = load.tcp.rtt?;
-    (loaded.0 > idle.0 * 3 / 2 && loaded.0 > idle.0 + 200_000).then(|| {
-        format!(
-            "a standing queue: the round trip took {loaded} under load, {idle} on the idle path"
-        )
     })
 }
 

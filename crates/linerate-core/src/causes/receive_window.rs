@@ -1,6 +1,7 @@
 //! The receiver's window is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream, wanted};
+use super::queue::mostly_queued;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::{Direction, Side};
@@ -60,7 +61,10 @@ impl Cause for ReceiveWindow {
             side: Place::from(direction.receiver()),
             share: limited,
             // A reader that has no time closes the window too.
-            enough: limited >= ENOUGH && wanted(&load.receivers).is_some_and(|w| w < BUSY),
+            // What stands in a queue on the way would fill any.
+            enough: !mostly_queued(model, load)
+                && limited >= ENOUGH
+                && wanted(&load.receivers).is_some_and(|w| w < BUSY),
             reached: false,
             evidence: evidence(load, limited),
         })

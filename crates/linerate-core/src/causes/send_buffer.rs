@@ -1,6 +1,7 @@
 //! The send buffer is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
+use super::queue::mostly_queued;
 use super::receive_window::Wanted;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
@@ -43,7 +44,8 @@ impl Cause for SendBuffer {
         Answer::Finding(Finding {
             side: Place::from(direction.sender()),
             share: limited,
-            enough: limited >= ENOUGH,
+            // What stands in a queue on the way would fill any.
+            enough: !mostly_queued(model, load) && limited >= ENOUGH,
             reached: false,
             evidence: evidence(load, limited),
         })

@@ -74,6 +74,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         cpus: [cpus(sending, window), cpus(receiving, window)],
         latency: super::latency_of(record, step),
         contended: super::contended(step),
+        foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,

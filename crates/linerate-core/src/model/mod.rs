@@ -4,6 +4,7 @@
 //! is filled in.
 
 mod derive;
+mod foreign;
 mod held;
 mod load;
 mod readings;
@@ -161,10 +162,21 @@ pub struct Load {
     pub latency: Option<Latency>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
+    /// Traffic that is not ours on the ports it crossed; `None` where that cannot be told.
+    pub foreign: Option<Foreign>,
     /// What a host lost or held back itself, in words: drops and shaping at its own port.
     pub local: Vec<String>,
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,
+}
+
+/// Traffic beside the load, in its direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Foreign {
+    /// The end whose port carried the most of it.
+    pub side: Side,
+    /// Its bytes over ours.
+    pub share: f64,
 }
 
 /// The sender's TCP counters over the time that counts: means over streams, shares of time.

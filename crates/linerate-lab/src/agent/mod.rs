@@ -124,13 +124,10 @@ impl Agent {
                 };
                 let reply = match request {
                     Request::Start(start) => {
-                        let burden = self.plants.application(start.host);
-                        let started = self.programs.start(
-                            &self.network,
-                            &start,
-                            burden.as_deref(),
-                            descriptors,
-                        );
+                        let environment = self.plants.environment(start.host);
+                        let started =
+                            self.programs
+                                .start(&self.network, &start, environment, descriptors);
                         match started {
                             Ok(pidfd) => {
                                 channel.send(&Reply::Started, &[pidfd])?;

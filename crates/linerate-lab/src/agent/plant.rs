@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use linerate_core::application::Habit;
+use linerate_core::application::{self, Habit};
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Rate};
 
@@ -102,7 +102,7 @@ impl Plants {
                 }
                 Undo::Link(host)
             }
-            Fault::Application { .. } => Undo::Nothing,
+            Fault::Application { .. } | Fault::Environment { .. } => Undo::Nothing,
         };
         self.planted.push(Planted {
             fault: fault.clone(),
@@ -140,14 +140,23 @@ impl Plants {
         }
     }
 
-    /// What the programs on a host are told to do besides, if anything.
-    pub(super) fn application(&self, host: Host) -> Option<String> {
-        self.planted.iter().find_map(|planted| match planted.fault {
-            Fault::Application { side, role, burden } if Host::from(side) == host => {
-                Some(Habit { role, burden }.to_string())
-            }
-            _ => None,
-        })
+    /// What the programs on a host find in their environment.
+    pub(super) fn environment(&self, host: Host) -> Vec<(String, String)> {
+        let on = |side: Side| Host::from(side) == host;
+        self.planted
+            .iter()
+            .filter_map(|planted| match &planted.fault {
+                Fault::Application { side, role, burden } if on(*side) => {
+                    let (role, burden) = (*role, *burden);
+                    let habit = Habit { role, burden }.to_string();
+                    Some((application::VARIABLE.to_owned(), habit))
+                }
+                Fault::Environment { side, name, value } if on(*side) => {
+                    Some((name.clone(), value.clone()))
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     /// Puts the queues back in front of the router's port `near`, which was made anew.
@@ -198,6 +207,14 @@ fn collide(a: &Fault, b: &Fault) -> bool {
         | (Fault::SendBuffer { side: a, .. }, Fault::SendBuffer { side: b, .. })
         | (Fault::LinkDown { side: a, .. }, Fault::LinkDown { side: b, .. })
         | (Fault::Application { side: a, .. }, Fault::Application { side: b, .. }) => a == b,
+        (
+            Fault::Environment { side, name, .. },
+            Fault::Environment {
+                side: other_side,
+                name: other_name,
+                ..
+            },
+        ) => (side, name) == (other_side, other_name),
         (Fault::Mtu { .. }, Fault::Mtu { .. }) | (Fault::Delay { .. }, Fault::Delay { .. }) => true,
         _ => false,
     }

@@ -36,7 +36,7 @@ impl Programs {
         &mut self,
         network: &Network,
         start: &Start,
-        application: Option<&str>,
+        environment: Vec<(String, String)>,
         descriptors: Vec<OwnedFd>,
     ) -> Result<BorrowedFd<'_>, LabError> {
         let name = start.argv.first().map(Vec::as_slice).unwrap_or_default();
@@ -53,10 +53,8 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        match application {
-            Some(value) => command.env(application::VARIABLE, value),
-            None => command.env_remove(application::VARIABLE),
-        };
+        // What the owner itself was told is not for the hosts.
+        command.env_remove(application::VARIABLE).envs(environment);
         for (name, value) in &start.env {
             command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
         }

@@ -114,6 +114,16 @@ pub enum Fault {
         /// What they do besides.
         burden: Burden,
     },
+    /// Programs started on one host after planting find this in their environment, as a setting
+    /// that was forgotten there. `environment:near,LINERATE_PACING=500Mb/s`.
+    Environment {
+        /// The host.
+        side: Side,
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+    },
 }
 
 /// Why a text is not a fault.
@@ -122,7 +132,7 @@ pub enum FaultError {
     /// No fault has this name.
     #[error(
         "`{0}` is not a fault (expected path-rate, receive-window, send-buffer, mtu, delay, \
-         link-down or application)"
+         link-down, application or environment)"
     )]
     Unknown(String),
     /// A part is missing, wrong or one too many.
@@ -179,28 +189,29 @@ impl fmt::Display for Fault {
                 let side = side.name();
                 write!(f, "the link of {side} is down for {lasting}, after {after}")
             }
-            Self::Application { side, role, burden } => {
-                let who = match role {
-                    None => "application",
-                    Some(Role::Sender) => "sender",
-                    Some(Role::Receiver) => "receiver",
-                };
+            Self::Application { side, role, burden } => application(f, *side, *role, *burden),
+            Self::Environment { side, name, value } => {
                 let side = side.name();
-                match burden {
-                    Burden::Work { ps_per_byte } => {
-                        write!(
-                            f,
-                            "the {who} on {side} works {ps_per_byte} ps for each byte"
-                        )
-                    }
-                    Burden::Pause { per_operation } => {
-                        write!(
-                            f,
-                            "the {who} on {side} pauses {per_operation} at each operation"
-                        )
-                    }
-                }
+                write!(f, "programs on {side} are started with {name}={value}")
             }
         }
+    }
+}
+
+fn application(
+    f: &mut fmt::Formatter<'_>,
+    side: Side,
+    role: Option<Role>,
+    burden: Burden,
+) -> fmt::Result {
+    let who = match role {
+        None => "application",
+        Some(Role::Sender) => "sender",
+        Some(Role::Receiver) => "receiver",
+    };
+    write!(f, "the {who} on {} ", side.name())?;
+    match burden {
+        Burden::Work { ps_per_byte } => write!(f, "works {ps_per_byte} ps for each byte"),
+        Burden::Pause { per_operation } => write!(f, "pauses {per_operation} at each operation"),
     }
 }

@@ -41,6 +41,9 @@ impl Fault {
                 let (role, burden) = (*role, *burden);
                 format!("application:{},{}", side.name(), Habit { role, burden })
             }
+            Self::Environment { side, name, value } => {
+                format!("environment:{},{name}={value}", side.name())
+            }
         }
     }
 }
@@ -77,6 +80,7 @@ impl FromStr for Fault {
             "delay" => reader.delay(&parts),
             "link-down" => reader.link_down(&parts),
             "application" => reader.application(&parts),
+            "environment" => reader.environment(rest),
             other => Err(FaultError::Unknown(other.to_owned())),
         }
     }
@@ -193,6 +197,24 @@ impl Reader<'_> {
             burden,
         })
     }
+
+    /// The value is taken as it stands, commas and all.
+    fn environment(&self, rest: &str) -> Result<Fault, FaultError> {
+        let example = "environment:near,LINERATE_PACING=500Mb/s";
+        let parts = rest
+            .split_once(',')
+            .and_then(|(side, set)| Some((side, set.split_once('=')?)));
+        match parts {
+            Some((side, (name, value))) if !name.is_empty() && !rest.contains('\0') => {
+                Ok(Fault::Environment {
+                    side: self.side(side, example)?,
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                })
+            }
+            _ => Err(self.form(example)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -268,6 +290,11 @@ mod tests {
                 role,
                 burden
             }),
+            (side(), "[A-Z_]+", "[^\0]*").prop_map(|(side, name, value)| Fault::Environment {
+                side,
+                name,
+                value
+            }),
         ]
     }
 
@@ -316,6 +343,11 @@ mod tests {
             "application:far,work=1",
             "application:far,idler,work=1ps/B",
             "application:far,pause=1us",
+            "environment:near",
+            "environment:near,LINERATE_PACING",
+            "environment:near,=500Mb/s",
+            "environment:middle,A=1",
+            "environment:near,A=1\0",
         ] {
             assert!(text.parse::<Fault>().is_err(), "`{text}`");
         }

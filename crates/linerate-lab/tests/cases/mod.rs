@@ -19,6 +19,10 @@ pub(crate) const ALL: &[Case] = &[
         "an_application_fault_reaches_its_side",
         an_application_fault_reaches_its_side,
     ),
+    (
+        "a_variable_reaches_the_programs_of_its_side",
+        a_variable_reaches_the_programs_of_its_side,
+    ),
     ("threads_are_refused", threads_are_refused),
     ("a_direct_lab_has_no_router", a_direct_lab_has_no_router),
     ("two_labs_live_and_die_apart", two_labs_live_and_die_apart),
@@ -174,6 +178,20 @@ fn an_application_fault_reaches_its_side() {
     assert_eq!(seen(Host::Near), "pause=200us/op");
     lab.remove(&fault).expect("removed");
     assert_eq!(seen(Host::Near), "");
+}
+
+fn a_variable_reaches_the_programs_of_its_side() {
+    let lab = lab(&["environment:near,PLANTED=a, b=c"]);
+    let seen = |host| text(&shell(&lab, host, "echo $PLANTED $ANOTHER").stdout);
+    assert_eq!(seen(Host::Near), "a, b=c");
+    assert_eq!(seen(Host::Far), "");
+    let again: Fault = "environment:near,PLANTED=d".parse().expect("a fault");
+    lab.plant(&again).expect_err("two values of one variable");
+    let another: Fault = "environment:near,ANOTHER=d".parse().expect("a fault");
+    lab.plant(&another).expect("planted");
+    assert_eq!(seen(Host::Near), "a, b=c d");
+    lab.remove(&another).expect("removed");
+    assert_eq!(seen(Host::Near), "a, b=c");
 }
 
 fn a_direct_lab_has_no_router() {

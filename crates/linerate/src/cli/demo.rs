@@ -142,7 +142,7 @@ fn opening(drawn: &Drawn, style: Style) -> String {
 fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
     let mut page = Page::new(style);
     page.line(&[(Ink::Bold, "What it was really")], 0);
-    page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell.faults))], 0);
+    page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell))], 0);
     if let Some(truth) = &shown.truth {
         let text = format!(
             "{} without it {}, with it {}, by the counters of far's port{}",
@@ -188,6 +188,9 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
         "seed": drawn.seed,
         "congestion": args.congestion,
         "planted": drawn.cell.faults.iter().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
+        "company": drawn.cell.company.map(|c| json!({
+            "host": c.host.to_string(), "direction": c.direction.name(), "apart": c.apart,
+        })),
         "truth": shown.truth.map(|t| json!({
             "direction": t.direction.name(),
             "with_bps": t.with as u64,

@@ -49,6 +49,7 @@ const EXAMPLES: &[&str] = &[
     "delay:20ms",
     "link-down:far,2s,500ms",
     "application:far,receiver,work=800ps/B",
+    "environment:near,LINERATE_PACING=500Mb/s",
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {

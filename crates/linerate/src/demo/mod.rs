@@ -14,7 +14,7 @@ use std::path::Path;
 use linerate_core::model::derive;
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, judge};
-use linerate_lab::{Cell, Fault};
+use linerate_lab::{Cell, Company};
 
 /// What came of one demonstration.
 pub(crate) struct Shown {
@@ -22,7 +22,7 @@ pub(crate) struct Shown {
     pub(crate) record: Record,
     /// What it named.
     pub(crate) verdict: Verdict,
-    /// What is true; `None` for a path without a fault.
+    /// What is true; `None` for a path without a fault, and for an event, which is its own truth.
     pub(crate) truth: Option<Truth>,
     /// Whether it was right.
     pub(crate) scored: Scored,
@@ -45,7 +45,8 @@ pub(crate) struct Wish<'a> {
 /// Builds the lab, runs, and measures the truth.
 pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
     let stage = Stage::build(&wish.cell.faults, wish.congestion.clone())?;
-    let record = stage.run(&wish.run_args, wish.save, wish.audible)?;
+    let company = wish.cell.company;
+    let record = stage.run(&wish.run_args, company, wish.save, wish.audible)?;
     let model = derive(&record);
     let verdict = judge(&model);
     let truth = match wish.cell.direction {
@@ -62,13 +63,25 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
 }
 
 /// What was planted, in words.
-pub(crate) fn planted(faults: &[Fault]) -> String {
-    if faults.is_empty() {
+pub(crate) fn planted(cell: &Cell) -> String {
+    let faults = cell.faults.iter().map(ToString::to_string);
+    let company = cell.company.map(company);
+    let all: Vec<String> = faults.chain(company).collect();
+    if all.is_empty() {
         return "nothing: the path is as good as this machine makes it".to_owned();
     }
-    faults
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+    all.join("; ")
+}
+
+fn company(company: Company) -> String {
+    let server = if company.apart {
+        "another server"
+    } else {
+        "the same server"
+    };
+    format!(
+        "another client loads {}, from {} against {server}",
+        company.direction.name(),
+        company.host
+    )
 }

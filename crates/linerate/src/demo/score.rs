@@ -33,15 +33,17 @@ pub(crate) struct Scored {
 /// Holds a verdict against its cell. A fault that does not bite leaves a healthy path.
 pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
-    let expected = if bites {
+    let expected = if bites || cell.is_event() {
         vec![cell.expected]
     } else {
         HEALTHY.to_vec()
     };
-    let named = goodput(verdict, cell.direction.filter(|_| bites))
-        .next()
-        .cloned();
-    let judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    let mut judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    let named = judged.first().copied().cloned();
+    if cell.is_event() {
+        // What makes a measurement invalid comes first; what is said of the rest is not scored.
+        judged.truncate(1);
+    }
     // Whatever is named beside the right one is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_side(l);
     let outcome = match judged.as_slice() {
@@ -79,4 +81,77 @@ fn right_side(limit: &Limit) -> bool {
         Place::Path
     };
     limit.side == side
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::verdict::Stage;
+    use linerate_lab::CellKind;
+
+    use super::*;
+
+    fn limit(cause: &'static str, side: Place, direction: Direction) -> Limit {
+        Limit {
+            metric: Measure::Goodput,
+            cause,
+            stage: Stage::Net,
+            side,
+            direction,
+            certainty: Certainty::Supported,
+            evidence: Vec::new(),
+            trial: None,
+            advice: Vec::new(),
+        }
+    }
+
+    fn outcome(kind: &str, truth: Option<Truth>, limits: &[Limit]) -> Outcome {
+        let verdict = Verdict {
+            limits: limits.to_vec(),
+            ..Verdict::default()
+        };
+        let cell = CellKind::named(kind).unwrap().cell(1);
+        score(&cell, truth.as_ref(), &verdict).outcome
+    }
+
+    #[test]
+    fn an_event_is_to_be_named_first_in_any_direction_and_without_a_ratio() {
+        for kind in ["contended", "interrupted"] {
+            for direction in Direction::ALL {
+                let event = limit(kind, Place::Path, direction);
+                let other = limit("sender-core", direction.sender().into(), direction);
+                let of = |limits: &[&Limit]| {
+                    let limits: Vec<Limit> = limits.iter().copied().cloned().collect();
+                    outcome(kind, None, &limits)
+                };
+                assert_eq!(of(&[&event, &other]), Outcome::Right);
+                assert_eq!(of(&[&other, &event]), Outcome::Wrong);
+                assert_eq!(of(&[]), Outcome::Unknown);
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_on_a_healthy_path_is_a_false_alarm() {
+        let event = limit("interrupted", Place::Path, Direction::Forward);
+        assert_eq!(outcome("healthy", None, &[event]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn a_pace_is_right_at_the_sender_alone_and_only_where_it_bites() {
+        let direction = CellKind::named("pacing").unwrap().cell(1).direction;
+        let direction = direction.unwrap();
+        let truth = |without| {
+            Some(Truth {
+                direction,
+                with: 1e9,
+                without,
+            })
+        };
+        let pace = |side| [limit("pacing", Place::from(side), direction)];
+        let sender = pace(direction.sender());
+        assert_eq!(outcome("pacing", truth(1.11e9), &sender), Outcome::Right);
+        assert_eq!(outcome("pacing", truth(1.09e9), &sender), Outcome::Wrong);
+        let receiver = pace(direction.receiver());
+        assert_eq!(outcome("pacing", truth(1.11e9), &receiver), Outcome::Wrong);
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::plan::Direction;
 use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
-use linerate_lab::{Fault, Host, Lab, LabError, Output, Program, Running, Spec};
+use linerate_lab::{Company, Fault, Host, Lab, LabError, Output, Program, Running, Spec};
 
 /// Why a demonstration could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,9 @@ pub(crate) enum Problem {
     /// The serving end in the lab did not come up.
     #[error("the serving end in the lab did not start: {0}")]
     Serve(String),
+    /// The other client, which was planted, could not measure.
+    #[error("the other client in the lab failed: {0}")]
+    Company(std::process::ExitStatus),
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
@@ -25,6 +28,12 @@ pub(crate) enum Problem {
     #[error("cannot find the program's own file")]
     Myself(#[source] std::io::Error),
 }
+
+/// Port of another server in the same host.
+const OTHER_PORT: &str = "5899";
+
+/// Bytes from which a client has done with its probes and loads.
+const LOADED: u64 = 100_000_000;
 
 /// Two hosts and a router, with what is planted.
 pub(crate) struct Stage {
@@ -62,21 +71,23 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded.
+    /// Runs the program from near to far and returns what it recorded. Another client may
+    /// measure meanwhile.
     pub(crate) fn run(
         &self,
         args: &[String],
+        company: Option<Company>,
         save: &Path,
         audible: bool,
     ) -> Result<Record, Problem> {
-        let mut server = self.serve()?;
+        let mut server = self.serve(&[])?;
         let output = if audible {
             Output::Inherit
         } else {
             Output::Null
         };
         let mut run = self
-            .near(args)
+            .client(args)
             .arg("--save")
             .arg(save)
             .stdout(output)
@@ -86,7 +97,14 @@ impl Stage {
         }
         let store = Store::new(save);
         let before = store.last().ok();
+        let company = company.map(|company| self.company(company)).transpose()?;
         let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
+        for mut other in company.into_iter().flatten() {
+            match other.wait_for(Duration::ZERO)? {
+                Some(status) if !status.success() => return Err(Problem::Company(status)),
+                _ => other.kill()?,
+            };
+        }
         server.kill()?;
         let errors = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
         let path = store
@@ -100,10 +118,36 @@ impl Stage {
         record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
     }
 
+    /// Starts another client, with its server if that is another, and waits until it loads. Its
+    /// time is longer than any demonstration takes.
+    fn company(&self, company: Company) -> Result<Vec<Running>, Problem> {
+        let Company {
+            host, direction, ..
+        } = company;
+        let port = if company.apart {
+            &["--port", OTHER_PORT][..]
+        } else {
+            &[]
+        };
+        let server = company.apart.then(|| self.serve(port)).transpose()?;
+        let run = self
+            .client(&["--time", "60min", "--direction", direction.name()].map(str::to_owned))
+            .args(port)
+            .args(["--no-save", "--quiet"]);
+        let run = run.stdout(Output::Null).stderr(Output::Null);
+        let mut client = self.lab.spawn(host, &run)?;
+        while self.counted(direction)? < LOADED {
+            if let Some(status) = client.wait_for(Duration::from_millis(50))? {
+                return Err(Problem::Company(status));
+            }
+        }
+        Ok([client].into_iter().chain(server).collect())
+    }
+
     /// Starts a run whose record nobody needs, with a server of its own.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
-        let server = self.serve()?;
-        let run = self.near(args).arg("--no-save").arg("--quiet");
+        let server = self.serve(&[])?;
+        let run = self.client(args).arg("--no-save").arg("--quiet");
         let run = run.stdout(Output::Null).stderr(Output::Null);
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
@@ -117,7 +161,7 @@ impl Stage {
     ) -> Result<std::process::ExitStatus, Problem> {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         let program = match command {
-            [] => self.near(&[]),
+            [] => self.client(&[]),
             [name, arguments @ ..] => {
                 let filled = |word: &String| {
                     if word == "FAR" {
@@ -130,11 +174,13 @@ impl Stage {
             }
         };
         let mut server = match far_command {
-            None => self.serve()?,
+            None => self.serve(&[])?,
             Some(text) => {
                 let shell = Program::new("sh").args(["-c", text]);
-                self.lab
-                    .spawn(Host::Far, &shell.stdout(Output::Null).stderr(Output::Inherit))?
+                self.lab.spawn(
+                    Host::Far,
+                    &shell.stdout(Output::Null).stderr(Output::Inherit),
+                )?
             }
         };
         let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
@@ -143,7 +189,7 @@ impl Stage {
         Ok(status)
     }
 
-    fn near(&self, args: &[String]) -> Program {
+    fn client(&self, args: &[String]) -> Program {
         let far = self.lab.addresses(Host::Far).v4.to_string();
         Program::new(&self.myself)
             .args(["run", &far, "--open"])
@@ -151,8 +197,10 @@ impl Stage {
     }
 
     /// Starts the serving end and waits until it listens.
-    fn serve(&self) -> Result<Running, Problem> {
-        let program = Program::new(&self.myself).args(["serve", "--open"]);
+    fn serve(&self, args: &[&str]) -> Result<Running, Problem> {
+        let program = Program::new(&self.myself)
+            .args(["serve", "--open"])
+            .args(args);
         let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));

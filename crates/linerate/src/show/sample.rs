@@ -101,6 +101,7 @@ fn load(streams: u32, mean: f64) -> Load {
         cpus: [Vec::new(), Vec::new()],
         latency: None,
         contended: false,
+        foreign: None,
         local: Vec::new(),
         interruptions: Vec::new(),
     }

@@ -1,0 +1,151 @@
+//! Traffic that is not ours, on the ports that a load crosses.
+
+use super::Foreign;
+use super::load::end;
+use super::readings::{Window, growth, mean};
+use crate::metric as m;
+use crate::plan::{Direction, Side};
+use crate::record::{Step, Table};
+
+/// Most bytes that a packet has besides its payload: Ethernet with a VLAN tag, IPv6, and TCP with
+/// timestamps and selective acknowledgements. A port that counts groups of segments counts less.
+const HEADERS: f64 = 100.0;
+
+/// Bytes per second that our latency probes beside the load, its control connection and a host's
+/// housekeeping may need.
+const HOUSEKEEPING: f64 = 125_000.0;
+
+/// A port that never leaves the host: it carries both directions, and anybody's traffic.
+const LOOPBACK: &str = "lo";
+
+/// What the ports carried in the direction of the load beyond what the sender's sockets sent,
+/// retransmissions and headers included; the port with the larger part. `None` where a counter is
+/// missing.
+///
+/// The whole step counts, from before the load began: what the far port received then is never
+/// more than what was sent, whatever was queued between.
+pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<Foreign> {
+    let prefix = format!("s{set}/");
+    let sockets: Vec<&Table> = end(step, direction.sender())?
+        .about("tcp", |s| s.starts_with(&prefix))
+        .collect();
+    let payload: Option<f64> = sockets
+        .iter()
+        .map(|t| Some(growth(t, m::TCP_BYTES_SENT, WHOLE)?.0))
+        .sum();
+    let segment = mean(sockets.iter().filter_map(|t| mean(segments(t))))?;
+    let ours = payload? * (1.0 + HEADERS / segment.max(1.0));
+    [
+        (direction.sender(), m::PORT_TX_BYTES),
+        (direction.receiver(), m::PORT_RX_BYTES),
+    ]
+    .into_iter()
+    .filter_map(|(side, metric)| {
+        let share = beyond(step, side, metric, ours)?;
+        Some(Foreign { side, share })
+    })
+    .max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+const WHOLE: Window = Window {
+    from: 0,
+    to: u64::MAX,
+};
+
+fn segments(socket: &Table) -> impl Iterator<Item = f64> {
+    let column = socket.column(m::TCP_SND_MSS).unwrap_or_default();
+    column.iter().map(|v| *v as f64)
+}
+
+/// Bytes that a port counted beyond ours, over ours.
+fn beyond(step: &Step, side: Side, metric: m::Metric, ours: f64) -> Option<f64> {
+    let port = end(step, side)?
+        .about("port", |name| name != LOOPBACK)
+        .next()?;
+    let (counted, secs) = growth(port, metric, WHOLE)?;
+    (ours > 0.0).then(|| ((counted - ours - HOUSEKEEPING * secs) / ours).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Purpose, StepPlan};
+    use crate::record::{Column, EndReadings};
+    use crate::units::Nanos;
+
+    fn table(subject: &str, columns: &[(m::Metric, [i64; 2])]) -> Table {
+        Table {
+            source: columns[0].0.source.to_owned(),
+            subject: subject.to_owned(),
+            at: vec![0, 1_000_000_000],
+            columns: columns
+                .iter()
+                .map(|(metric, values)| Column {
+                    name: metric.name.to_owned(),
+                    unit: metric.unit,
+                    kind: metric.kind,
+                    values: values.to_vec(),
+                })
+                .collect(),
+        }
+    }
+
+    /// 1 GB in segments of 1400 bytes, forward; what the ports counted meanwhile.
+    fn share(name: &str, sent: i64, received: i64) -> Option<Foreign> {
+        let near = vec![
+            table(
+                "s3/0",
+                &[
+                    (m::TCP_BYTES_SENT, [7, 1_000_000_007]),
+                    (m::TCP_SND_MSS, [1400, 1400]),
+                ],
+            ),
+            table(name, &[(m::PORT_TX_BYTES, [5, 5 + sent])]),
+        ];
+        let far = vec![table(name, &[(m::PORT_RX_BYTES, [5, 5 + received])])];
+        let step = Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::IdleLatency,
+                sets: vec![3],
+                washout: Nanos(0),
+                measure: Nanos::from_secs(1),
+                tick: Nanos::from_secs(1),
+            },
+            ends: [near, far]
+                .into_iter()
+                .map(|tables| EndReadings {
+                    tables,
+                    ..EndReadings::default()
+                })
+                .collect(),
+            began: Nanos(0),
+            clock: None,
+            trouble: None,
+        };
+        foreign(&step, 3, Direction::Forward)
+    }
+
+    #[test]
+    fn headers_retransmissions_and_probes_are_ours() {
+        // 66 bytes of headers for each segment, and 200 probes of 130 bytes.
+        let ours = 1_000_000_000 / 1400 * 1466 + 26_000;
+        let found = share("eth0", ours, ours - 5_000_000).unwrap();
+        assert!(found.share.abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn what_is_beyond_ours_is_foreign_on_the_port_that_has_more_of_it() {
+        let found = share("eth0", 1_200_000_000, 1_500_000_000).unwrap();
+        assert_eq!(found.side, Side::Far);
+        // 1.5 GB less 1.0714 GB of ours and 125 kB.
+        assert!((found.share - 0.3999).abs() < 1e-3, "{found:?}");
+        let found = share("eth0", 1_500_000_000, 900_000_000).unwrap();
+        assert_eq!(found.side, Side::Near);
+    }
+
+    #[test]
+    fn the_loopback_port_and_a_missing_counter_say_nothing() {
+        assert_eq!(share("lo", 3_000_000_000, 3_000_000_000), None);
+    }
+}
