@@ -25,6 +25,11 @@ pub use advice::Advice;
 /// Every engine.
 pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &null::Null];
 
+/// The engine with this name.
+pub(crate) fn engine(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.iter().find(|e| e.name() == name).copied()
+}
+
 /// What an engine can do: asked, never assumed.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(
@@ -42,7 +47,7 @@ pub struct Caps {
     pub discard: bool,
 }
 
-/// Something to tell the user before a set is made.
+/// Something to tell the user before a run.
 #[derive(Debug, Clone)]
 pub struct Notice {
     /// How grave.
