@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::model::derive;
+use linerate_core::model::{Model, Resource, derive};
 use linerate_core::plan::{Direction, Knobs, Plan, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Answered, Certainty, Limit, Place, Verdict, judge};
+use linerate_core::verdict::{Answered, Certainty, Limit, Place, Stage, Verdict, judge};
 use linerate_engine::event::{Event, Flow, Sink};
 use linerate_engine::load::sim::noise::{Class, Random};
 use linerate_engine::load::sim::{Congestion, Sim, SimPath, Span};
@@ -367,4 +367,42 @@ fn what_the_engine_knows_of_the_hosts_is_told_before_the_first_step() {
     assert_eq!(told(1 << 20), []);
     let expected = [(Side::Far, "set.recv_buffer".to_owned())];
     assert_eq!(told((1 << 20) + 1), expected);
+}
+
+#[test]
+fn ends_on_one_machine_ask_of_the_same_cpus_and_others_of_their_own() {
+    let model = |shared_host| {
+        let path = SimPath {
+            shared_host,
+            ..SimPath::default()
+        };
+        let plan = Plan {
+            sweep: false,
+            trials: false,
+            ..plan(Knobs::default())
+        };
+        let (record, _) = run(&mut Sim::new(path, 3), plan, 0, &mut ());
+        derive(&record)
+    };
+    let cpus = |model: &Model| -> Vec<(String, f64, f64)> {
+        let all = model.resources.iter().filter(|r| r.stage == Stage::Cpu);
+        let numbers = |r: &Resource| Some((r.name.clone(), r.capacity?.mid, r.demand[0]?));
+        all.map(|r| numbers(r).expect("the simulation reads all"))
+            .collect()
+    };
+    let apart = cpus(&model(false));
+    let [(near, 4.0, sends), (far, 4.0, receives)] = apart.as_slice() else {
+        panic!("{apart:?}");
+    };
+    assert_eq!((near.as_str(), far.as_str()), ("near cpu", "far cpu"));
+    let one = cpus(&model(true));
+    let [(shared, 4.0, both)] = one.as_slice() else {
+        panic!("{one:?}");
+    };
+    assert_eq!(shared, "cpu");
+    assert!((both / (sends + receives) - 1.0).abs() < 0.02, "{both}");
+    assert!(
+        sends.min(*receives) > 0.2 * both,
+        "both ends ask for a part"
+    );
 }

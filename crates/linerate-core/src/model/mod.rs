@@ -7,6 +7,7 @@ mod derive;
 mod held;
 mod load;
 mod readings;
+mod resources;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, undisturbed};
@@ -50,7 +51,7 @@ impl Model {
 /// Something with a capacity on which flows make demands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Stage and place in words: `near cpu`, `net`.
+    /// Stage and place in words: `near cpu`, `net`; `cpu` where both ends share a machine.
     pub name: String,
     /// The stage that it belongs to.
     pub stage: crate::verdict::Stage,
