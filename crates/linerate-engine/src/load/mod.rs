@@ -11,6 +11,7 @@ use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{SetEnd, Table};
 
 use crate::event::Level;
+use crate::host::Machine;
 
 mod advice;
 pub(crate) mod application;
@@ -189,10 +190,10 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables. `at` tells the time since the step began in
+    /// Appends one row to the probe's tables, of what `machine` answers. `at` tells the time since the step began in
     /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
     /// a send in progress.
-    fn observe(&mut self, at: &dyn Fn() -> u64);
+    fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
     /// The tables read since the last call; what ended early, or could not be read, is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.
