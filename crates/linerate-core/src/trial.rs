@@ -4,7 +4,7 @@
 //! from causes, because one trial parts several rivals.
 
 use crate::model::{Load, Model};
-use crate::plan::{Direction, ExtraWork, Knobs};
+use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos};
 
@@ -33,6 +33,8 @@ pub enum Factor {
     Unpaced,
     /// Another congestion control.
     OtherCongestion,
+    /// Payload dropped in the kernel instead of copied to the receiving program.
+    Discard,
 }
 
 /// A row of the table.
@@ -116,6 +118,13 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::SmallerWrites,
         words: "whether the size of a write matters",
         change: "writes of half the size",
+    },
+    // Last: how much it gains depends on what a copy weighs here, which only the trial shows.
+    TrialKind {
+        id: "discard",
+        factor: Factor::Discard,
+        words: "whether the receiving thread gains where nothing is copied to it",
+        change: "dropping the payload in the kernel",
     },
 ];
 
@@ -219,6 +228,7 @@ impl TrialKind {
                 after.congestion = Some(other_congestion(model, direction, load)?);
             }
             Factor::Unpaced => after.pacing = None,
+            Factor::Discard => after.receive = Receive::Discard,
         }
         Some((before, after))
     }

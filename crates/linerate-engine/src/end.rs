@@ -23,7 +23,7 @@ use self::lane::Lane;
 pub use self::running::Running;
 use crate::host::{self, Machine, Sources};
 use crate::load::application::Role;
-use crate::load::{Caps, ENGINES, Engine, Lines, LoadError, Offer};
+use crate::load::{self, Caps, Engine, Lines, LoadError, Offer};
 
 /// One end of a path.
 pub struct LocalEnd {
@@ -140,8 +140,7 @@ impl LocalEnd {
     }
 
     fn engine(&self) -> Result<&'static dyn Engine, LoadError> {
-        let found = ENGINES.iter().find(|e| e.name() == self.engine);
-        found.copied().ok_or_else(|| LoadError::Unsupported {
+        load::engine(&self.engine).ok_or_else(|| LoadError::Unsupported {
             what: format!("there is no engine `{}`", self.engine),
         })
     }

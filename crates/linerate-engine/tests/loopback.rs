@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,10 @@ use linerate_core::metric::{
     TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
 };
 use linerate_core::plan::{Direction, ExtraWork, Knobs, Receive, Side};
-use linerate_core::record::{EndReadings, Table};
+use linerate_core::record::{Column, EndReadings, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
+use linerate_engine::host::{Capture, Live, Machine, Replay};
 use linerate_engine::load::{LoadError, NoLines};
 
 use support::{Dial, HERE, Pair, assert_exact, end, eventually, ping_pong, step, stream, turn};
@@ -453,4 +455,43 @@ fn what_is_not_there_is_refused() {
     assert!(near.connect(0, &Vec::new(), &mut NoLines).is_err());
     near.release(0);
     assert!(end(Side::Near, "nosuch").prepare(&plan).is_err());
+}
+
+#[test]
+fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
+    let made = [(); 2].map(|()| Arc::new(Capture::new(Live::default())));
+    let measured = |machines: [Arc<dyn Machine>; 2]| {
+        let mut pair = Pair::on(machines);
+        let knobs = Knobs {
+            streams: 2,
+            ..Knobs::default()
+        };
+        pair.connect(&stream(0, Direction::Forward, knobs));
+        pair.run(&step(&[0], 0, 300, 100)).map(|end| {
+            let tables = end.tables.into_iter();
+            // Times are those of the clock, which goes on.
+            tables
+                .filter(|t| t.source == "tcp" || t.source == "socket")
+                .map(|t| (t.source, t.subject, t.columns))
+                .collect::<Vec<_>>()
+        })
+    };
+    let live = measured(made.each_ref().map(|m| Arc::clone(m) as Arc<dyn Machine>));
+    let captured = made.map(|machine| machine.captured());
+    let moved = |columns: &[Column]| {
+        columns
+            .iter()
+            .any(|c| c.values.windows(2).any(|w| w[0] != w[1]))
+    };
+    for (tables, captured) in live.iter().zip(&captured) {
+        assert_eq!(tables.len(), 4);
+        assert!(tables.iter().any(|(_, _, columns)| moved(columns)));
+        assert_eq!(
+            captured.sockets.len(),
+            6,
+            "three questions about each stream"
+        );
+    }
+    let replayed = captured.map(|c| Arc::new(Replay::new(c)) as Arc<dyn Machine>);
+    assert_eq!(measured(replayed), live);
 }

@@ -10,6 +10,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_engine::event::Flow;
-use linerate_engine::host::{Machine, Query};
+use linerate_engine::host::{Machine, Query, SocketQuery};
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::peer::Stop;
 use linerate_engine::peer::address::Target;
@@ -42,6 +43,9 @@ impl Machine for Blank {
         Err(io::ErrorKind::NotFound.into())
     }
     fn query(&self, _: &Query) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn socket(&self, _: &SocketQuery, _: BorrowedFd<'_>, _: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

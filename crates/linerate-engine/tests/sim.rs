@@ -272,6 +272,19 @@ fn a_pause_of_the_application_binds_without_using_the_cpu() {
 }
 
 #[test]
+fn a_reader_that_pauses_does_so_whether_it_copies_or_not() {
+    let mut path = wire();
+    path.far.receive.pause = Nanos::from_millis(1);
+    let discard = Knobs {
+        receive: Receive::Discard,
+        ..streams(1)
+    };
+    // 262144 bytes in a pause and the work on them: 0.2 ns per byte, half of it the copy.
+    near(goodput(&path, streams(1)), 0.262_144 * 8.0 / 1.053);
+    near(goodput(&path, discard), 0.262_144 * 8.0 / 1.027);
+}
+
+#[test]
 fn raising_a_limit_that_does_not_bind_changes_nothing() {
     let raises: [fn(&mut SimPath); 6] = [
         |p| p.forward.send_buffer = Bytes(4 << 20),

@@ -2,11 +2,11 @@
 
 use super::predict::{added_work, bystander, threads, wanted};
 use super::{Answer, Finding, base, lacks, percent};
-use crate::model::{Model, Thread};
+use crate::model::{Load, Model, Thread};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
-use crate::stats::Range;
-use crate::trial::Factor;
+use crate::stats::{EQUAL, Range};
+use crate::trial::{Factor, ps_per_byte};
 use crate::verdict::{Advice, Place};
 
 /// Share of its CPU that a thread must want to be suspected.
@@ -20,6 +20,11 @@ const MOVED: Range = Range {
     low: 0.7,
     high: 1.15,
 };
+
+/// Least time that copying a received byte takes, in picoseconds: 40 GB/s. What was received last was
+/// written by another core or by a port, so it comes from a shared cache at best, and no core reads
+/// one that fast.
+const COPY_LEAST_PS: f64 = 25.0;
 
 /// Which end's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +136,11 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         }),
         // Buffers move the work of a full CPU between caches: what that does cannot be told.
         Factor::LargerWindow | Factor::LargerSendBuffer => Some(MOVED),
+        Factor::Discard => match role {
+            Role::Receiver => uncopied(load),
+            // Payload that is not copied stays out of caches that both ends may share.
+            Role::Sender => Some(MOVED),
+        },
         // Half of what is in use may be the next limit, just below.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
@@ -156,6 +166,20 @@ fn slowed(added: f64) -> Range {
         low: proportional * 0.88,
         high: f64::midpoint(proportional, 1.0),
     }
+}
+
+/// A receiving thread without slack gains the time of the copy, up to whatever binds next. How much
+/// that is cannot be known beforehand, only its least: what a copy takes at [`COPY_LEAST_PS`], and no
+/// more than the time that the sender has left. `None` where so little could look like no change:
+/// then no gain says nothing.
+fn uncopied(load: &Load) -> Option<Range> {
+    let copy = COPY_LEAST_PS / ps_per_byte(load)?;
+    let sender = 1.0 / wanted(&load.senders)?;
+    let least = (1.0 / (1.0 - copy)).min(sender);
+    (copy < 1.0 && least > EQUAL.high).then_some(Range {
+        low: least,
+        high: f64::MAX,
+    })
 }
 
 /// More streams, where they were seen to gain.

@@ -55,7 +55,9 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // What binds instead may be anything.
         Factor::MoreStreams | Factor::OtherCongestion => None,
-        Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer => Some(EQUAL),
+        Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer | Factor::Discard => {
+            Some(EQUAL)
+        }
         Factor::SenderWork => Some(work(wanted(&load.senders), added_work(load, trial, true)?)),
         Factor::ReceiverWork => Some(work(
             wanted(&load.receivers),

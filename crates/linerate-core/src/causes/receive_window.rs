@@ -85,6 +85,8 @@ impl Cause for ReceiveWindow {
                 let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
                 Some(around(ratio, 0.2))
             }
+            // A reader that is done sooner opens the window sooner.
+            Factor::Discard => None,
             _ => bystander(model, trial),
         }
     }

@@ -6,7 +6,7 @@ use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::units::Bytes;
 use crate::verdict::{Advice, Place, Stage};
@@ -75,6 +75,11 @@ impl Cause for ReceiverApp {
             Factor::ReceiverWork => {
                 Some(around(1.0 / (1.0 + added_work(load, trial, false)?), 0.06))
             }
+            // It pauses all the same; what it saves is some of the time in between.
+            Factor::Discard => Some(Range {
+                high: EQUAL.high / (1.0 - wanted(&load.receivers)?),
+                ..EQUAL
+            }),
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }

@@ -26,6 +26,7 @@ impl Cause for ReceiverCore {
         core_bound::predict(model, trial, Role::Receiver)
     }
     fn decided_by(&self) -> &'static [Factor] {
+        // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.
         &[Factor::ReceiverWork]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {

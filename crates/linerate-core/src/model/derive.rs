@@ -2,13 +2,13 @@
 
 use super::load::{end, load, slice_goodput, stream_set};
 use super::readings::Window;
-use super::{DirectionModel, Estimate, Latency, Load, Model, Resource, TrialModel};
+use super::resources::resources;
+use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
 use crate::plan::{Direction, Pattern, Purpose, Side};
 use crate::record::{End, Record, Step, TrialPlan};
 use crate::stats::{Comparison, merge, percentile, samples};
 use crate::units::Nanos;
-use crate::verdict::{Place, Stage};
 
 /// Percentiles that are shown where the samples support them.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -19,9 +19,10 @@ pub fn derive(record: &Record) -> Model {
         .iter()
         .filter_map(|d| direction(record, *d))
         .collect();
+    let same_machine = same_machine(record);
     Model {
         hosts: record.hosts.clone(),
-        same_machine: same_machine(record),
+        same_machine,
         idle: first(record, |p| matches!(p, Purpose::IdleLatency))
             .and_then(|step| latency_of(record, step)),
         both: both(record),
@@ -30,7 +31,7 @@ pub fn derive(record: &Record) -> Model {
             .iter()
             .filter_map(|t| trial(record, t.id))
             .collect(),
-        resources: resources(&directions),
+        resources: resources(&directions, same_machine),
         directions,
         gaps: gaps(record),
         complete: matches!(record.end, Some(End::Complete)),
@@ -188,53 +189,6 @@ fn made_as_planned(record: &Record, id: u32) -> bool {
         .flat_map(|s| &s.plan.sets)
         .filter_map(|set| record.sets.iter().find(|s| s.plan.id == *set))
         .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()))
-}
-
-/// What the bytes cross. Capacities stay unknown until something can read them.
-fn resources(directions: &[DirectionModel]) -> Vec<Resource> {
-    let resource = |name: &str, stage, side| Resource {
-        name: name.to_owned(),
-        stage,
-        side,
-        capacity: None,
-        demand: [None; 2],
-    };
-    let mut all = vec![
-        resource("near cpu", Stage::Cpu, Place::Near),
-        resource("net", Stage::Net, Place::Path),
-        resource("far cpu", Stage::Cpu, Place::Far),
-    ];
-    for model in directions {
-        let slot = usize::from(model.direction == Direction::Reverse);
-        let load = &model.base;
-        for (side, threads) in [
-            (model.direction.sender(), &load.senders),
-            (model.direction.receiver(), &load.receivers),
-        ] {
-            let place = Place::from(side);
-            // CPU seconds per bit: what the threads used over what arrived.
-            let busy: Option<f64> = threads.iter().map(|t| t.busy).sum();
-            if let Some(r) = all
-                .iter_mut()
-                .find(|r| r.side == place && r.stage == Stage::Cpu)
-            {
-                r.demand[slot] = busy
-                    .filter(|_| load.goodput.mean > 0.0)
-                    .map(|b| b / load.goodput.mean);
-                let cpus = load.cpus[usize::from(side != model.direction.sender())].len();
-                r.capacity = (cpus > 0).then(|| {
-                    let n = cpus as f64;
-                    crate::stats::Interval {
-                        low: n,
-                        mid: n,
-                        high: n,
-                    }
-                });
-            }
-        }
-        all[1].demand[slot] = Some(1.0);
-    }
-    all
 }
 
 /// Gaps of facts, sets and steps, once each.

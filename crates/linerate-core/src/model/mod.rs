@@ -8,6 +8,7 @@ mod foreign;
 mod held;
 mod load;
 mod readings;
+mod resources;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, undisturbed};
@@ -51,7 +52,7 @@ impl Model {
 /// Something with a capacity on which flows make demands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Stage and place in words: `near cpu`, `net`.
+    /// Stage and place in words: `near cpu`, `net`; `cpu` where both ends share a machine.
     pub name: String,
     /// The stage that it belongs to.
     pub stage: crate::verdict::Stage,

@@ -84,7 +84,9 @@ impl Sampler {
             ];
             sheet.push(at(), row);
         }
-        self.probes.iter_mut().for_each(|probe| probe.observe(at));
+        for probe in &mut self.probes {
+            probe.observe(self.sources.machine(), at);
+        }
         self.sources.observe(at());
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Machine, Query};
+use super::{Machine, Query, SocketQuery};
 
 /// All answers of a machine, in the order in which each question was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub struct Captured {
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
     /// By query.
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
+    /// By question and stream.
+    pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
 /// What came back: a reply, or why there was none.
@@ -153,13 +156,40 @@ impl<M: Machine> Machine for Capture<M> {
 
     fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
         self.note(self.machine.query(query), |captured, result| {
-            let known = captured.queries.iter_mut().find(|(q, _)| q == query);
-            match known {
-                Some((_, answers)) => answers.push(Answer::of(result)),
-                None => captured.queries.push((*query, vec![Answer::of(result)])),
-            }
+            add(&mut captured.queries, *query, Answer::of(result));
         })
     }
+
+    fn socket(
+        &self,
+        query: &SocketQuery,
+        fd: BorrowedFd<'_>,
+        into: &mut [u8],
+    ) -> io::Result<usize> {
+        self.note(self.machine.socket(query, fd, into), |captured, result| {
+            let answer = match result {
+                Ok(length) => Answer::Reply(into[..*length].to_vec()),
+                Err(error) => Answer::Failed(Failure::of(error)),
+            };
+            add(&mut captured.sockets, *query, answer);
+        })
+    }
+}
+
+/// Adds an answer to those of the same question.
+fn add<Q: PartialEq, T>(all: &mut Vec<(Q, Vec<Answer<T>>)>, query: Q, answer: Answer<T>) {
+    match all.iter_mut().find(|(q, _)| *q == query) {
+        Some((_, answers)) => answers.push(answer),
+        None => all.push((query, vec![answer])),
+    }
+}
+
+/// The answers to a question.
+fn answers<'a, Q: PartialEq, T>(
+    all: &'a [(Q, Vec<Answer<T>>)],
+    query: &Q,
+) -> Option<&'a Vec<Answer<T>>> {
+    all.iter().find(|(q, _)| q == query).map(|(_, a)| a)
 }
 
 /// A machine that answers as a captured one did: the same question asked again gets the next
@@ -176,6 +206,7 @@ struct Given {
     files: BTreeMap<String, usize>,
     lists: BTreeMap<String, usize>,
     queries: BTreeMap<Query, usize>,
+    sockets: BTreeMap<SocketQuery, usize>,
 }
 
 impl Replay {
@@ -217,10 +248,17 @@ impl Machine for Replay {
 
     fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let answers = self.captured.queries.iter().find(|(q, _)| q == query);
-        next(
-            answers.map(|(_, a)| a),
-            given.queries.entry(*query).or_default(),
-        )
+        let count = given.queries.entry(*query).or_default();
+        next(answers(&self.captured.queries, query), count)
+    }
+
+    fn socket(&self, query: &SocketQuery, _: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = given.sockets.entry(*query).or_default();
+        let reply = next(answers(&self.captured.sockets, query), count)?;
+        // As the kernel does: what does not fit is cut off.
+        let length = reply.len().min(into.len());
+        into[..length].copy_from_slice(&reply[..length]);
+        Ok(length)
     }
 }

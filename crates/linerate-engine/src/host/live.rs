@@ -1,14 +1,14 @@
 //! The machine itself, or a tree of files from another one.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::netlink::Socket;
-use super::{LIMIT, Machine, Query};
+use super::{LIMIT, Machine, Query, SocketQuery, socket};
 
 /// Files under a root; with the root `/`, queries too.
 ///
@@ -114,5 +114,15 @@ impl Machine for Live {
             *slot = None;
         }
         reply
+    }
+
+    // Sockets are this process's own, wherever the files are.
+    fn socket(
+        &self,
+        query: &SocketQuery,
+        fd: BorrowedFd<'_>,
+        into: &mut [u8],
+    ) -> io::Result<usize> {
+        socket::ask(query.ask, fd, into)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
 
 use linerate_core::facts::Gap;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ mod port;
 mod psi;
 mod qdisc;
 mod sheet;
+mod socket;
 mod softnet;
 mod sources;
 #[cfg(test)]
@@ -31,6 +33,7 @@ mod thread;
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
 pub use facts::facts;
 pub use live::Live;
+pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
 
 /// Most bytes that a file or a reply may have; a larger one is an error.
@@ -60,6 +63,10 @@ pub trait Machine: Send + Sync {
     /// The raw reply to a query: netlink messages, one after the other. What the kernel refuses is
     /// an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
+    /// Writes the raw reply to a question about the socket `fd`, and returns its length. It is asked
+    /// for each stream at each tick: the machine itself must not allocate for it.
+    fn socket(&self, query: &SocketQuery, fd: BorrowedFd<'_>, into: &mut [u8])
+    -> io::Result<usize>;
 }
 
 /// A gap where a file or query could not be read or understood.

@@ -88,6 +88,11 @@ impl Sources {
         }
     }
 
+    /// Whom everything is asked.
+    pub(crate) fn machine(&self) -> &dyn Machine {
+        &*self.machine
+    }
+
     /// Watches a thread of this process by its kernel id, under `subject`.
     pub fn watch_thread(&mut self, subject: &str, tid: i32) {
         self.threads.push(Slot::new(Thread::new(subject, tid)));

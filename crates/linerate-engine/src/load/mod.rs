@@ -11,6 +11,7 @@ use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{SetEnd, Table};
 
 use crate::event::Level;
+use crate::host::Machine;
 
 mod advice;
 pub(crate) mod application;
@@ -24,6 +25,11 @@ pub use advice::Advice;
 
 /// Every engine.
 pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &null::Null];
+
+/// The engine with this name.
+pub(crate) fn engine(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.iter().find(|e| e.name() == name).copied()
+}
 
 /// What an engine can do: asked, never assumed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,7 +48,7 @@ pub struct Caps {
     pub discard: bool,
 }
 
-/// Something to tell the user before a set is made.
+/// Something to tell the user before a run.
 #[derive(Debug, Clone)]
 pub struct Notice {
     /// How grave.
@@ -184,10 +190,10 @@ pub trait Worker: Send {
 
 /// Reads a worker's own counters from the sampler's thread.
 pub trait Probe: Send {
-    /// Appends one row to the probe's tables. `at` tells the time since the step began in
+    /// Appends one row to the probe's tables, of what `machine` answers. `at` tells the time since the step began in
     /// nanoseconds; it is asked after each reply, because the kernel may make the reader wait for
     /// a send in progress.
-    fn observe(&mut self, at: &dyn Fn() -> u64);
+    fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64);
     /// The tables read since the last call; what ended early, or could not be read, is a gap.
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table>;
     /// Shuts the connection down, so that a blocked worker returns. Used to abort.

@@ -7,11 +7,12 @@ mod budget;
 mod steps;
 mod trials;
 
-use linerate_core::plan::Plan;
+use linerate_core::plan::{Pattern, Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Record, Start};
 
 use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
+use crate::load::{self, Notice};
 use budget::Budget;
 
 /// A run in progress.
@@ -82,11 +83,34 @@ impl Run<'_> {
                 &Event::Host(&host),
             );
         }
+        self.notices();
         self.steps()?;
         if self.record.start.plan.trials && !self.stopped {
             self.trials()?;
         }
         Ok(())
+    }
+
+    /// Tells what the engine knows beforehand of the base load on these hosts. Streams are the same
+    /// both ways, so one direction says it all.
+    fn notices(&mut self) {
+        let plan = &self.record.start.plan;
+        let (Some(engine), Some(&direction)) =
+            (load::engine(&plan.engine), plan.directions.first())
+        else {
+            return;
+        };
+        let set = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream { direction },
+            knobs: plan.knobs.clone(),
+        };
+        for host in self.record.hosts.clone() {
+            for Notice { level, gap } in engine.check(&host.facts, &set) {
+                let (side, gap) = (host.side, &gap);
+                self.note(|_| (), &Event::Notice { level, side, gap });
+            }
+        }
     }
 
     /// Adds to the record and tells the sink.

@@ -10,7 +10,7 @@ use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, Ste
 use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
-use linerate_engine::host::Live;
+use linerate_engine::host::{Live, Machine};
 use linerate_engine::load::{Lines, LoadError};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
@@ -74,7 +74,14 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let (mut near, mut far) = (end(Side::Near, "tcp"), end(Side::Far, "tcp"));
+        Self::on([Arc::new(Live::default()), Arc::new(Live::default())])
+    }
+
+    /// Both ends, whose readings come from these machines, near first.
+    pub(crate) fn on(machines: [Arc<dyn Machine>; 2]) -> Self {
+        let [near, far] = machines;
+        let mut near = LocalEnd::new(Side::Near, "tcp", near, HERE);
+        let mut far = LocalEnd::new(Side::Far, "tcp", far, HERE);
         near.share_machine(true);
         far.share_machine(true);
         Self {

@@ -50,7 +50,7 @@ impl Work {
                 + cost.per_op.0 as f64 / 1e9 / op,
             user: (kept(cost.user_ps) + extra_ps as f64) / PS,
             op,
-            pause: kept(cost.pause.0) / 1e9,
+            pause: cost.pause.0 as f64 / 1e9,
         }
     }
 

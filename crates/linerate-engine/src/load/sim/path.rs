@@ -99,7 +99,7 @@ pub struct Cost {
     pub user_ps: u64,
     /// Kernel's CPU time for each operation.
     pub per_op: Nanos,
-    /// Time the application sleeps after each operation; a discarding receiver saves it.
+    /// Time the application sleeps after each operation.
     pub pause: Nanos,
     /// Payload of an operation where the plan leaves it open.
     pub op: Bytes,

@@ -119,7 +119,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     }
 }
 
-/// What `knobs` ask for that this host will not give in full.
+/// What `knobs` ask for that this host will not give, or not in full.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for (name, asked, most) in [
@@ -129,7 +129,8 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
         if let (Some(asked), Some(most)) = (asked, most)
             && asked.0 > most
         {
-            gaps.push(options::buffer_gap(name, asked.0, most * 2));
+            let why = format!("asked for {} bytes, the kernel clips it to {most}", asked.0);
+            gaps.push(options::buffer_gap(name, asked.0, &why));
         }
     }
     if let Some(name) = &knobs.congestion
@@ -137,6 +138,14 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
         && !facts.congestion_available.contains(name)
     {
         gaps.push(options::congestion_gap(name, "not available on this host"));
+    }
+    let (streams, cpus) = (knobs.streams as usize, facts.cpus.len());
+    if cpus > 0 && streams > cpus {
+        gaps.push(Gap {
+            what: "set.streams".to_owned(),
+            why: format!("{streams} streams share {cpus} CPUs, their threads are kept on none"),
+            hint: format!("--streams {cpus}"),
+        });
     }
     gaps
 }
@@ -191,6 +200,22 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_must_share_cpus_are_told() {
+        let facts = HostFacts {
+            cpus: vec![4, 6],
+            ..HostFacts::default()
+        };
+        let told = |streams| {
+            let knobs = Knobs {
+                streams,
+                ..Knobs::default()
+            };
+            check(&facts, &knobs).len()
+        };
+        assert_eq!((told(2), told(3)), (0, 1));
+    }
+
+    #[test]
     fn what_the_host_will_not_give_is_told_before() {
         let mut facts = HostFacts::default();
         let knobs = Knobs {
@@ -204,6 +229,8 @@ mod tests {
         assert_eq!(check(&facts, &knobs), []);
         facts.buffers.rmem_max = Some(999);
         facts.congestion_available.pop();
-        assert_eq!(check(&facts, &knobs).len(), 2);
+        let told = check(&facts, &knobs);
+        assert_eq!(told.len(), 2);
+        assert!(told[0].why.contains("999"), "{told:?}");
     }
 }

@@ -73,7 +73,9 @@ pub(super) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
         if let (Some(asked), Some(got)) = (asked, got)
             && got < asked.0.saturating_mul(2)
         {
-            end.gaps.push(buffer_gap(name, asked.0, got));
+            let asked = asked.0;
+            let why = format!("asked for {asked} bytes, doubled by the kernel, and got {got}");
+            end.gaps.push(buffer_gap(name, asked, &why));
         }
     }
     if side == Side::Near
@@ -86,7 +88,7 @@ pub(super) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
 }
 
 /// A buffer that is smaller than asked for.
-pub(super) fn buffer_gap(limit: &str, asked: u64, got: u64) -> Gap {
+pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" {
         "send_buffer"
     } else {
@@ -94,10 +96,7 @@ pub(super) fn buffer_gap(limit: &str, asked: u64, got: u64) -> Gap {
     };
     Gap {
         hint: format!("sudo sysctl -w net.core.{limit}={asked}"),
-        ..refused(
-            what,
-            &format!("asked for {asked} bytes, doubled by the kernel, and got {got}"),
-        )
+        ..refused(what, why)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What the kernel counts about a connection, read by the sampler.
 
-use std::io;
-
 use linerate_core::facts::Gap;
 use linerate_core::metric::{Metric, SOCKET_UNREAD};
 use linerate_core::parse::{mem_info, tcp_info};
@@ -9,94 +7,60 @@ use linerate_core::record::Table;
 use linerate_sys::socket;
 
 use super::line::Line;
+use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
 use crate::load::sheet::Sheet;
 
-/// A question to the kernel about one socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
-    /// `TCP_INFO`.
-    TcpInfo,
-    /// `SO_MEMINFO`.
-    MemInfo,
-    /// `SIOCINQ`, as eight bytes.
-    Unread,
-}
-
-/// Whoever answers: a connection, or a capture of its replies.
-pub(super) trait Kernel: Send {
-    /// Writes the raw reply and returns its length. The only way a probe learns anything.
-    fn ask(&self, ask: Ask, into: &mut [u8]) -> io::Result<usize>;
-    /// Shuts the connection down.
-    fn shut(&self);
-}
-
-impl Kernel for Line {
-    fn ask(&self, ask: Ask, into: &mut [u8]) -> io::Result<usize> {
-        match ask {
-            Ask::TcpInfo => socket::tcp_info(self.fd(), into),
-            Ask::MemInfo => socket::mem_info(self.fd(), into),
-            Ask::Unread => {
-                let raw = socket::unread(self.fd())?.to_ne_bytes();
-                into[..raw.len()].copy_from_slice(&raw);
-                Ok(raw.len())
-            }
-        }
-    }
-
-    fn shut(&self) {
-        // A connection that is closed already needs no shutdown.
-        let _ = socket::shutdown(self.fd());
-    }
-}
-
 /// Reads `TCP_INFO` and the socket's queues.
-pub(super) struct SocketProbe<K> {
-    kernel: K,
+pub(super) struct SocketProbe {
+    line: Line,
     tcp: Sheet,
     socket: Sheet,
 }
 
-impl SocketProbe<Line> {
+impl SocketProbe {
     pub(super) fn new(line: Line) -> Self {
         let subject = format!("s{}/{}", line.set, line.stream);
-        Self::over(line, subject)
-    }
-}
-
-impl<K: Kernel> SocketProbe<K> {
-    fn over(kernel: K, subject: String) -> Self {
         Self {
-            kernel,
+            line,
             tcp: Sheet::new("tcp", subject.clone()),
             socket: Sheet::new("socket", subject),
         }
     }
 
-    /// Values of a reply; one that failed holds nothing.
-    fn reply(&self, ask: Ask, room: &mut [u8]) -> usize {
-        self.kernel.ask(ask, room).unwrap_or(0).min(room.len())
+    /// The reply in `room`; one that failed holds nothing.
+    fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
+        let query = SocketQuery {
+            set: self.line.set,
+            stream: self.line.stream,
+            ask,
+        };
+        let got = machine.socket(&query, self.line.fd(), room).unwrap_or(0);
+        &room[..got.min(room.len())]
     }
 
-    fn unread(&self) -> (Metric, Option<i64>) {
-        let mut raw = [0; 8];
-        let got = self.reply(Ask::Unread, &mut raw);
-        let bytes = (got == raw.len()).then(|| u64::from_ne_bytes(raw) as i64);
+    fn unread(&self, machine: &dyn Machine) -> (Metric, Option<i64>) {
+        let mut room = [0; 8];
+        let raw = self.reply(machine, SocketAsk::Unread, &mut room);
+        let bytes = raw
+            .try_into()
+            .ok()
+            .map(|raw| u64::from_ne_bytes(raw) as i64);
         (SOCKET_UNREAD, bytes)
     }
 }
 
-impl<K: Kernel> Probe for SocketProbe<K> {
-    fn observe(&mut self, at: &dyn Fn() -> u64) {
-        let mut raw = [0; tcp_info::ROOM];
-        let got = self.reply(Ask::TcpInfo, &mut raw);
-        self.tcp.push(at(), tcp_info::values(&raw[..got]));
+impl Probe for SocketProbe {
+    fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64) {
+        let mut room = [0; tcp_info::ROOM];
+        let raw = self.reply(machine, SocketAsk::TcpInfo, &mut room);
+        self.tcp.push(at(), tcp_info::values(raw));
 
-        let mut raw = [0; mem_info::ROOM];
-        let got = self.reply(Ask::MemInfo, &mut raw);
-        let unread = self.unread();
-        let row = mem_info::values(&raw[..got]).chain([unread]);
-        self.socket.push(at(), row);
+        let mut room = [0; mem_info::ROOM];
+        let raw = self.reply(machine, SocketAsk::MemInfo, &mut room);
+        let unread = self.unread(machine);
+        self.socket
+            .push(at(), mem_info::values(raw).chain([unread]));
     }
 
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
@@ -112,33 +76,35 @@ impl<K: Kernel> Probe for SocketProbe<K> {
     }
 
     fn abort(&self) {
-        self.kernel.shut();
+        // A connection that is closed already needs no shutdown.
+        let _ = socket::shutdown(self.line.fd());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use linerate_core::metric::{SOCKET_RCVBUF, TCP_RCV_WND, TCP_RTT, TCP_SND_WND};
 
     use super::*;
+    use crate::host::{Answer, Captured, Replay};
 
-    /// A capture: what a kernel replied.
-    struct Capture {
-        tcp: Vec<u8>,
-        mem: Vec<u8>,
-    }
-
-    impl Kernel for Capture {
-        fn ask(&self, ask: Ask, into: &mut [u8]) -> io::Result<usize> {
-            let raw = match ask {
-                Ask::TcpInfo => &self.tcp,
-                Ask::MemInfo => &self.mem,
-                Ask::Unread => return Err(io::ErrorKind::Unsupported.into()),
+    /// A machine whose kernel gives these replies, twice.
+    fn replay(replies: &[(SocketAsk, Vec<u8>)]) -> Replay {
+        let answered = |(ask, raw): &(SocketAsk, Vec<u8>)| {
+            let (set, stream) = (3, 0);
+            let query = SocketQuery {
+                set,
+                stream,
+                ask: *ask,
             };
-            into[..raw.len()].copy_from_slice(raw);
-            Ok(raw.len())
-        }
-        fn shut(&self) {}
+            (query, vec![Answer::Reply(raw.clone()); 2])
+        };
+        Replay::new(Captured {
+            sockets: replies.iter().map(answered).collect(),
+            ..Captured::default()
+        })
     }
 
     #[test]
@@ -147,9 +113,12 @@ mod tests {
         let mut tcp = vec![0; 232];
         tcp[68..72].copy_from_slice(&41u32.to_ne_bytes());
         let mem = (0u32..9).flat_map(u32::to_ne_bytes).collect();
-        let mut probe = SocketProbe::over(Capture { tcp, mem }, "s3/0".to_owned());
-        probe.observe(&|| 0);
-        probe.observe(&|| 70);
+        let machine = replay(&[(SocketAsk::TcpInfo, tcp), (SocketAsk::MemInfo, mem)]);
+        // Never asked anything.
+        let fd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let mut probe = SocketProbe::new(Line::new(fd, 3, 0).unwrap());
+        probe.observe(&machine, &|| 0);
+        probe.observe(&machine, &|| 70);
         let mut gaps = Vec::new();
         let tables = probe.take(&mut gaps);
         assert_eq!(gaps, []);

@@ -9,6 +9,7 @@ mod strangers;
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use super::client::{Client, ClientOptions};
 use super::keys::Key;
 use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop};
-use crate::host::{Machine, Query};
+use crate::host::{Machine, Query, SocketQuery};
 
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(20);
@@ -37,6 +38,9 @@ impl Machine for Blank {
         Err(io::ErrorKind::NotFound.into())
     }
     fn query(&self, _: &Query) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn socket(&self, _: &SocketQuery, _: BorrowedFd<'_>, _: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -1,0 +1,44 @@
+//! Questions to the kernel about a socket of our own.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use linerate_sys::socket;
+use serde::{Deserialize, Serialize};
+
+/// What is asked about a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SocketAsk {
+    /// `TCP_INFO`.
+    TcpInfo,
+    /// `SO_MEMINFO`.
+    MemInfo,
+    /// `SIOCINQ`, as eight bytes.
+    Unread,
+}
+
+/// A question about the connection of one stream. A capture knows it by its numbers: descriptors
+/// are not the same from one run to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SocketQuery {
+    /// Set of the connection.
+    pub set: u32,
+    /// Stream of the set.
+    pub stream: u32,
+    /// What is asked.
+    pub ask: SocketAsk,
+}
+
+/// Writes the kernel's raw reply and returns its length.
+pub(super) fn ask(ask: SocketAsk, fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    match ask {
+        SocketAsk::TcpInfo => socket::tcp_info(fd, into),
+        SocketAsk::MemInfo => socket::mem_info(fd, into),
+        SocketAsk::Unread => {
+            let raw = socket::unread(fd)?.to_ne_bytes();
+            let room = into.first_chunk_mut().ok_or(io::ErrorKind::InvalidInput)?;
+            *room = raw;
+            Ok(raw.len())
+        }
+    }
+}
