@@ -5,6 +5,7 @@
 
 mod derive;
 mod held;
+mod interruptions;
 mod load;
 mod readings;
 
