@@ -64,7 +64,7 @@ impl StoreError {
     /// The command or change that helps; empty when there is none.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoPlace => "export XDG_STATE_HOME=$HOME/.local/state",
+            Self::NoPlace => "name a place: --save DIR",
             Self::NoneYet { .. } => "linerate run PEER",
             Self::NotFound { .. } => "linerate show last",
             Self::Format {

@@ -27,7 +27,10 @@ impl Cause for Interrupted {
             Err(answer) => return answer,
         };
         if load.interruptions.is_empty() {
-            return Answer::Clear("payload arrived in every sample and no link changed".to_owned());
+            return Answer::Clear(
+                "payload arrived in every sample, no link changed and no end stood still"
+                    .to_owned(),
+            );
         }
         Answer::Finding(Finding {
             side: Place::Path,
@@ -45,7 +48,9 @@ impl Cause for Interrupted {
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice {
-            action: "look for link changes in `dmesg`, then run again".to_owned(),
+            action:
+                "look for link changes in `dmesg` and for an end that was paused, then run again"
+                    .to_owned(),
             undo: String::new(),
             gain: None,
         }]

@@ -1,5 +1,6 @@
 //! From a record to its model.
 
+use super::interruptions::outages;
 use super::load::{end, load, slice_goodput, stream_set};
 use super::readings::Window;
 use super::resources::resources;
@@ -88,11 +89,17 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         .filter_map(|s| load(record, s, direction))
         .collect();
     let mut base = base;
-    base.contended |= record
+    for step in record
         .steps
         .iter()
         .filter(|s| stream_set(record, s, direction).is_some())
-        .any(contended);
+    {
+        base.contended |= contended(step);
+        // Its own it has already.
+        if !matches!(step.plan.purpose, Purpose::Base { .. }) {
+            base.interruptions.extend(outages(step));
+        }
+    }
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
@@ -136,7 +143,7 @@ pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
 
 /// Whether nothing but the load was on the path, and all of it was.
 pub fn undisturbed(step: &Step) -> bool {
-    step.trouble.is_none() && !contended(step) && super::load::link_changes(step).is_empty()
+    step.trouble.is_none() && !contended(step) && outages(step).is_empty()
 }
 
 /// Whether another session loaded a host meanwhile.

@@ -1,6 +1,7 @@
 //! One direction of one step under load.
 
 use super::held::Held;
+use super::interruptions::{interruptions, ports};
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -8,9 +9,6 @@ use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{mean_ci, steady_state};
 use crate::units::{Bytes, Nanos, Rate};
-
-/// What a link says of a step that the user ended.
-const STOPPED: &str = "stopped";
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -250,49 +248,6 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
         .collect()
 }
 
-/// What interrupted a step: link changes, silence in mid-flow, ends that stopped.
-fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
-    let mut found = link_changes(step);
-    if let Some(silent) = longest_silence(ticks) {
-        // A path that is long compared with a sample is silent between two windows.
-        let natural = rtt.map_or(0, |r| r.0 * 2 / step.plan.tick.0.max(1)) as usize;
-        if silent > natural {
-            found.push(format!(
-                "no payload arrived for {silent} samples in a row, in mid-flow"
-            ));
-        }
-    }
-    if let Some(trouble) = step.trouble.as_ref().filter(|t| t.what != STOPPED) {
-        found.push(format!("{}: {}", trouble.side.name(), trouble.what));
-    }
-    found
-}
-
-/// Ports whose link went up or down during a step.
-pub(super) fn link_changes(step: &Step) -> Vec<String> {
-    let all = Window {
-        from: 0,
-        to: u64::MAX,
-    };
-    ports(step, "port")
-        .filter_map(|(side, port)| {
-            let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
-            (changes > 0.0).then(|| {
-                let (side, name) = (side.name(), &port.subject);
-                format!("the link of {side} {name} went up or down {changes:.0} times")
-            })
-        })
-        .collect()
-}
-
-/// Tables of a source of both ends.
-fn ports<'a>(step: &'a Step, source: &'a str) -> impl Iterator<Item = (Side, &'a Table)> {
-    [Side::Near, Side::Far]
-        .into_iter()
-        .zip(&step.ends)
-        .flat_map(move |(side, end)| end.about(source, |_| true).map(move |t| (side, t)))
-}
-
 /// What the hosts lost or held back themselves.
 fn local(step: &Step, window: Window) -> Vec<String> {
     const COUNTERS: [(m::Metric, &str); 6] = [
@@ -319,31 +274,4 @@ fn local(step: &Step, window: Window) -> Vec<String> {
             })
         })
         .collect()
-}
-
-/// The longest run of samples without any payload between samples with payload, when it is two or
-/// more.
-fn longest_silence(ticks: &[f64]) -> Option<usize> {
-    let first = ticks.iter().position(|r| *r > 0.0)?;
-    let last = ticks.iter().rposition(|r| *r > 0.0)?;
-    let longest = ticks[first..=last]
-        .split(|rate| *rate > 0.0)
-        .map(<[f64]>::len)
-        .max()
-        .unwrap_or(0);
-    (longest >= 2).then_some(longest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::longest_silence;
-
-    #[test]
-    fn silence_counts_from_two_samples_on() {
-        assert_eq!(longest_silence(&[5.0, 0.0, 5.0]), None);
-        assert_eq!(longest_silence(&[5.0, 0.0, 0.0, 5.0]), Some(2));
-        assert_eq!(longest_silence(&[0.0, 0.0, 5.0, 5.0, 0.0, 0.0]), None);
-        assert_eq!(longest_silence(&[0.0, 0.0, 0.0]), None);
-        assert_eq!(longest_silence(&[]), None);
-    }
 }

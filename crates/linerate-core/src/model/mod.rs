@@ -6,6 +6,7 @@
 mod derive;
 mod foreign;
 mod held;
+mod interruptions;
 mod load;
 mod readings;
 mod resources;

@@ -90,6 +90,23 @@ pub enum LoadError {
     },
 }
 
+impl LoadError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Call { source, .. } if used_up(source) => {
+                "ask for fewer --streams, or raise the limit of this shell: ulimit -n 8192"
+            }
+            _ => "",
+        }
+    }
+}
+
+/// Whether a call failed for want of descriptors.
+fn used_up(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+}
+
 /// One operation handed to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {

@@ -7,6 +7,7 @@
 pub mod address;
 mod channel;
 pub mod client;
+mod descriptors;
 mod error;
 mod handshake;
 pub mod keys;

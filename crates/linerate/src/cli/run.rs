@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
@@ -43,7 +43,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
     let store = store(&options.records)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    // Until there is something to end in order, the first Ctrl-C is as good as the second: asking
+    // for an address has no deadline.
+    stop.store(true, Ordering::Relaxed);
     let mut client = connect(&plan, options)?;
+    stop.store(false, Ordering::Relaxed);
     let mut recorder = store.as_ref().map(Store::recorder);
     let (record, error) = measure(&mut client, plan, options, recorder.as_mut(), &stop);
     drop(client);

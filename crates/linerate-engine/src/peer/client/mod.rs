@@ -20,7 +20,7 @@ use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
 use super::keys::{Key, KeyError, client_file};
 use super::server::{Limits, Server, ServerOptions};
-use super::{PeerError, Stop, boot_id};
+use super::{PeerError, Stop, boot_id, descriptors};
 use crate::end::LocalEnd;
 use crate::event::Flow;
 use crate::host::Machine;
@@ -63,8 +63,8 @@ pub struct Client {
     address: SocketAddr,
     access: Access,
     epoch: Instant,
-    // Why nothing can be asked any more.
-    lost: Option<String>,
+    // Why nothing can be asked any more, and what helps.
+    lost: Option<(String, String)>,
     // Last field: the near end lets go before the server of a local session is waited for.
     local: Option<LocalServer>,
 }
@@ -72,6 +72,7 @@ pub struct Client {
 impl Client {
     /// Opens a session with a server.
     pub fn connect(options: &ClientOptions) -> Result<Self, PeerError> {
+        descriptors::raise(&Limits::default());
         let epoch = Instant::now();
         let (target, key) = (&options.target, options.key.as_ref());
         let (mut channel, access, address) =
@@ -163,7 +164,7 @@ impl Client {
         sent.map_err(|e| match e {
             // Too large for the protocol, and nothing was sent.
             ChannelError::Wire(e) => refused(e.to_string()),
-            e => self.lose(&e.to_string()),
+            e => self.broke(&e),
         })
     }
 
@@ -172,13 +173,13 @@ impl Client {
         let received = self.channel.receive(Instant::now() + time);
         let decoded = received.and_then(|bytes| Ok(Answer::decode(&bytes)?));
         match decoded {
-            Ok(Answer::Bye { what }) => Err(self.lose(&what)),
+            Ok(Answer::Bye { what }) => Err(self.lose(&what, "")),
             Ok(Answer::Refused { what, hint }) => Err(LinkError::Refused {
                 what: format!("the far end refused: {what}"),
                 hint,
             }),
             Ok(answer) => Ok(answer),
-            Err(e) => Err(self.lose(&e.to_string())),
+            Err(e) => Err(self.broke(&e)),
         }
     }
 
@@ -188,28 +189,33 @@ impl Client {
     }
 
     fn alive(&self) -> Result<(), LinkError> {
-        match &self.lost {
+        match self.lost.clone() {
             None => Ok(()),
-            Some(what) => Err(LinkError::Lost {
-                what: what.clone(),
-                hint: String::new(),
-            }),
+            Some((what, hint)) => Err(LinkError::Lost { what, hint }),
         }
     }
 
     /// Notes that the far end is gone. The connection is of no use after that, even when it is the
     /// far end's fault alone: nobody knows what it would answer to.
-    fn lose(&mut self, why: &str) -> LinkError {
+    fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
-        self.lost = Some(what.clone());
-        LinkError::Lost {
-            what,
-            hint: String::new(),
-        }
+        let hint = hint.to_owned();
+        self.lost = Some((what.clone(), hint.clone()));
+        LinkError::Lost { what, hint }
+    }
+
+    /// The same for a connection that failed.
+    fn broke(&mut self, e: &ChannelError) -> LinkError {
+        let hint = match e {
+            // Its system keeps the connection up, or its end would have been noticed.
+            ChannelError::TimedOut => "look whether `linerate serve` is stopped there, or its host",
+            _ => "",
+        };
+        self.lose(&e.to_string(), hint)
     }
 
     fn out_of_turn(&mut self) -> LinkError {
-        self.lose("it broke the protocol: an answer out of turn")
+        self.lose("it broke the protocol: an answer out of turn", "")
     }
 
     /// Whether payload of a set only flows to this end.
@@ -271,7 +277,10 @@ fn refused(what: String) -> LinkError {
 }
 
 fn load(e: &LoadError) -> LinkError {
-    refused(e.to_string())
+    LinkError::Refused {
+        what: e.to_string(),
+        hint: e.hint().into(),
+    }
 }
 
 impl Link for Client {

@@ -7,10 +7,13 @@ use linerate_core::plan::{Pattern, Side, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
 use linerate_core::wire::message::{Answer, Ask};
 
+use rustix::event::PollFlags;
+
 use super::{ANSWER, Client, load};
 use crate::end::Running;
 use crate::event::Flow;
 use crate::link::{Link, LinkError, Live};
+use crate::peer::channel::{ChannelError, wait};
 
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,16 +38,22 @@ pub(super) fn run(
     let clock = clock(client)?;
     let mut running = arm(client, plan)?;
     let (began, far_began) = go(client, plan, &mut running)?;
-    let (readings, stopped) = drive(client, plan, running, watch);
+    let mut watch = Watch {
+        ask: watch,
+        live: running.live(),
+        stopped: false,
+    };
+    let readings = drive(client, plan, running, &mut watch);
     let mut step = Step {
         plan: plan.clone(),
         began: began.into(),
         ends: vec![readings],
         clock: Some(clock.since(began, far_began)),
-        trouble: stopped.then(|| trouble(Side::Near, "stopped")),
+        trouble: None,
     };
-    let patience = if stopped { READINGS_STOPPED } else { READINGS };
-    match far(client, patience) {
+    let answer = far(client, &mut watch);
+    step.trouble = watch.stopped.then(|| trouble(Side::Near, "stopped"));
+    match answer {
         Ok(readings) => step.ends.push(readings),
         // What was read here is kept; the next request says that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
@@ -134,19 +143,34 @@ fn go(
     Ok((began, far_began))
 }
 
-/// Runs the near end of a step to its end: what was read, and whether it was stopped.
+/// Who watches a step, and whether they want it to stop.
+struct Watch<'a> {
+    ask: &'a mut dyn FnMut(Live) -> Flow,
+    /// What was last seen of the near end.
+    live: Live,
+    stopped: bool,
+}
+
+impl Watch<'_> {
+    /// Shows what was last seen; true when this is the first time that a stop is wanted.
+    fn stops(&mut self) -> bool {
+        let before = self.stopped;
+        self.stopped |= (self.ask)(self.live) == Flow::Stop;
+        self.stopped && !before
+    }
+}
+
+/// Runs the near end of a step to its end; what was read.
 fn drive(
     client: &mut Client,
     plan: &StepPlan,
     mut running: Running,
-    watch: &mut dyn FnMut(Live) -> Flow,
-) -> (EndReadings, bool) {
+    watch: &mut Watch<'_>,
+) -> EndReadings {
     let deadline = Instant::now() + plan.washout.duration() + plan.measure.duration() + OVERTIME;
-    let mut stopped = false;
     while !running.done(LOOK) {
-        let interrupted = watch(running.live()) == Flow::Stop;
-        if interrupted && !stopped {
-            stopped = true;
+        watch.live = running.live();
+        if watch.stops() {
             // When it cannot be sent the far end is gone, which is told below.
             let _ = client.send(&Ask::Stop);
             running.stop();
@@ -156,7 +180,7 @@ fn drive(
             break;
         }
     }
-    (running.finish(), stopped)
+    running.finish()
 }
 
 /// The far end says nothing while a step runs, unless it ends the session.
@@ -167,15 +191,28 @@ fn silent(client: &mut Client) -> bool {
         Err(e) => Err(e.to_string()),
     };
     match message {
-        Ok(Answer::Bye { what }) | Err(what) => drop(client.lose(&what)),
+        Ok(Answer::Bye { what }) | Err(what) => drop(client.lose(&what, "")),
         Ok(_) => drop(client.out_of_turn()),
     }
     false
 }
 
-/// What the far end read.
-fn far(client: &mut Client, patience: Duration) -> Result<EndReadings, LinkError> {
-    match client.request(&Ask::Read, patience)? {
+/// What the far end read. A user who wants to stop does not wait for an end that is silent.
+fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
+    client.send(&Ask::Read)?;
+    let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
+    let mut until = Instant::now() + patience(watch.stopped);
+    loop {
+        let look = until.min(Instant::now() + LOOK);
+        let waited = wait(client.channel.stream(), PollFlags::IN, None, look);
+        if !matches!(waited, Err(ChannelError::TimedOut)) || look == until {
+            break;
+        }
+        if watch.stops() {
+            until = Instant::now() + patience(true);
+        }
+    }
+    match client.receive(until.saturating_duration_since(Instant::now()))? {
         Answer::Readings { end } => Ok(end),
         _ => Err(client.out_of_turn()),
     }

@@ -14,10 +14,9 @@ use linerate_core::wire::limits::PlanLimits;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::keys::Key;
-use super::{PeerError, Stop};
+use super::{PeerError, Stop, descriptors};
 use crate::host::Machine;
 use gate::Gate;
 use rooms::Sessions;
@@ -95,7 +94,7 @@ impl Server {
                 .map(|ip| listener(SocketAddr::from((*ip, options.port))))
                 .collect()
         }?;
-        raise_descriptor_limit(&options.limits);
+        descriptors::raise(&options.limits);
         Ok(Self {
             listeners,
             options,
@@ -126,22 +125,6 @@ impl Server {
             call: "waiting for connections",
             source,
         })
-    }
-}
-
-/// The usual soft limit of 1024 descriptors is less than what the sessions may use together.
-fn raise_descriptor_limit(limits: &Limits) {
-    // Beside its streams a session has a few: control, arrivals, what the sampler reads.
-    let wanted = (limits.sessions * (limits.plan.streams as usize + 32) + limits.pending) as u64;
-    let now = getrlimit(Resource::Nofile);
-    let allowed = now.maximum.map_or(wanted, |most| most.min(wanted));
-    if now.current.is_some_and(|current| current < allowed) {
-        let raised = Rlimit {
-            current: Some(allowed),
-            maximum: now.maximum,
-        };
-        // Without it the gate still copes: it rests when the descriptors are used up.
-        let _ = setrlimit(Resource::Nofile, raised);
     }
 }
 

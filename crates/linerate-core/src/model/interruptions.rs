@@ -1,0 +1,159 @@
+//! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
+
+use super::readings::{Window, growth};
+use crate::metric as m;
+use crate::plan::Side;
+use crate::record::{EndReadings, Step, Table};
+use crate::units::Nanos;
+
+/// What a link says of a step that the user ended.
+const STOPPED: &str = "stopped";
+
+/// Samples that the thread which takes them may miss in a row on a busy host; it asks for its CPU
+/// only for an instant, so an end where it missed more was stopped, or its host was.
+const MISSED: u64 = 5;
+
+/// All that interrupted a step whose payload arrived at rates `ticks`.
+pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
+    let mut found = outages(step);
+    if let Some(silent) = longest_silence(ticks) {
+        // A path that is long compared with a sample is silent between two windows.
+        let natural = rtt.map_or(0, |r| r.0 * 2 / step.plan.tick.0.max(1)) as usize;
+        if silent > natural {
+            found.push(format!(
+                "no payload arrived for {silent} samples in a row, in mid-flow"
+            ));
+        }
+    }
+    if let Some(trouble) = step.trouble.as_ref().filter(|t| t.what != STOPPED) {
+        found.push(format!("{}: {}", trouble.side.name(), trouble.what));
+    }
+    found
+}
+
+/// Links and ends that were away during a step, whatever its payload says.
+pub(super) fn outages(step: &Step) -> Vec<String> {
+    link_changes(step).chain(standstills(step)).collect()
+}
+
+/// Ports whose link went up or down.
+fn link_changes(step: &Step) -> impl Iterator<Item = String> {
+    let all = Window {
+        from: 0,
+        to: u64::MAX,
+    };
+    ports(step, "port").filter_map(move |(side, port)| {
+        let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
+        (changes > 0.0).then(|| {
+            let (side, name) = (side.name(), &port.subject);
+            format!("the link of {side} {name} went up or down {changes:.0} times")
+        })
+    })
+}
+
+/// Ends that stood still: nothing was read there for a while.
+fn standstills(step: &Step) -> impl Iterator<Item = String> {
+    let missed = Nanos(step.plan.tick.0.saturating_mul(MISSED));
+    let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
+    ends.filter_map(move |(side, end)| {
+        let pause = longest_pause(end, step.plan.washout)?;
+        (pause > missed).then(|| {
+            format!(
+                "the {} end took no sample for {pause}: it was stopped, or had no CPU left",
+                side.name()
+            )
+        })
+    })
+}
+
+/// The longest time between two readings of one end, whatever they are of (with many streams one row
+/// of all takes long, and is no pause), beyond the wash-out, in which none is planned.
+fn longest_pause(end: &EndReadings, washout: Nanos) -> Option<Nanos> {
+    let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
+    let mut read: Vec<u64> = end.tables.iter().flat_map(|t| &t.at).copied().collect();
+    read.sort_unstable();
+    read.windows(2)
+        .map(|w| Nanos((w[1] - w[0]).saturating_sub(planned(w[0]))))
+        .max()
+}
+
+/// Tables of a source of both ends.
+pub(super) fn ports<'a>(
+    step: &'a Step,
+    source: &'a str,
+) -> impl Iterator<Item = (Side, &'a Table)> {
+    [Side::Near, Side::Far]
+        .into_iter()
+        .zip(&step.ends)
+        .flat_map(move |(side, end)| end.about(source, |_| true).map(move |t| (side, t)))
+}
+
+/// The longest run of samples without any payload between samples with payload, when it is two or
+/// more.
+fn longest_silence(ticks: &[f64]) -> Option<usize> {
+    let first = ticks.iter().position(|r| *r > 0.0)?;
+    let last = ticks.iter().rposition(|r| *r > 0.0)?;
+    let longest = ticks[first..=last]
+        .split(|rate| *rate > 0.0)
+        .map(<[f64]>::len)
+        .max()
+        .unwrap_or(0);
+    (longest >= 2).then_some(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Purpose, StepPlan};
+
+    /// A step of a wash-out of 1 s and ticks of 100 ms, whose rows one end read at these times.
+    fn outages_of(rows_ms: &[u64]) -> Vec<String> {
+        let worker = Table {
+            source: "worker".to_owned(),
+            subject: "s0/tx0".to_owned(),
+            at: rows_ms.iter().map(|ms| ms * 1_000_000).collect(),
+            columns: Vec::new(),
+        };
+        let still = EndReadings {
+            tables: vec![worker],
+            ..EndReadings::default()
+        };
+        outages(&Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::Both,
+                sets: vec![0],
+                washout: Nanos::from_secs(1),
+                measure: Nanos::from_secs(1),
+                tick: Nanos::from_millis(100),
+            },
+            began: Nanos(0),
+            ends: vec![EndReadings::default(), still],
+            clock: None,
+            trouble: None,
+        })
+    }
+
+    #[test]
+    fn an_end_that_missed_more_than_five_samples_stood_still() {
+        assert!(outages_of(&[0, 1000, 1100, 1600, 1600, 2000]).is_empty());
+        let words = "the far end took no sample for 501 ms: it was stopped, or had no CPU left";
+        assert_eq!(outages_of(&[0, 1000, 1100, 1601, 1601, 2000]), [words]);
+    }
+
+    #[test]
+    fn no_row_is_missed_in_a_wash_out_unless_it_ends_late() {
+        assert!(outages_of(&[0, 1500, 1500, 2000]).is_empty());
+        assert_eq!(outages_of(&[0, 1501, 1501, 2000]).len(), 1);
+        assert!(outages_of(&[]).is_empty());
+    }
+
+    #[test]
+    fn silence_counts_from_two_samples_on() {
+        assert_eq!(longest_silence(&[5.0, 0.0, 5.0]), None);
+        assert_eq!(longest_silence(&[5.0, 0.0, 0.0, 5.0]), Some(2));
+        assert_eq!(longest_silence(&[0.0, 0.0, 5.0, 5.0, 0.0, 0.0]), None);
+        assert_eq!(longest_silence(&[0.0, 0.0, 0.0]), None);
+        assert_eq!(longest_silence(&[]), None);
+    }
+}
