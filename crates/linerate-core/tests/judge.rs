@@ -61,6 +61,9 @@ fn load() -> Load {
     }
 }
 
+/// The round trip of a path on which nothing queues: windows and buffers may bind.
+const UNQUEUED: Option<Nanos> = Some(Nanos::from_micros(110));
+
 fn model(base: Load) -> Model {
     let host = |side| {
         let mut facts = HostFacts {
@@ -137,7 +140,10 @@ type Cases = &'static [(f64, &'static str)];
 const ROWS: &[(&str, Change, Cases)] = &[
     (
         "receive-window",
-        |l, v| l.tcp.rwnd_limited = Some(v),
+        |l, v| {
+            l.tcp.rwnd_limited = Some(v);
+            l.tcp.rtt = UNQUEUED;
+        },
         &[
             (0.19, "clear"),
             (0.21, "suspect"),
@@ -149,13 +155,17 @@ const ROWS: &[(&str, Change, Cases)] = &[
         "receive-window",
         |l, v| {
             l.tcp.rwnd_limited = Some(0.9);
+            l.tcp.rtt = UNQUEUED;
             l.receivers = vec![thread(v)];
         },
         &[(0.89, "enough"), (0.91, "suspect")],
     ),
     (
         "send-buffer",
-        |l, v| l.tcp.sndbuf_limited = Some(v),
+        |l, v| {
+            l.tcp.sndbuf_limited = Some(v);
+            l.tcp.rtt = UNQUEUED;
+        },
         &[
             (0.19, "clear"),
             (0.21, "suspect"),
@@ -190,7 +200,11 @@ const ROWS: &[(&str, Change, Cases)] = &[
     ),
     (
         "path-rate",
-        |l, v| l.tcp.network = Some(v),
+        |l, v| {
+            l.tcp.network = Some(v);
+            l.tcp.rtt = UNQUEUED;
+            l.tcp.retransmitted = Some(0.001);
+        },
         &[(0.51, "enough"), (0.49, "clear")],
     ),
     (
@@ -338,6 +352,7 @@ fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
     base.tcp.network = Some(0.03);
     let mut m = model(base);
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
@@ -353,6 +368,7 @@ fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
 fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
     base.tcp.network = Some(0.03);
     let mut m = model(base);
     assert_eq!(
@@ -540,6 +556,32 @@ fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
     let mut m = model(base);
     tried(&mut m, "sender-work", 0.8);
     assert!(judge(&m).limits.is_empty());
+}
+
+#[test]
+fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
+    let full = |rtt: u64| {
+        let mut base = load();
+        base.tcp.network = Some(0.05);
+        base.tcp.sndbuf_limited = Some(0.95);
+        base.tcp.rtt = Some(Nanos::from_micros(rtt));
+        model(base)
+    };
+    // Idle 100 us: twice that and 200 us more are the bounds.
+    for (rtt, path, buffer) in [(290, "clear", "enough"), (310, "enough", "suspect")] {
+        let m = full(rtt);
+        assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
+        assert_eq!(outcome(&m, "send-buffer"), buffer, "{rtt} us");
+    }
+    let mut m = full(5_000);
+    let first = next_trial(&m, Direction::Forward, 0).map(|t| t.kind);
+    assert_eq!(first.as_deref(), Some("more-streams"));
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    assert_eq!(
+        (limits[0].cause, limits[0].certainty),
+        ("path-rate", Certainty::Proved)
+    );
 }
 
 #[test]
