@@ -1,7 +1,7 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
 use super::path_rate::{LOSSY, held_by_network, scales};
-use super::predict::{bystander, per_stream};
+use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, lacks, percent};
 use crate::model::Model;
@@ -59,7 +59,7 @@ impl Cause for CongestionControl {
         match trial.factor()? {
             // A gain of any size, up to whatever binds next.
             Factor::OtherCongestion => Some(Range {
-                low: 1.05,
+                low: GAIN,
                 high: f64::MAX,
             }),
             Factor::MoreStreams => Some(Range {

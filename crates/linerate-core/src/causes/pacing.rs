@@ -1,6 +1,6 @@
 //! The program asked the kernel to pace its streams.
 
-use super::predict::bystander;
+use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, base, percent};
 use crate::model::Model;
 use crate::plan::Direction;
@@ -62,7 +62,7 @@ impl Cause for Pacing {
             Factor::MoreStreams => Some(super::predict::per_stream(trial)),
             // A gain of any size, up to whatever binds next.
             Factor::Unpaced => Some(Range {
-                low: 1.05,
+                low: GAIN,
                 high: f64::MAX,
             }),
             _ => bystander(model, trial),

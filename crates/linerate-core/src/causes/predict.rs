@@ -100,11 +100,15 @@ fn cheap(wanted: Option<f64>) -> Option<Range> {
     wanted.filter(|w| w * 2.0 < FULL).map(|_| EQUAL)
 }
 
+/// The least gain that a limit predicts of being lifted: more than equal, however near the next
+/// limit stands.
+pub(super) const GAIN: f64 = 1.05;
+
 /// What a limit of each single stream predicts of more streams: up to the same again for each,
 /// less where the next limit comes in between.
 pub(super) fn per_stream(trial: &TrialPlan) -> Range {
     Range {
-        low: 1.2,
+        low: GAIN,
         high: trial.stream_ratio() * 1.1,
     }
 }

@@ -1,6 +1,6 @@
 //! The receiver's window is smaller than the path could use.
 
-use super::predict::{around, bystander, per_stream, wanted};
+use super::predict::{GAIN, around, bystander, per_stream, wanted};
 use super::queue::mostly_queued;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
@@ -77,7 +77,7 @@ impl Cause for ReceiveWindow {
             Factor::LargerWindow => {
                 let ratio = trial.after.recv_buffer?.0 as f64 * 2.0 / load.recv_memory?.0 as f64;
                 Some(Range {
-                    low: 1.15,
+                    low: GAIN,
                     high: ratio * 1.25,
                 })
             }

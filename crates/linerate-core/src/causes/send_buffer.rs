@@ -1,6 +1,6 @@
 //! The send buffer is smaller than the path could use.
 
-use super::predict::{around, bystander, per_stream};
+use super::predict::{GAIN, around, bystander, per_stream};
 use super::queue::mostly_queued;
 use super::receive_window::Wanted;
 use super::{Answer, Cause, Finding, base, lacks, percent};
@@ -58,7 +58,7 @@ impl Cause for SendBuffer {
                 let ratio =
                     trial.after.send_buffer?.0 as f64 * 2.0 / load.tcp.send_memory?.0 as f64;
                 Some(Range {
-                    low: 1.15,
+                    low: GAIN,
                     high: ratio * 1.25,
                 })
             }
