@@ -559,6 +559,15 @@ fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
 }
 
 #[test]
+fn a_reader_that_has_nothing_outstanding_keeps_up() {
+    let mut base = load();
+    base.tcp.in_flight = Some(Bytes(0));
+    assert_eq!(outcome(&model(base.clone()), "receiver-app"), "clear");
+    base.tcp.rwnd_limited = Some(0.9);
+    assert_eq!(outcome(&model(base), "receiver-app"), "clear");
+}
+
+#[test]
 fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
     let full = |rtt: u64| {
         let mut base = load();

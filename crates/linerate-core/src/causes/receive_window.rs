@@ -115,7 +115,12 @@ pub(super) fn unread_share(load: &Load) -> Option<f64> {
         .fold(0.0, f64::max);
     let unread = (load.unread? - a_read).max(0.0);
     let flight = load.tcp.in_flight?.0 as f64;
-    (unread + flight > 0.0).then(|| unread / (unread + flight))
+    let outstanding = unread + flight;
+    Some(if outstanding > 0.0 {
+        unread / outstanding
+    } else {
+        0.0
+    })
 }
 
 fn evidence(load: &Load, limited: f64) -> Vec<String> {

@@ -32,9 +32,6 @@ impl Cause for ReceiverApp {
         let Some(busy) = wanted(&load.receivers) else {
             return lacks(model, "thread", direction.receiver());
         };
-        let Some(unread) = unread_share(load) else {
-            return lacks(model, "socket", direction.receiver());
-        };
         let Some(limited) = load.tcp.rwnd_limited else {
             return lacks(model, "tcp", direction.sender());
         };
@@ -48,6 +45,9 @@ impl Cause for ReceiverApp {
         if busy >= BUSY {
             return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
         }
+        let Some(unread) = unread_share(load) else {
+            return lacks(model, "socket", direction.receiver());
+        };
         if unread <= UNREAD {
             return Answer::Clear(format!(
                 "the program kept up: only {} of the outstanding payload was unread",

@@ -24,6 +24,11 @@ const DRAINS: usize = 5;
 const NOT_DRAINED: &str = "its end mark did not come: no payload for 3 s after the end of the step, or still some \
      after 15 s";
 
+/// Share of a tick that one row may spend on connections. A question waits while a thread that has
+/// no CPU holds the connection; with hundreds of streams on few CPUs the rows of all of them would
+/// take seconds, so each tick goes on where the last one ended.
+const PROBING: f64 = 0.5;
+
 /// Counters of one lane as they were when its rate was last worked out.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
@@ -38,6 +43,10 @@ pub(super) struct Sampler {
     sheets: Vec<Sheet>,
     last: Vec<Last>,
     probes: Vec<Box<dyn Probe>>,
+    /// Place of the probe whose turn is next.
+    next: usize,
+    /// Longest time of one row's probes, unless a single one takes longer.
+    probing: u64,
     sources: Sources,
     points: Vec<(u64, Point)>,
     washout: u64,
@@ -68,6 +77,8 @@ impl Sampler {
             step,
             lanes,
             probes,
+            next: 0,
+            probing: (plan.tick.0 as f64 * PROBING) as u64,
             sources,
             points: points(plan),
             washout: plan.washout.0,
@@ -84,10 +95,20 @@ impl Sampler {
             ];
             sheet.push(at(), row);
         }
-        for probe in &mut self.probes {
-            probe.observe(self.sources.machine(), at);
-        }
+        self.probe(at);
         self.sources.observe(at());
+    }
+
+    /// Takes a row of each connection in turn, as long as the time for it lasts.
+    fn probe(&mut self, at: &dyn Fn() -> u64) {
+        let until = at() + self.probing;
+        for _ in 0..self.probes.len() {
+            self.probes[self.next].observe(self.sources.machine(), at);
+            self.next = (self.next + 1) % self.probes.len();
+            if at() > until {
+                return;
+            }
+        }
     }
 
     /// Samples until the step ends, ends it, and waits for its threads; returns what was read.
