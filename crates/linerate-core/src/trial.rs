@@ -3,7 +3,7 @@
 //! A trial changes one factor of the connections that the tool itself owns. Trials stand apart
 //! from causes, because one trial parts several rivals.
 
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, TcpShares};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos};
@@ -151,9 +151,10 @@ impl TrialPlan {
     }
 }
 
-/// Wall time of one byte on one thread, in picoseconds; `None` without goodput.
-pub fn ps_per_byte(load: &Load) -> Option<f64> {
-    (load.goodput.mean > 0.0).then(|| 8e12 * f64::from(load.streams) / load.goodput.mean)
+/// Wall time of one byte on one thread of `streams` that carry `goodput` bits per second together, in
+/// picoseconds; `None` without goodput.
+pub fn ps_per_byte(goodput: f64, streams: u32) -> Option<f64> {
+    (goodput > 0.0).then(|| 8e12 * f64::from(streams) / goodput)
 }
 
 impl TrialKind {
@@ -265,7 +266,7 @@ fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
-    let extra = (ps_per_byte(load)? * WORK_SHARE) as u64;
+    let extra = (ps_per_byte(load.goodput.mean, load.streams)? * WORK_SHARE) as u64;
     let own = load.knobs.extra_work;
     Some(if on_sender {
         ExtraWork {
@@ -288,9 +289,11 @@ fn operation(threads: &[crate::model::Thread]) -> Option<u64> {
 }
 
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
-/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips to a
-/// window of a thousand segments.
-pub fn washout(rtt: Option<Nanos>) -> Nanos {
-    let rtt = rtt.unwrap_or_default().0;
-    Nanos((rtt * 12).clamp(150_000_000, 1_500_000_000))
+/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
+/// empty path to a window of a thousand segments; what then stands in a queue takes the difference to
+/// the loaded round trip.
+pub fn washout(tcp: &TcpShares) -> Nanos {
+    let loaded = tcp.rtt.unwrap_or_default().0;
+    let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));
+    Nanos((empty * 12 + (loaded - empty)).clamp(150_000_000, 1_500_000_000))
 }

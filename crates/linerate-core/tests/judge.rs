@@ -436,15 +436,34 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
         .expect("kind")
         .propose(&m, Direction::Forward, 0)
         .expect("plan");
-    let interval = |low, high| Interval {
-        low,
-        mid: f64::midpoint(low, high),
-        high,
+    let decided = |low, high| {
+        let mid = f64::midpoint(low, high);
+        let so_far = TrialModel {
+            plan: plan.clone(),
+            effect: Some(Interval { low, mid, high }),
+            slices: 8,
+            goodput: [1e9, mid * 1e9],
+        };
+        decides(&m, &so_far)
     };
-    assert!(decides(&m, &plan, interval(0.99, 1.01)));
-    assert!(!decides(&m, &plan, interval(0.96, 1.01)));
-    assert!(!decides(&m, &plan, interval(0.99, 1.80)));
-    assert!(decides(&m, &plan, interval(1.8, 2.1)));
+    assert!(decided(0.99, 1.01));
+    assert!(!decided(0.96, 1.01));
+    assert!(!decided(0.99, 1.80));
+    assert!(decided(1.8, 2.1));
+}
+
+#[test]
+fn work_is_weighed_by_the_rate_at_which_the_trial_ran() {
+    let mut base = load();
+    base.senders = vec![thread(0.99)];
+    base.tcp.network = Some(0.0);
+    let mut m = model(base);
+    // A quarter more work at 1 Gb/s is half as much again at twice that.
+    tried(&mut m, "sender-work", 1.0 / 1.5);
+    let certainty = |m: &Model| judge(m).limits.first().map(|l| l.certainty);
+    assert_eq!(certainty(&m), None, "outside of what it predicted");
+    m.trials[0].goodput = [2e9, 2e9 / 1.5];
+    assert_eq!(certainty(&m), Some(Certainty::Proved));
 }
 
 #[test]

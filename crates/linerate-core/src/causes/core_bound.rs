@@ -121,7 +121,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
     if factor == role.factor() {
-        let added = added_work(load, trial, role == Role::Sender)?;
+        let added = added_work(model, trial, role == Role::Sender)?;
         return Some(slowed(added));
     }
     match factor {
@@ -173,7 +173,7 @@ fn slowed(added: f64) -> Range {
 /// more than the time that the sender has left. `None` where so little could look like no change:
 /// then no gain says nothing.
 fn uncopied(load: &Load) -> Option<Range> {
-    let copy = COPY_LEAST_PS / ps_per_byte(load)?;
+    let copy = COPY_LEAST_PS / ps_per_byte(load.goodput.mean, load.streams)?;
     let sender = 1.0 / wanted(&load.senders)?;
     let least = (1.0 / (1.0 - copy)).min(sender);
     (copy < 1.0 && least > EQUAL.high).then_some(Range {

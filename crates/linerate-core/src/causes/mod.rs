@@ -1,5 +1,6 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
+mod buffer_bound;
 mod congestion_control;
 mod contended;
 mod core_bound;

@@ -28,8 +28,9 @@ pub(super) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread
     }
 }
 
-/// Work that a trial adds on one end, as a share of the wall time of each byte.
-pub(super) fn added_work(load: &Load, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
+/// Work that a trial adds on one end, as a share of the wall time of each byte: as the trial's own
+/// setting A took it, once that was measured, since a load may run at another rate than before.
+pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
     let (a, b) = (trial.before.extra_work, trial.after.extra_work);
     let extra = if on_sender {
         b.sender_ps_per_byte.saturating_sub(a.sender_ps_per_byte)
@@ -37,7 +38,13 @@ pub(super) fn added_work(load: &Load, trial: &TrialPlan, on_sender: bool) -> Opt
         b.receiver_ps_per_byte
             .saturating_sub(a.receiver_ps_per_byte)
     };
-    Some(extra as f64 / ps_per_byte(load)?)
+    let base = &model.direction(trial.direction)?.base;
+    let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
+    let goodput = measured
+        .map(|t| t.goodput[0])
+        .filter(|a| *a > 0.0)
+        .unwrap_or(base.goodput.mean);
+    Some(extra as f64 / ps_per_byte(goodput, trial.before.streams)?)
 }
 
 /// A range around a ratio, by a share of it.
@@ -58,10 +65,10 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer | Factor::Discard => {
             Some(EQUAL)
         }
-        Factor::SenderWork => Some(work(wanted(&load.senders), added_work(load, trial, true)?)),
+        Factor::SenderWork => Some(work(wanted(&load.senders), added_work(model, trial, true)?)),
         Factor::ReceiverWork => Some(work(
             wanted(&load.receivers),
-            added_work(load, trial, false)?,
+            added_work(model, trial, false)?,
         )),
         Factor::HalfWindow => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
         // A send buffer holds at most half its memory as payload in flight.

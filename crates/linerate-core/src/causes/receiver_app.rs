@@ -1,7 +1,8 @@
 //! The receiving program does not come to read, though data wait and it has CPU time.
 
+use super::buffer_bound::SUSPECT;
 use super::predict::{added_work, around, bystander, per_stream, wanted};
-use super::receive_window::{SUSPECT, UNREAD, unread_share};
+use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
@@ -73,7 +74,7 @@ impl Cause for ReceiverApp {
         match trial.factor()? {
             Factor::SmallerReads => halved(wanted(&load.receivers)),
             Factor::ReceiverWork => {
-                Some(around(1.0 / (1.0 + added_work(load, trial, false)?), 0.06))
+                Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06))
             }
             // It pauses all the same; what it saves is some of the time in between.
             Factor::Discard => Some(Range {

@@ -1,24 +1,16 @@
 //! The send buffer is smaller than the path could use.
 
-use super::predict::{GAIN, around, bystander, per_stream};
-use super::queue::mostly_queued;
-use super::receive_window::Wanted;
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::buffer_bound::{self, Buffer, SUSPECT, held};
+use super::{Answer, Cause, base, lacks};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
+use crate::verdict::{Advice, Stage};
 
 /// Cause `send-buffer`.
 pub(super) struct SendBuffer;
-
-/// Share of time limited by the buffer from which it may be the cause.
-pub(super) const SUSPECT: f64 = 0.2;
-
-/// Share of time from which the evidence is enough without a trial.
-const ENOUGH: f64 = 0.5;
 
 impl Cause for SendBuffer {
     fn id(&self) -> &'static str {
@@ -36,39 +28,19 @@ impl Cause for SendBuffer {
             return lacks(model, "tcp", direction.sender());
         };
         if limited < SUSPECT {
-            return Answer::Clear(format!(
-                "the send buffer held the sender only {} of the time",
-                percent(limited)
-            ));
+            return Answer::Clear(held(Buffer::Send, limited, "only "));
         }
-        Answer::Finding(Finding {
-            side: Place::from(direction.sender()),
-            share: limited,
-            // What stands in a queue on the way would fill any.
-            enough: !mostly_queued(model, load) && limited >= ENOUGH,
-            reached: false,
-            evidence: evidence(load, limited),
-        })
+        let more = evidence(load);
+        Answer::Finding(buffer_bound::finding(
+            model,
+            direction,
+            Buffer::Send,
+            limited,
+            more,
+        ))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        match trial.factor()? {
-            Factor::MoreStreams => Some(per_stream(trial)),
-            Factor::LargerSendBuffer => {
-                let ratio =
-                    trial.after.send_buffer?.0 as f64 * 2.0 / load.tcp.send_memory?.0 as f64;
-                Some(Range {
-                    low: GAIN,
-                    high: ratio * 1.25,
-                })
-            }
-            Factor::HalfSendBuffer => {
-                let ratio =
-                    trial.after.send_buffer?.0 as f64 * 2.0 / load.tcp.send_memory?.0 as f64;
-                Some(around(ratio, 0.2))
-            }
-            _ => bystander(model, trial),
-        }
+        buffer_bound::predict(model, trial, Buffer::Send)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[
@@ -85,19 +57,12 @@ impl Cause for SendBuffer {
     }
 }
 
-fn evidence(load: &Load, limited: f64) -> Vec<String> {
-    let mut all = vec![format!(
-        "the send buffer held the sender {} of the time",
-        percent(limited)
-    )];
-    if let (Some(flight), Some(memory), Some(rtt)) =
-        (load.tcp.in_flight, load.tcp.send_memory, load.tcp.rtt)
-    {
-        all.push(format!(
-            "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}"
-        ));
-    }
-    all
+fn evidence(load: &Load) -> Option<String> {
+    let (flight, memory) = (load.tcp.in_flight?, load.tcp.send_memory?);
+    let rtt = load.tcp.rtt?;
+    Some(format!(
+        "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}"
+    ))
 }
 
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
@@ -109,16 +74,5 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
             gain: None,
         });
     }
-    let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
-    let wanted = Wanted::of(
-        model,
-        direction,
-        Factor::LargerSendBuffer,
-        load.tcp.send_memory?,
-    );
-    wanted.advice(
-        "net.ipv4.tcp_wmem",
-        direction.sender(),
-        host.facts.buffers.tcp_wmem?,
-    )
+    buffer_bound::advice(model, direction, Buffer::Send)
 }

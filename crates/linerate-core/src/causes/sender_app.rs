@@ -1,8 +1,8 @@
 //! The sending program does not come to write, though there is room and it has CPU time.
 
+use super::buffer_bound::SUSPECT;
 use super::predict::{added_work, around, bystander, per_stream, wanted};
 use super::receiver_app::{BUSY, halved, operation};
-use super::send_buffer::SUSPECT;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::Model;
 use crate::plan::Direction;
@@ -69,7 +69,7 @@ impl Cause for SenderApp {
         let load = &model.direction(trial.direction)?.base;
         match trial.factor()? {
             Factor::SmallerWrites => halved(wanted(&load.senders)),
-            Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(load, trial, true)?), 0.06)),
+            Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }

@@ -95,10 +95,6 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         .filter(|s| stream_set(record, s, direction).is_some())
     {
         base.contended |= contended(step);
-        // Its own it has already.
-        if !matches!(step.plan.purpose, Purpose::Base { .. }) {
-            base.interruptions.extend(outages(step));
-        }
     }
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
@@ -162,7 +158,8 @@ pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     comparison
 }
 
-fn trial(record: &Record, id: u32) -> Option<TrialModel> {
+/// A trial as far as it went; `None` for one that is not in the record.
+pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let plan = record.trials.iter().find(|t| t.id == id)?;
     let slices = slices(record, id);
     let mean_of = |changed: bool| {

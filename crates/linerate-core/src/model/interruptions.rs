@@ -13,6 +13,10 @@ const STOPPED: &str = "stopped";
 /// only for an instant, so an end where it missed more was stopped, or its host was.
 const MISSED: u64 = 5;
 
+/// Payload while an end stood still, of what it was otherwise, from which it did not: only the thread
+/// that takes the samples had to wait, as on a machine whose CPUs are all busy.
+const WENT_ON: f64 = 0.5;
+
 /// All that interrupted a step whose payload arrived at rates `ticks`.
 pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
     let mut found = outages(step);
@@ -51,30 +55,62 @@ fn link_changes(step: &Step) -> impl Iterator<Item = String> {
     })
 }
 
-/// Ends that stood still: nothing was read there for a while.
+/// Ends that stood still: nothing was read there for a while, and hardly any payload moved.
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
-    let missed = Nanos(step.plan.tick.0.saturating_mul(MISSED));
+    let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
     ends.filter_map(move |(side, end)| {
         let pause = longest_pause(end, step.plan.washout)?;
-        (pause > missed).then(|| {
+        let still = pause.beyond > missed && !went_on(end, &pause).unwrap_or(false);
+        still.then(|| {
             format!(
-                "the {} end took no sample for {pause}: it was stopped, or had no CPU left",
-                side.name()
+                "the {} end took no sample for {}: it was stopped, or had no CPU left",
+                side.name(),
+                Nanos(pause.beyond)
             )
         })
     })
 }
 
+/// A time without a reading.
+struct Pause {
+    from: u64,
+    to: u64,
+    /// Its length beyond what was planned.
+    beyond: u64,
+}
+
 /// The longest time between two readings of one end, whatever they are of (with many streams one row
 /// of all takes long, and is no pause), beyond the wash-out, in which none is planned.
-fn longest_pause(end: &EndReadings, washout: Nanos) -> Option<Nanos> {
+fn longest_pause(end: &EndReadings, washout: Nanos) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
     let mut read: Vec<u64> = end.tables.iter().flat_map(|t| &t.at).copied().collect();
     read.sort_unstable();
     read.windows(2)
-        .map(|w| Nanos((w[1] - w[0]).saturating_sub(planned(w[0]))))
-        .max()
+        .map(|w| Pause {
+            from: w[0],
+            to: w[1],
+            beyond: (w[1] - w[0]).saturating_sub(planned(w[0])),
+        })
+        .max_by_key(|pause| pause.beyond)
+}
+
+/// Whether payload moved in a pause about as it did otherwise; `None` where that was not read.
+fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
+    let (mut inside, mut all) = ((0.0, 0.0_f64), (0.0, 0.0_f64));
+    for table in end.about(m::WORKER_BYTES.source, |_| true) {
+        let bytes = table.column(m::WORKER_BYTES)?;
+        let before = table.at.iter().rposition(|at| *at <= pause.from)?;
+        let after = table.at.iter().position(|at| *at >= pause.to)?;
+        let add = |sum: &mut (f64, f64), a: usize, b: usize| {
+            sum.0 += (bytes[b] - bytes[a]) as f64;
+            sum.1 = sum.1.max((table.at[b] - table.at[a]) as f64);
+        };
+        add(&mut inside, before, after);
+        add(&mut all, 0, bytes.len() - 1);
+    }
+    let otherwise = (all.0 - inside.0) / (all.1 - inside.1);
+    (otherwise > 0.0).then(|| inside.0 / inside.1 >= otherwise * WENT_ON)
 }
 
 /// Tables of a source of both ends.
@@ -105,14 +141,20 @@ fn longest_silence(ticks: &[f64]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::plan::{Purpose, StepPlan};
+    use crate::record::Column;
 
-    /// A step of a wash-out of 1 s and ticks of 100 ms, whose rows one end read at these times.
-    fn outages_of(rows_ms: &[u64]) -> Vec<String> {
+    /// A step of a wash-out of 1 s and ticks of 100 ms: when one end read what its worker had moved.
+    fn outages_at(rows: &[(u64, i64)]) -> Vec<String> {
         let worker = Table {
             source: "worker".to_owned(),
             subject: "s0/tx0".to_owned(),
-            at: rows_ms.iter().map(|ms| ms * 1_000_000).collect(),
-            columns: Vec::new(),
+            at: rows.iter().map(|(ms, _)| ms * 1_000_000).collect(),
+            columns: vec![Column {
+                name: m::WORKER_BYTES.name.to_owned(),
+                unit: m::WORKER_BYTES.unit,
+                kind: m::WORKER_BYTES.kind,
+                values: rows.iter().map(|(_, bytes)| *bytes).collect(),
+            }],
         };
         let still = EndReadings {
             tables: vec![worker],
@@ -134,11 +176,32 @@ mod tests {
         })
     }
 
+    /// The same of an end that moved nothing.
+    fn outages_of(rows_ms: &[u64]) -> Vec<String> {
+        let rows: Vec<_> = rows_ms.iter().map(|ms| (*ms, 0)).collect();
+        outages_at(&rows)
+    }
+
     #[test]
     fn an_end_that_missed_more_than_five_samples_stood_still() {
         assert!(outages_of(&[0, 1000, 1100, 1600, 1600, 2000]).is_empty());
         let words = "the far end took no sample for 501 ms: it was stopped, or had no CPU left";
         assert_eq!(outages_of(&[0, 1000, 1100, 1601, 1601, 2000]), [words]);
+    }
+
+    #[test]
+    fn an_end_whose_payload_went_on_did_not_stand_still() {
+        // 1 byte a millisecond but for the pause of 600 ms, in which half of that is the bound.
+        let of = |inside: i64| {
+            let rows = [
+                (0, 0),
+                (1000, 1000),
+                (1600, 1000 + inside),
+                (2000, 1400 + inside),
+            ];
+            outages_at(&rows).len()
+        };
+        assert_eq!((of(299), of(301)), (1, 0));
     }
 
     #[test]

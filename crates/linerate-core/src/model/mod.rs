@@ -12,7 +12,7 @@ mod readings;
 mod resources;
 
 use derive::{contended, latency_of};
-pub use derive::{derive, effect, slices, undisturbed};
+pub use derive::{derive, effect, slices, trial, undisturbed};
 
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};

@@ -2,10 +2,10 @@
 
 use super::case::{Case, Party};
 use crate::causes::Answer;
-use crate::model::Model;
+use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Interval, Range};
+use crate::stats::{EQUAL, Range};
 use crate::trial::TRIALS;
 
 /// The trial that tells most about `direction`, numbered `id`; `None` when a cause is proved or no
@@ -77,18 +77,27 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan, own: Range) -> usiz
     parted * 2 + usize::from(about && !own.overlaps(EQUAL))
 }
 
-/// Whether `effect` decides: it lies inside of what one cause in play predicts of `plan` and no
-/// prediction is cut by it, or well outside of all of them. `model` is the one from before the trial.
+/// Whether a trial decides as it stands: its effect lies inside of what one cause in play predicts and
+/// no prediction is cut by it, or well outside of all of them. `model` is the one from before it.
 ///
 /// An effect outside of all predictions must stay so when its interval is twice as wide: to stop at
 /// the first interval that happens to miss everything would spoil its coverage (the study in
 /// `benches/truth/` shows by how much).
-pub fn decides(model: &Model, plan: &TrialPlan, effect: Interval) -> bool {
-    let predicted: Vec<Range> = Case::of(model, plan.direction)
+pub fn decides(model: &Model, trial: &TrialModel) -> bool {
+    let Some(effect) = trial.effect else {
+        return false;
+    };
+    let mut model = model.clone();
+    // Its goodputs may be known, its effect not: that would exclude causes already.
+    model.trials.push(TrialModel {
+        effect: None,
+        ..trial.clone()
+    });
+    let predicted: Vec<Range> = Case::of(&model, trial.plan.direction)
         .parties
         .iter()
         .filter(|p| p.stands())
-        .filter_map(|p| p.cause.predict(model, plan))
+        .filter_map(|p| p.cause.predict(&model, &trial.plan))
         .collect();
     let clear = predicted
         .iter()

@@ -1,6 +1,6 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
-use linerate_core::model::{Model, derive, effect, slices, undisturbed};
+use linerate_core::model::{self, Model, TcpShares, derive, effect, slices, undisturbed};
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::TrialPlan;
 use linerate_core::trial::{kind, washout};
@@ -103,18 +103,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or a
-    /// slice went wrong, after which the order is lost.
+    /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
+    /// connections are lost. A slice that was disturbed does not count, and is taken again.
     fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
-        let went_wrong = self.record.steps.last().is_some_and(|s| !undisturbed(s));
+        let last = self.record.steps.last();
+        let lost = last.is_some_and(|s| s.trouble.is_some());
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
-        let next = so_far.next_changed().filter(|_| !went_wrong)?;
+        let next = so_far.next_changed().filter(|_| !lost)?;
+        if last.is_some_and(|s| !undisturbed(s)) {
+            let ends = self.link.now().0 + spent(trial.slice(), 1).0;
+            return (ends <= trial.until.0).then_some(next);
+        }
         if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {
             return Some(next);
         }
-        let decided = so_far
-            .interval()
-            .is_some_and(|i| decides(trial.model, trial.plan, i));
+        let decided = model::trial(&self.record, trial.plan.id)
+            .is_some_and(|so_far| decides(trial.model, &so_far));
         // Fewer than two blocks say nothing: a trial that was begun gets them.
         let begun = (so_far.slices() as u64) < FEWEST;
         let block_ends = self.link.now().0 + spent(trial.slice(), BLOCK as u64).0;
@@ -145,7 +149,9 @@ impl Interleaved<'_> {
 
 /// Wash-out of a slice in this direction.
 fn settle(model: &Model, direction: Direction) -> Nanos {
-    washout(model.direction(direction).and_then(|d| d.base.tcp.rtt))
+    model
+        .direction(direction)
+        .map_or_else(|| washout(&TcpShares::default()), |d| washout(&d.base.tcp))
 }
 
 /// The least time that a trial takes.

@@ -1,0 +1,171 @@
+//! What the two buffer causes share: a buffer that holds less than the path could use.
+
+use super::predict::{GAIN, around, bystander, per_stream};
+use super::queue::mostly_queued;
+use super::{Finding, percent};
+use crate::facts::BufferLimits;
+use crate::model::{Load, Model};
+use crate::plan::{Direction, Knobs, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Bytes;
+use crate::verdict::{Advice, Place};
+
+/// Share of time limited by a buffer from which it may be the cause.
+pub(super) const SUSPECT: f64 = 0.2;
+
+/// Share of time from which the evidence is enough without a trial.
+const ENOUGH: f64 = 0.5;
+
+/// Which end's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Buffer {
+    /// The receiver's: it bounds the window that is offered.
+    Receive,
+    /// The sender's: it keeps what is not yet acknowledged.
+    Send,
+}
+
+impl Buffer {
+    fn side(self, direction: Direction) -> Side {
+        match self {
+            Self::Receive => direction.receiver(),
+            Self::Send => direction.sender(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Receive => "receive window",
+            Self::Send => "send buffer",
+        }
+    }
+
+    /// Its memory, as `SO_RCVBUF` and `SO_SNDBUF` count it.
+    fn memory(self, load: &Load) -> Option<Bytes> {
+        match self {
+            Self::Receive => load.recv_memory,
+            Self::Send => load.tcp.send_memory,
+        }
+    }
+
+    /// What was asked for; the kernel doubles it.
+    fn asked(self, knobs: &Knobs) -> Option<Bytes> {
+        match self {
+            Self::Receive => knobs.recv_buffer,
+            Self::Send => knobs.send_buffer,
+        }
+    }
+
+    fn larger(self) -> Factor {
+        match self {
+            Self::Receive => Factor::LargerWindow,
+            Self::Send => Factor::LargerSendBuffer,
+        }
+    }
+
+    /// The sysctl that bounds its autotuning, and what that is on a host.
+    fn sysctl(self, limits: &BufferLimits) -> (&'static str, Option<[u64; 3]>) {
+        match self {
+            Self::Receive => ("net.ipv4.tcp_rmem", limits.tcp_rmem),
+            Self::Send => ("net.ipv4.tcp_wmem", limits.tcp_wmem),
+        }
+    }
+}
+
+/// Says what share of time the buffer held the sender.
+pub(super) fn held(buffer: Buffer, limited: f64, only: &str) -> String {
+    format!(
+        "the {} held the sender {only}{} of the time",
+        buffer.name(),
+        percent(limited)
+    )
+}
+
+/// The finding of a buffer that held the sender `limited` of the time.
+pub(super) fn finding(
+    model: &Model,
+    direction: Direction,
+    buffer: Buffer,
+    limited: f64,
+    evidence: Option<String>,
+) -> Finding {
+    // What stands in a queue on the way would fill any buffer.
+    let queued = model
+        .direction(direction)
+        .is_some_and(|d| mostly_queued(model, &d.base));
+    Finding {
+        side: Place::from(buffer.side(direction)),
+        share: limited,
+        enough: limited >= ENOUGH && !queued,
+        reached: false,
+        evidence: [Some(held(buffer, limited, "")), evidence]
+            .into_iter()
+            .flatten()
+            .collect(),
+    }
+}
+
+/// What it expects of a trial.
+pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let factor = trial.factor()?;
+    if factor == Factor::MoreStreams {
+        return Some(per_stream(trial));
+    }
+    if factor == buffer.larger() {
+        // As much more as the buffer is larger, or less where the next limit comes in between.
+        return Some(Range {
+            low: GAIN,
+            high: times(load, trial, buffer)? * 1.25,
+        });
+    }
+    match (buffer, factor) {
+        (Buffer::Send, Factor::HalfSendBuffer) => Some(around(times(load, trial, buffer)?, 0.2)),
+        (Buffer::Receive, Factor::HalfWindow) => {
+            let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
+            Some(around(ratio, 0.2))
+        }
+        _ => bystander(model, trial),
+    }
+}
+
+/// How many times as large a trial makes the buffer.
+fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
+    let memory = buffer.memory(load)?.0.max(1);
+    // The kernel doubles what is asked for.
+    Some(buffer.asked(&trial.after)?.0 as f64 * 2.0 / memory as f64)
+}
+
+/// A larger buffer, where it may be had.
+pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Option<Advice> {
+    let load = &model.direction(direction)?.base;
+    let side = buffer.side(direction);
+    let host = model.hosts.iter().find(|h| h.side == side)?;
+    let (sysctl, limits) = buffer.sysctl(&host.facts.buffers);
+    let [min, default, max] = limits?;
+    let (times, gain) = tried(model, direction, buffer).unzip();
+    // Twice what is in use where nothing larger could be tried.
+    let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
+    // Where autotuning may go so far already, something else keeps it from doing so.
+    (memory > max).then(|| Advice {
+        action: format!(
+            "on the {} host: sysctl -w {sysctl}=\"{min} {default} {memory}\"   (a buffer of {})",
+            side.name(),
+            Bytes(memory)
+        ),
+        undo: format!("sysctl -w {sysctl}=\"{min} {default} {max}\""),
+        gain,
+    })
+}
+
+/// How much larger a trial's buffer was, and what it gained.
+fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
+    let load = &model.direction(direction)?.base;
+    let trial = model
+        .trials
+        .iter()
+        .find(|t| t.plan.direction == direction && t.plan.factor() == Some(buffer.larger()))?;
+    Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
+}
