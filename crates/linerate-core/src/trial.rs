@@ -290,10 +290,10 @@ fn operation(threads: &[crate::model::Thread]) -> Option<u64> {
 
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
 /// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
-/// empty path to a window of a thousand segments; what then stands in a queue takes the difference to
-/// the loaded round trip.
+/// empty path to a window of a thousand segments. Where a queue stands it is filled then, overrun, and
+/// what was lost is sent again: four times what it adds to the round trip.
 pub fn washout(tcp: &TcpShares) -> Nanos {
     let loaded = tcp.rtt.unwrap_or_default().0;
     let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));
-    Nanos((empty * 12 + (loaded - empty)).clamp(150_000_000, 1_500_000_000))
+    Nanos((empty * 12 + (loaded - empty) * 4).clamp(150_000_000, 1_500_000_000))
 }
