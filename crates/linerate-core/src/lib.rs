@@ -8,6 +8,7 @@
 
 pub mod application;
 pub mod causes;
+pub mod ceiling;
 pub mod facts;
 pub mod metric;
 pub mod model;

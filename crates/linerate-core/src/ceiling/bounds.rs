@@ -1,0 +1,126 @@
+//! A quantity between two ends.
+
+/// Larger than any rate, price or size that is counted here, and far from what overflows.
+const LARGEST: f64 = 1e18;
+
+/// Which end of every interval is taken: the one that leaves the least goodput, or the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Least goodput.
+    Low,
+    /// Most goodput.
+    High,
+}
+
+impl End {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Low, Self::High];
+
+    /// The end that a cost has to take so that the goodput comes out at this one.
+    pub(super) const fn of_cost(self) -> Self {
+        match self {
+            Self::Low => Self::High,
+            Self::High => Self::Low,
+        }
+    }
+}
+
+/// What lies between `low` and `high`, both included, in the unit of its place.
+/// `0 <= low <= high`, both finite, whatever it was made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// From one end to the other, in either order.
+    pub fn new(a: f64, b: f64) -> Self {
+        let (a, b) = (sane(a), sane(b));
+        Self {
+            low: a.min(b),
+            high: a.max(b),
+        }
+    }
+
+    /// A value that is known.
+    pub fn exact(value: f64) -> Self {
+        Self::new(value, value)
+    }
+
+    /// From the smallest to the largest of `values`; zero when there is none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let around = |sum: Self, v: f64| Self::new(sum.low.min(sane(v)), sum.high.max(sane(v)));
+        let mut values = values.into_iter();
+        let first = values.next().map_or_else(Self::default, Self::exact);
+        values.fold(first, around)
+    }
+
+    /// Lower end.
+    pub const fn low(self) -> f64 {
+        self.low
+    }
+
+    /// Upper end.
+    pub const fn high(self) -> f64 {
+        self.high
+    }
+
+    /// One end.
+    pub const fn at(self, end: End) -> f64 {
+        match end {
+            End::Low => self.low,
+            End::High => self.high,
+        }
+    }
+
+    /// Whether both ends are the same but for rounding.
+    pub fn is_exact(self) -> bool {
+        self.high - self.low <= self.high * 1e-9
+    }
+
+    /// Whether `value` lies within, ends included.
+    pub fn contains(self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Both ends times a factor.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::new(self.low * factor, self.high * factor)
+    }
+
+    /// The smallest interval that holds both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self::new(self.low.min(other.low), self.high.max(other.high))
+    }
+}
+
+fn sane(value: f64) -> f64 {
+    if value.is_nan() {
+        return 0.0;
+    }
+    value.clamp(0.0, LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_makes_bounds_that_are_not_bounds() {
+        for (a, b) in [
+            (f64::NAN, 2.0),
+            (-1.0, 2.0),
+            (f64::INFINITY, 2.0),
+            (3.0, 2.0),
+        ] {
+            let bounds = Bounds::new(a, b);
+            assert!(0.0 <= bounds.low && bounds.low <= bounds.high, "{bounds:?}");
+            assert!(bounds.high.is_finite());
+        }
+        assert_eq!(Bounds::of([2.0, 1.0, 3.0]), Bounds::new(1.0, 3.0));
+        assert_eq!(Bounds::of([]), Bounds::exact(0.0));
+    }
+}

@@ -1,0 +1,58 @@
+//! Floors of latency: what physics and link rates leave, one way, in seconds.
+
+use super::Bounds;
+
+/// Seconds that light takes for a metre of fibre; copper is a little faster.
+//= ITU-T G.652: group index 1.468
+const METRE: f64 = 1.468 / 299_792_458.0;
+
+/// A part of the floor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What takes the time, with the numbers in.
+    pub words: String,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The time to put `bytes` on something that carries `capacity` bytes per second, at its fastest.
+pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
+    let rate = capacity.high().max(1.0);
+    Part {
+        words: format!("{bytes} B on the {name}"),
+        seconds: bytes / rate,
+    }
+}
+
+/// The time on a cable of so many metres.
+pub fn propagation(metres: f64) -> Part {
+    Part {
+        words: format!("{metres} m of cable"),
+        seconds: metres * METRE,
+    }
+}
+
+/// The time in switches, each of which takes `seconds`.
+pub fn switches(count: u32, seconds: f64) -> Part {
+    let s = if count == 1 { "" } else { "es" };
+    Part {
+        words: format!("{count} switch{s}"),
+        seconds: f64::from(count) * seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_take_the_time_that_they_must() {
+        let near = |part: Part, seconds: f64| (part.seconds / seconds - 1.0).abs() < 1e-2;
+        assert!(near(
+            serialisation("link", 1538.0, Bounds::exact(125e6)),
+            12.3e-6
+        ));
+        assert!(near(propagation(1000.0), 4.9e-6));
+        assert!(near(switches(2, 170e-9), 340e-9));
+    }
+}

@@ -1,0 +1,142 @@
+//! What a path is made of, and what each flow asks of it.
+
+use super::Bounds;
+use crate::plan::Direction;
+use crate::verdict::{Place, Stage};
+
+/// Where an input of a ceiling comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Somebody said so.
+    Given,
+    /// Nobody said so; the words say what it was taken for.
+    Assumed,
+}
+
+impl Source {
+    /// The word used in text and JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
+/// An input of a ceiling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The key that it goes by: `near.port.mps`.
+    pub key: String,
+    /// Its value in words: `128 B`, `128 to 512 B`.
+    pub value: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// What carries the bytes of flows, and how much of it there is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    /// Name: `link`, `near slot`. Resources of one name are replaced together: the members of a
+    /// bond, the two directions of a slot.
+    pub name: String,
+    /// Stage that it belongs to.
+    pub stage: Stage,
+    /// Where.
+    pub side: Place,
+    /// Units per second: bytes, unless what is demanded of it are packets or operations.
+    pub capacity: Bounds,
+    /// What the capacity and the demands were computed from.
+    pub inputs: Vec<Input>,
+}
+
+/// What a flow uses of a resource, in units of its capacity.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// For each payload byte.
+    pub per_byte: Bounds,
+    /// For each packet.
+    pub per_packet: Bounds,
+    /// For each operation.
+    pub per_operation: Bounds,
+}
+
+impl Cost {
+    /// A cost that only payload has.
+    pub fn bytes(per_byte: Bounds) -> Self {
+        Self {
+            per_byte,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a flow asks of one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand {
+    /// Index of the resource in its path.
+    pub resource: usize,
+    /// How much.
+    pub cost: Cost,
+    /// How the goodput that the resource leaves comes about, with the numbers in:
+    /// `1 Gb/s x 1460/1538`.
+    pub formula: String,
+}
+
+/// Streams that go the same way and are treated alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Direction.
+    pub direction: Direction,
+    /// How many there are.
+    pub streams: Bounds,
+    /// Payload bytes of a packet.
+    pub packet: Bounds,
+    /// Payload bytes of an operation.
+    pub operation: Bounds,
+    /// What it asks of the resources.
+    pub demands: Vec<Demand>,
+}
+
+/// Everything that bytes cross between two hosts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Path {
+    /// What it is made of, in the order of the forward direction.
+    pub resources: Vec<Resource>,
+    /// What goes over it, in both directions.
+    pub flows: Vec<Flow>,
+}
+
+/// A packet as the wire sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Packet {
+    /// Payload bytes in it.
+    pub payload: Bounds,
+    /// Bytes on the wire for each payload byte.
+    pub wire_per_byte: Bounds,
+    /// The efficiency as a fraction: `1448/1538`, or `1448/1538 to 1460/1538`.
+    pub words: String,
+}
+
+impl Packet {
+    /// A packet that could be any of `kinds`, each a payload and the bytes that it takes on the
+    /// wire. `None` when there is none, or one without payload.
+    pub(super) fn any(kinds: &[(u32, u32)]) -> Option<Self> {
+        let share = |&(payload, wire): &(u32, u32)| f64::from(wire) / f64::from(payload);
+        let worst = kinds.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        let best = kinds.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+        if kinds.iter().any(|(payload, _)| *payload == 0) {
+            return None;
+        }
+        let fraction = |(payload, wire): &(u32, u32)| format!("{payload}/{wire}");
+        Some(Self {
+            payload: Bounds::of(kinds.iter().map(|(payload, _)| f64::from(*payload))),
+            wire_per_byte: Bounds::new(share(best), share(worst)),
+            words: if worst == best {
+                fraction(best)
+            } else {
+                format!("{} to {}", fraction(worst), fraction(best))
+            },
+        })
+    }
+}

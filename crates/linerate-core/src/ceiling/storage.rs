@@ -1,0 +1,51 @@
+//! Storage: how many operations are under way, and over how many paths.
+
+use super::Bounds;
+
+/// What a multipath layer does with several paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// One path carries everything, the others wait for it to fail.
+    Failover,
+    /// Every path carries its share.
+    RoundRobin,
+}
+
+impl Policy {
+    /// Names, as they are typed.
+    pub const NAMES: [(&'static str, Self); 2] = [
+        ("failover", Self::Failover),
+        ("round-robin", Self::RoundRobin),
+    ];
+
+    /// Paths that carry data, of `there`.
+    pub const fn used(self, there: u32) -> u32 {
+        match self {
+            Self::Failover => 1,
+            Self::RoundRobin => there,
+        }
+    }
+}
+
+/// Operations per second with `depth` of them under way, each of which takes `seconds`.
+//= Little, A proof for the queuing formula L = lambda W, Operations Research 9 (1961)
+pub fn operations(depth: u32, seconds: f64) -> Bounds {
+    Bounds::exact(f64::from(depth) / seconds.max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_follow_from_depth_and_latency() {
+        assert_eq!(operations(32, 0.000_25), Bounds::exact(128_000.0));
+        assert!(operations(1, 0.0).high().is_finite());
+    }
+
+    #[test]
+    fn one_path_or_all_of_them_count() {
+        assert_eq!(Policy::Failover.used(4), 1);
+        assert_eq!(Policy::RoundRobin.used(4), 4);
+    }
+}
