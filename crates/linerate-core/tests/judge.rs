@@ -2,16 +2,16 @@
 //! sides of each threshold.
 
 use linerate_core::causes::{Answer, cause};
-use linerate_core::facts::HostFacts;
+use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
-    DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
+    Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
 };
 use linerate_core::plan::{Direction, Knobs, Side};
 use linerate_core::record::{Host, SetEnd};
 use linerate_core::stats::Interval;
 use linerate_core::trial::kind;
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Certainty, Place, Verdict, decides, judge, next_trial};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::verdict::{Certainty, Place, Stage, Verdict, decides, judge, next_trial};
 
 fn thread(busy: f64) -> Thread {
     Thread {
@@ -70,6 +70,11 @@ fn model(base: Load) -> Model {
             boot_id: format!("{side:?}"),
             ..HostFacts::default()
         };
+        // Without a wire of its own.
+        facts.port = Some(Port {
+            is_virtual: true,
+            ..Port::default()
+        });
         facts.buffers.rmem_max = Some(4 << 20);
         facts.buffers.wmem_max = Some(4 << 20);
         facts.buffers.tcp_rmem = Some([4096, 131_072, 1 << 20]);
@@ -231,7 +236,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
     ),
     (
         "pacing",
-        |l, v| l.knobs.pacing = Some(linerate_core::units::Rate((v * 1e9) as u64)),
+        |l, v| l.knobs.pacing = Some(Rate((v * 1e9) as u64)),
         &[(1.17, "enough"), (1.19, "clear")],
     ),
     (
@@ -285,8 +290,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 3,
-        "contended, interrupted and pacing need no counter"
+        cleared, 4,
+        "contended, interrupted, pacing, and a wire that is not there need no counter"
     );
 }
 
@@ -575,6 +580,42 @@ fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
     let mut m = model(base);
     tried(&mut m, "sender-work", 0.8);
     assert!(judge(&m).limits.is_empty());
+}
+
+#[test]
+fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed() {
+    let at = |goodput: f64| {
+        let mut m = model(load());
+        m.directions[0].base.goodput.mean = goodput;
+        m.directions[0].ceiling = Some(Ceiling {
+            rate: Rate(1_000_000_000),
+            stage: Stage::Net,
+            name: "far port eth0".into(),
+            formula: String::new(),
+        });
+        m
+    };
+    assert_eq!(outcome(&at(0.979e9), "wire-full"), "clear");
+    let full = judge(&at(0.981e9));
+    let limit = &full.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("wire-full", Certainty::Proved)
+    );
+    assert!(limit.trial.is_none(), "a ceiling needs none");
+    assert_eq!(next_trial(&at(0.981e9), Direction::Forward, 0), None);
+
+    let mut m = model(load());
+    assert_eq!(outcome(&m, "wire-full"), "clear", "virtual ports");
+    m.hosts[1].facts.port = Some(Port {
+        is_ethernet: true,
+        ..Port::default()
+    });
+    assert_eq!(
+        outcome(&m, "wire-full"),
+        "unknown",
+        "a port without a speed"
+    );
 }
 
 #[test]

@@ -59,6 +59,10 @@ fn first(verdict: &Verdict) -> Option<&Limit> {
 }
 
 const PLANTED: &[(&str, Place, Plant)] = &[
+    ("wire-full", Place::Path, |p, _| {
+        p.near.port_speed = Some(gigabits(25.0));
+        p.far.port_speed = Some(gigabits(10.0));
+    }),
     ("path-rate", Place::Path, |p, _| {
         p.forward.rate = gigabits(1.0);
     }),
@@ -187,6 +191,24 @@ fn a_limit_just_under_the_path_is_named_and_one_just_over_it_is_not() {
 }
 
 #[test]
+fn a_path_just_under_its_ports_is_not_their_wire() {
+    for (share, cause) in [(1.0, "wire-full"), (0.96, "path-rate")] {
+        let mut path = SimPath::default();
+        path.near.port_speed = Some(gigabits(10.0));
+        path.far.port_speed = Some(gigabits(10.0));
+        path.forward.rate = gigabits(10.0 * share);
+        let verdict = verdict_of(&path, Knobs::default(), 5);
+        let named = first(&verdict).map(|l| (l.cause, l.certainty));
+        assert_eq!(
+            named,
+            Some((cause, Certainty::Proved)),
+            "{share}: {}",
+            explain(&verdict)
+        );
+    }
+}
+
+#[test]
 fn what_invalidates_a_run_is_named_first() {
     let path = SimPath {
         other_session: Some((
@@ -227,6 +249,7 @@ type Relax = fn(&mut SimPath, &mut Knobs);
 
 /// What binds is found without the judge, on the same path without noise.
 const RELAX: &[(&str, Relax)] = &[
+    ("wire-full", |p, _| p.forward.rate.0 *= 2),
     ("path-rate", |p, _| p.forward.rate.0 *= 2),
     ("flow-rate-cap", |p, _| p.forward.flow_cap = None),
     ("receive-window", |p, _| p.forward.receive_window.0 *= 4),
@@ -262,6 +285,9 @@ fn clean(path: &SimPath, knobs: &Knobs) -> f64 {
 type Tighten = fn(&mut SimPath, &mut Knobs);
 
 const TIGHTEN: &[(&str, Tighten)] = &[
+    ("wire-full", |p, _| {
+        p.forward.rate.0 = p.forward.rate.0 * 9 / 10;
+    }),
     ("path-rate", |p, _| {
         p.forward.rate.0 = p.forward.rate.0 * 9 / 10;
     }),

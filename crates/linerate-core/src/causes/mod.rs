@@ -16,6 +16,7 @@ mod receiver_core;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
+mod wire_full;
 
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -29,6 +30,7 @@ use crate::verdict::{Advice, Place, Stage};
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,
+    &wire_full::WireFull,
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
     &congestion_control::CongestionControl,
@@ -49,6 +51,11 @@ pub trait Cause: Sync {
     fn stage(&self) -> Stage;
     /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
     fn invalidates(&self) -> bool {
+        false
+    }
+    /// Whether a finding of it is a ceiling that was reached, every input of which was read: that
+    /// proves it without a trial.
+    fn is_ceiling(&self) -> bool {
         false
     }
     /// What the counters say of it, for one direction.

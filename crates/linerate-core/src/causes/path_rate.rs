@@ -2,7 +2,7 @@
 
 use super::predict::{bystander, wanted};
 use super::queue::{mostly_queued, standing_queue};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Answer, Cause, Finding, base, lacks, percent, wire_full};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
@@ -113,6 +113,11 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
                 percent(w)
             )));
         }
+    }
+    if let Some(rate) = wire_full::is_full(model, direction) {
+        return Err(Answer::Clear(format!(
+            "the ports themselves carry no more than {rate}"
+        )));
     }
     if share < HELD {
         return Err(Answer::Clear(format!(

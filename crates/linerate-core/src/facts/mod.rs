@@ -27,6 +27,8 @@ pub struct Port {
     pub speed_mbps: Option<u64>,
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
+    /// Whether what it sends are Ethernet frames: the arithmetic of its wire is known then.
+    pub is_ethernet: bool,
     /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
     /// nominal and gives no ceiling.
     pub is_virtual: bool,

@@ -176,6 +176,7 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,
+        path_mtu: bytes(m::TCP_PMTU),
     }
 }
 

@@ -10,6 +10,7 @@ mod interruptions;
 mod load;
 mod readings;
 mod resources;
+mod wire;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
@@ -72,6 +73,8 @@ pub struct Ceiling {
     pub rate: Rate,
     /// The stage that gives it.
     pub stage: crate::verdict::Stage,
+    /// Name of the resource: `far port eth0`.
+    pub name: String,
     /// The formula with numbers in.
     pub formula: String,
 }
@@ -213,8 +216,10 @@ pub struct TcpShares {
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.
     pub send_memory: Option<Bytes>,
-    /// Maximum segment size.
+    /// Maximum segment size: payload of a full packet.
     pub mss: Option<Bytes>,
+    /// Maximum transmission unit of the path: bytes of a full IP packet.
+    pub path_mtu: Option<Bytes>,
 }
 
 /// One worker thread.

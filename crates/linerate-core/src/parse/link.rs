@@ -13,6 +13,10 @@ const FIXED: usize = 16;
 /// Hardware type of the loopback port (`ARPHRD_LOOPBACK`).
 pub const LOOPBACK: u16 = 772;
 
+/// `ARPHRD_ETHER`: Ethernet, and what looks like it.
+//= include/uapi/linux/if_arp.h
+pub const ETHERNET: u16 = 1;
+
 /// A network port. Text that is not known is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link<'a> {

@@ -24,6 +24,15 @@ impl Party {
     }
 }
 
+/// What proves a limit.
+#[derive(Clone, Copy)]
+pub(super) enum Proof<'a> {
+    /// A ceiling that was reached.
+    Ceiling,
+    /// A trial and its effect.
+    Trial(&'a TrialModel, Interval),
+}
+
 /// One direction.
 pub(super) struct Case<'a> {
     /// The whole model.
@@ -66,13 +75,17 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The trial that proves `party`, when one does: it changed what the cause is about, its effect
-    /// lies inside what the cause predicted, nothing else is left in play, and the experiment could have come out otherwise:
-    /// it excluded another cause, or the cause is a ceiling that was reached.
-    pub(super) fn proof(&self, party: &Party) -> Option<(&'a TrialModel, Interval)> {
+    /// What proves `party`, when something does: a ceiling that was reached, or a trial. The trial
+    /// changed what the cause is about, its effect lies inside what the cause predicted, nothing else
+    /// is left in play, and the experiment could have come out otherwise: it excluded another cause,
+    /// or what the cause is about was used up.
+    pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
         let Answer::Finding(finding) = &party.answer else {
             return None;
         };
+        if party.cause.is_ceiling() && party.stands() {
+            return Some(Proof::Ceiling);
+        }
         let alone = self
             .parties
             .iter()
@@ -94,7 +107,7 @@ impl<'a> Case<'a> {
             })
             // The trial that excluded most is the one to show.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
-            .copied()
+            .map(|(trial, effect)| Proof::Trial(trial, *effect))
     }
 
     /// Causes that a trial excluded, the cleared ones included.

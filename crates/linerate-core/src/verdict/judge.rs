@@ -1,6 +1,6 @@
 //! The judge: from a model to its verdict.
 
-use super::case::{Case, Party};
+use super::case::{Case, Party, Proof};
 use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
 use crate::causes::{Answer, Finding};
 use crate::model::{DirectionModel, Model, TrialModel};
@@ -95,7 +95,7 @@ fn limit(
     direction: Direction,
     party: &Party,
     finding: &Finding,
-    proof: Option<(&TrialModel, Interval)>,
+    proof: Option<Proof<'_>>,
 ) -> Limit {
     Limit {
         metric: Measure::Goodput,
@@ -109,7 +109,10 @@ fn limit(
             Certainty::Supported
         },
         evidence: finding.evidence.clone(),
-        trial: proof.map(|(trial, effect)| decided(case, trial, effect)),
+        trial: match proof {
+            Some(Proof::Trial(trial, effect)) => Some(decided(case, trial, effect)),
+            Some(Proof::Ceiling) | None => None,
+        },
         advice: party.cause.advice(case.model, direction),
     }
 }

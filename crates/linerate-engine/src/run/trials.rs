@@ -106,11 +106,11 @@ impl Run<'_> {
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
     /// connections are lost. A slice that was disturbed does not count, and is taken again.
     fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
-        let last = self.record.steps.last();
-        let lost = last.is_some_and(|s| s.trouble.is_some());
+        let slice = self.record.steps.last();
+        let lost = slice.is_some_and(|s| s.trouble.is_some());
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
         let next = so_far.next_changed().filter(|_| !lost)?;
-        if last.is_some_and(|s| !undisturbed(s)) {
+        if slice.is_some_and(|s| !undisturbed(s)) {
             let ends = self.link.now().0 + spent(trial.slice(), 1).0;
             return (ends <= trial.until.0).then_some(next);
         }

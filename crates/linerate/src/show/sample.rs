@@ -50,6 +50,7 @@ fn host(side: Side, name: &str) -> Host {
             driver: "mlx5_core".into(),
             speed_mbps: Some(10_000),
             mtu: Some(1500),
+            is_ethernet: true,
             is_virtual: false,
             node: Some(0),
         }),
@@ -120,7 +121,8 @@ fn wire() -> Ceiling {
     Ceiling {
         rate: Rate(9_410_000_000),
         stage: Stage::Net,
-        formula: "10 Gb/s x 1448 / 1538".into(),
+        name: "far port eth0".into(),
+        formula: "10 Gb/s x 1448/1538".into(),
     }
 }
 

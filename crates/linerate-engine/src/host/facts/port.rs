@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use linerate_core::facts::Port;
-use linerate_core::parse::link::{LOOPBACK, Link};
+use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 use linerate_core::parse::sysctl;
 
 use super::{Reader, SYS};
@@ -51,6 +51,7 @@ impl Reader<'_> {
             name: link.name.to_string(),
             driver: link.kind.to_string(),
             mtu: link.mtu,
+            is_ethernet: link.hardware == ETHERNET,
             is_virtual: true,
             ..Port::default()
         };
@@ -212,6 +213,7 @@ mod tests {
             driver: "mlx5_core".to_owned(),
             speed_mbps: Some(100_000),
             mtu: Some(9000),
+            is_ethernet: true,
             is_virtual: false,
             node: Some(1),
         };

@@ -112,6 +112,7 @@ impl Sim {
                 driver: "sim".into(),
                 speed_mbps: host.port_speed.map(|Rate(r)| r / 1_000_000),
                 mtu: Some(self.path.mtu),
+                is_ethernet: true,
                 is_virtual: host.port_speed.is_none(),
                 node: None,
             }),

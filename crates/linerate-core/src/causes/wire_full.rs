@@ -1,0 +1,123 @@
+//! The port's wire is full: the best verdict there is.
+
+use super::predict::bystander;
+use super::{Answer, Cause, Finding, base, percent};
+use crate::facts::Gap;
+use crate::model::{Ceiling, Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Range};
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `wire-full`.
+pub(super) struct WireFull;
+
+/// Share of the ceiling from which the wire is full (METHOD section 2).
+const FULL: f64 = 0.98;
+
+impl Cause for WireFull {
+    fn id(&self) -> &'static str {
+        "wire-full"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn is_ceiling(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(ceiling) = model.direction(direction).and_then(|d| d.ceiling.as_ref()) else {
+            return without_ceiling(model);
+        };
+        let share = share(load, ceiling);
+        if share < FULL {
+            return Answer::Clear(format!(
+                "goodput was {} of what {} carries, {} = {}",
+                percent(share),
+                ceiling.name,
+                ceiling.formula,
+                ceiling.rate
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::Path,
+            share: share.min(1.0),
+            enough: true,
+            reached: true,
+            evidence: vec![format!(
+                "goodput was {} of all that {} carries: {} = {}",
+                percent(share),
+                ceiling.name,
+                ceiling.formula,
+                ceiling.rate
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            Factor::MoreStreams => Some(EQUAL),
+            // None gets more than there is.
+            Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: EQUAL.high,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let ceiling = model.direction(direction).and_then(|d| d.ceiling.as_ref());
+        ceiling
+            .map(|ceiling| Advice {
+                action: format!(
+                    "nothing: the path is as fast as {} is; a faster port, or a second one, carries \
+                     more",
+                    ceiling.name
+                ),
+                undo: String::new(),
+                gain: None,
+            })
+            .into_iter()
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/wire-full.md")
+    }
+}
+
+/// Goodput as a share of the ceiling: of the upper end of its interval, where it has one.
+fn share(load: &Load, ceiling: &Ceiling) -> f64 {
+    let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
+    goodput / (ceiling.rate.0 as f64).max(1.0)
+}
+
+/// Whether the wire is full, as far as its ceiling is known.
+pub(super) fn is_full(model: &Model, direction: Direction) -> Option<Rate> {
+    let model = model.direction(direction)?;
+    let ceiling = model.ceiling.as_ref()?;
+    (share(&model.base, ceiling) >= FULL).then_some(ceiling.rate)
+}
+
+/// Ports that a host made up have no wire that could be full; of a real one the speed is missing.
+fn without_ceiling(model: &Model) -> Answer {
+    let real = model.hosts.iter().find(|h| {
+        let port = h.facts.port.as_ref();
+        port.is_none_or(|p| p.is_ethernet && !p.is_virtual)
+    });
+    let Some(host) = real else {
+        return Answer::Clear("no port at the ends has a wire of its own".to_owned());
+    };
+    Answer::Unknown(vec![Gap {
+        what: format!("the speed of the {} port", host.side.name()),
+        why: "without it nobody knows what the wire carries".to_owned(),
+        hint: "ethtool PORT".to_owned(),
+    }])
+}
