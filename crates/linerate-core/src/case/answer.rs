@@ -1,6 +1,7 @@
 //! What a case comes to: goodput each way and both ways, estimates, floor, cost.
 
-use super::build::{self, channels, express, link_capacity, packet};
+use super::build::{self, channels, express, link_capacity};
+use super::packet::packet;
 use super::{Case, CaseError, Host, Slot};
 use crate::ceiling::latency::{self, Part};
 use crate::ceiling::{Bounds, Ceiling, Path, Solution, cpu, memory};

@@ -6,6 +6,7 @@
 mod answer;
 mod build;
 mod check;
+mod packet;
 mod published;
 mod typo;
 mod value;

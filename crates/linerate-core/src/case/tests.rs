@@ -185,6 +185,16 @@ fn what_is_left_out_is_an_interval_that_holds_every_case() {
     let (low, high, _) = forward(bare, NONE);
     let (known, _, _) = forward(WHOLE, NONE);
     assert!(low < known && known < high, "{low} {high}");
+    let answer = solved(bare, NONE);
+    let link = &answer.ceilings(Direction::Forward)[1].resource.inputs[..2];
+    let sources: Vec<_> = link
+        .iter()
+        .map(|i| (i.key.as_str(), i.source.name()))
+        .collect();
+    assert_eq!(
+        sources,
+        [("near.port.link", "given"), ("far.port.link", "assumed")]
+    );
     let nothing = "title = 'x'\nprotocol = 'tcp'\n[near]\nport = { pcie = 'none' }\n[far]\nport = { pcie = 'none' }\n";
     assert_eq!(
         solved(nothing, NONE).forward,

@@ -16,7 +16,7 @@ const REQUEST: f64 = 24.0;
 //= the same
 const COMPLETION: f64 = 20.0;
 /// Bytes of an acknowledgement or of an update of credits.
-//= PCI Express Base Specification 3.0, section 3.5.1
+//= PCI Express Base Specification 3.0, section 3.4
 const DLLP: f64 = 8.0;
 /// Share of the time that ordered sets for clock compensation take: 4 symbols in 1538.
 //= PCI Express Base Specification 3.0, section 4.2.7
