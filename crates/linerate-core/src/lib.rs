@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod application;
+pub mod case;
 pub mod causes;
 pub mod ceiling;
 pub mod facts;

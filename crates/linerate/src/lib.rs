@@ -4,6 +4,7 @@
 //! line turns options into a plan, hands it to the engine, and shows what came back.
 #![forbid(unsafe_code)]
 
+mod cases;
 pub mod cli;
 mod demo;
 pub mod expect;

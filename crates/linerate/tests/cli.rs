@@ -40,7 +40,9 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn help_of_every_verb() {
-    for verb in ["run", "serve", "pair", "show", "demo", "causes", "lab"] {
+    for verb in [
+        "run", "serve", "pair", "show", "demo", "whatif", "causes", "lab",
+    ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
             assert_eq!(output.status.code(), Some(0));
@@ -103,6 +105,51 @@ fn a_wrong_configuration_is_shown_with_its_line() {
     let text = words(&output.stderr);
     for part in ["config.toml", "line 4", "steams", "^^^^^^", "`streams`"] {
         assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+}
+
+#[test]
+fn a_described_path_is_computed_and_a_typo_in_it_is_shown_where_it_stands() {
+    let output = run(&[
+        "whatif",
+        "case1",
+        "--set",
+        "near.port.pcie=gen3x4",
+        "--json",
+    ]);
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["after"]["forward"]["binding"][0], "near slot");
+
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("mine.toml");
+    fs::write(
+        &file,
+        "title = 'x'\nprotocol = 'tcp'\n[near.port]\nmut = 9000\n",
+    )
+    .unwrap();
+    let output = linerate(home.path())
+        .args(["whatif", "mine.toml"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = words(&output.stderr);
+    for part in [
+        "mine.toml",
+        "line 4",
+        "^^^",
+        "did you mean `mtu`?",
+        "hint: ",
+    ] {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+    for args in [
+        &["whatif", "nowhere.toml"][..],
+        &["whatif", "case1", "--set", "near.port.pcie=gen3x3"],
+        &["whatif", "case1", "--set", "near.port"],
+        &["whatif"],
+    ] {
+        assert_eq!(refusal(args).0, Some(2), "{args:?}");
     }
 }
 

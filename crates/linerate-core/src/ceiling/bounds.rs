@@ -90,10 +90,17 @@ impl Bounds {
         Self::new(self.low * factor, self.high * factor)
     }
 
-    /// The smallest interval that holds both.
-    #[must_use]
-    pub fn union(self, other: Self) -> Self {
-        Self::new(self.low.min(other.low), self.high.max(other.high))
+    /// One value in words, or both ends with a unit that they share named once:
+    /// `9.41 to 9.49 Gb/s`.
+    pub fn words(self, one: impl Fn(f64) -> String) -> String {
+        let (low, high) = (one(self.low), one(self.high));
+        if low == high {
+            return low;
+        }
+        match (low.split_once(' '), high.split_once(' ')) {
+            (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
+            _ => format!("{low} to {high}"),
+        }
     }
 }
 
@@ -122,5 +129,14 @@ mod tests {
         }
         assert_eq!(Bounds::of([2.0, 1.0, 3.0]), Bounds::new(1.0, 3.0));
         assert_eq!(Bounds::of([]), Bounds::exact(0.0));
+    }
+
+    #[test]
+    fn words_name_a_common_unit_once_and_a_value_is_no_interval() {
+        let words = |a, b| Bounds::new(a, b).words(|v| crate::units::Rate(v as u64).to_string());
+        assert_eq!(words(9.41e9, 9.41e9), "9.41 Gb/s");
+        assert_eq!(words(9.41e9, 9.49e9), "9.41 to 9.49 Gb/s");
+        assert_eq!(words(949e6, 2e9), "949 Mb/s to 2 Gb/s");
+        assert_eq!(Bounds::new(1.0, 2.0).words(|v| v.to_string()), "1 to 2");
     }
 }

@@ -5,21 +5,21 @@ use super::{Bounds, Packet};
 
 /// Bytes around the payload of a packet in the middle of a message: local route header 8, base
 /// transport header 12, invariant check 4, variant check 2.
-//= InfiniBand Architecture Specification 1.4, volume 1, sections 7.3, 7.8, 9.2
+//= InfiniBand Architecture Specification 1.4, volume 1, chapters 7 and 9
 const PACKET: u32 = 8 + 12 + 4 + 2;
 /// Bytes that a datagram has besides.
-//= InfiniBand Architecture Specification 1.4, volume 1, section 9.3.2
+//= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 const DATAGRAM: u32 = 8;
 /// Bytes between the packet of InfiniBand and that of IP.
 //= RFC 4391, section 6
 const IPOIB: u32 = 4;
 
 /// Sizes of payload that a packet can have at most.
-//= InfiniBand Architecture Specification 1.4, volume 1, section 9.4.3
+//= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
 /// Lanes that a link can have.
-//= InfiniBand Architecture Specification 1.4, volume 2, section 5.3
+//= InfiniBand Architecture Specification 1.4, volume 2, chapter 5
 pub const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 
 /// Speed of a lane.
@@ -66,7 +66,7 @@ impl Speed {
     }
 
     /// Data of one lane, bits per second, after the line code and error correction.
-    //= InfiniBand Architecture Specification 1.4, volume 2, section 5.2; libibmad, mad_dump_linkspeed
+    //= InfiniBand Architecture Specification 1.4, volume 2, chapter 5; libibmad, mad_dump_linkspeed
     pub fn lane(self) -> f64 {
         match self {
             Self::Sdr => 2.5e9 * 8.0 / 10.0,

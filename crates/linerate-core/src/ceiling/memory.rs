@@ -3,7 +3,7 @@
 use super::Bounds;
 
 /// Bytes that a channel moves in one transfer.
-//= JEDEC JESD79-4, section 2.1: 64 bits of data
+//= JEDEC JESD21-C: modules have 64 bits of data
 const BUS: f64 = 8.0;
 
 /// Channels of one host.

@@ -16,7 +16,7 @@ const REQUEST: f64 = 24.0;
 //= the same
 const COMPLETION: f64 = 20.0;
 /// Bytes of an acknowledgement or of an update of credits.
-//= PCI Express Base Specification 3.0, section 3.5.1
+//= PCI Express Base Specification 3.0, section 3.4
 const DLLP: f64 = 8.0;
 /// Share of the time that ordered sets for clock compensation take: 4 symbols in 1538.
 //= PCI Express Base Specification 3.0, section 4.2.7
@@ -66,7 +66,8 @@ pub fn lane(generation: u32) -> f64 {
     }
 }
 
-/// Symbols after which an acknowledgement is due.
+/// Symbols after which an acknowledgement is due. From the fourth generation on the third's are
+/// taken, as pcie-bench does.
 //= PCI Express Base Specification 3.0, section 3.5.3.1, tables 3-7 to 3-9
 fn acknowledge_after(generation: u32, lanes: u32, payload: u32) -> f64 {
     let internal = match generation {
@@ -103,6 +104,12 @@ impl Slot {
         self.generations.iter().flat_map(move |g| lanes(*g))
     }
 
+    /// The share that packets of data keep, for every link and payload that this may be.
+    fn kept(&self) -> impl Iterator<Item = f64> {
+        let of = |p: u32| self.links().map(move |(g, l)| kept(g, l, p));
+        self.payloads.iter().flat_map(move |p| of(*p))
+    }
+
     /// What writing memory, as a receiving card does, costs of the direction to memory.
     pub fn write(&self) -> Cost {
         self.data(WRITE)
@@ -115,7 +122,10 @@ impl Slot {
 
     /// What the requests of a sending card cost of the direction to memory.
     pub fn request(&self) -> Cost {
-        let costs = self.requests.iter().map(|size| REQUEST / f64::from(*size));
+        let costs = self.requests.iter().flat_map(|size| {
+            let bare = REQUEST / f64::from(*size);
+            self.kept().map(move |kept| bare / kept).chain([bare])
+        });
         Cost::bytes(Bounds::of(costs))
     }
 
@@ -140,6 +150,7 @@ impl Slot {
 
     fn words(&self, header: f64) -> String {
         let lanes = range(&self.lanes);
+        let s = if self.lanes == [1] { "" } else { "s" };
         let lane = Bounds::of(self.generations.iter().map(|g| lane(*g) / 1e9));
         let four = |gigabits: f64| (gigabits * 1e4).round() / 1e4;
         let lane = if lane.is_exact() {
@@ -148,13 +159,12 @@ impl Slot {
             format!("({} to {})", four(lane.low()), four(lane.high()))
         };
         let payload = range(&self.payloads);
-        let shares = self.payloads.iter().flat_map(|p| {
-            self.links()
-                .map(move |(g, l)| (1.0 - kept(g, l, *p)) * 100.0)
-        });
-        let most = shares.fold(0.0, f64::max);
+        let most = self
+            .kept()
+            .map(|kept| (1.0 - kept) * 100.0)
+            .fold(0.0, f64::max);
         format!(
-            "{lanes} x {lane} Gb/s x {payload}/({payload} + {header}), less up to {most:.0} % for link packets"
+            "{lanes} lane{s} x {lane} Gb/s x {payload}/({payload} + {header}), less up to {most:.0} % for link packets"
         )
     }
 }
@@ -260,7 +270,7 @@ mod tests {
         assert!(any.write().per_byte.high() >= known.write().per_byte.high());
         assert_eq!(
             known.write_words(),
-            "8 x 7.8769 Gb/s x 256/(256 + 24), less up to 8 % for link packets"
+            "8 lanes x 7.8769 Gb/s x 256/(256 + 24), less up to 8 % for link packets"
         );
     }
 }

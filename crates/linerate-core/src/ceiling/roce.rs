@@ -5,7 +5,7 @@ use super::ethernet::{self, Ip};
 use super::infiniband::MTUS;
 
 /// Base transport header 12 and invariant check 4.
-//= InfiniBand Architecture Specification 1.4, volume 1, annex A16
+//= InfiniBand Architecture Specification 1.4, volume 1, annexes A16 and A17
 const TRANSPORT: u32 = 12 + 4;
 /// Global route header, which the first version has instead of IP.
 //= InfiniBand Architecture Specification 1.4, volume 1, annex A16

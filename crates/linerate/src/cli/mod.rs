@@ -17,6 +17,7 @@ mod run;
 mod serve;
 mod show;
 mod signal;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,8 @@ enum Verb {
     Show(show::Args),
     /// See it at work on a network made on this machine, with a fault that it is not told of
     Demo(demo::Args),
+    /// Compute what a path described in a file can carry, and what a change would bring
+    Whatif(whatif::Args),
     /// List what can hold a path back, or explain one cause
     Causes(causes::Args),
     /// Try a command on two hosts and a router made on this machine
@@ -92,6 +95,7 @@ impl Verb {
                 options.demo = args.demo.clone();
                 options.records = args.records.clone();
             }
+            Self::Whatif(args) => options.report.json = args.json,
             Self::Causes(_) | Self::Lab(_) => {}
         }
         options
@@ -140,6 +144,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
+        Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
         Verb::Lab(args) => lab::run(args),
     }

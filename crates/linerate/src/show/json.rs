@@ -298,7 +298,7 @@ fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
 }
 
 /// A whole number that every JSON reader keeps; negative values, as of an interval's end, are 0.
-fn integer(value: f64) -> u64 {
+pub(super) fn integer(value: f64) -> u64 {
     value.clamp(0.0, EXACT) as u64
 }
 

@@ -1,4 +1,5 @@
-//! Views: functions of a record, its model and its verdict. None of them reads the machine.
+//! Views: functions of a record, its model and its verdict, or of a described path. None of them
+//! reads the machine.
 
 pub mod json;
 mod page;
@@ -6,9 +7,12 @@ pub mod progress;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod text;
+pub(crate) mod whatif;
+pub(crate) mod whatif_json;
 mod words;
 
 pub use page::Style;
 pub(crate) use page::{Ink, Page};
+pub(crate) use whatif::Change;
 #[cfg(test)]
 pub(crate) use words::summary;

@@ -1,0 +1,88 @@
+//! What a case cannot be, although each of its values could be.
+
+use super::{Case, CaseError, Link, Protocol, Storage};
+use crate::ceiling::infiniband::MTUS;
+
+/// Smallest MTU of Ethernet that is taken: every host must accept packets of this size.
+//= RFC 791, section 3.1
+const SMALLEST: u32 = 576;
+
+/// Refuses parts that do not go together.
+pub(super) fn check(case: &Case) -> Result<(), CaseError> {
+    let links = [&case.near, &case.far].map(|h| h.port.link);
+    let infiniband = |l: &Option<Link>| matches!(l, Some(Link::InfiniBand { .. }));
+    let ethernet = |l: &Option<Link>| matches!(l, Some(Link::Ethernet(_)));
+    let any_infiniband = links.iter().any(infiniband);
+    if any_infiniband && links.iter().any(ethernet) {
+        return refuse("one port is InfiniBand and the other Ethernet: nothing joins them");
+    }
+    if any_infiniband && matches!(case.protocol, Protocol::RoceV1 | Protocol::RoceV2) {
+        return refuse("RoCE is RDMA over Ethernet, and the ports are InfiniBand: say `rdma`");
+    }
+    if any_infiniband && (case.net.vlans.is_some() || case.net.tunnel.is_some()) {
+        return refuse("`net.vlans` and `net.tunnel` belong to Ethernet");
+    }
+    mtus(case, any_infiniband)?;
+    storage(&case.storage)?;
+    figures(case)
+}
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, CaseError> {
+    Err(CaseError(why.into()))
+}
+
+fn mtus(case: &Case, infiniband: bool) -> Result<(), CaseError> {
+    for (side, host) in [("near", &case.near), ("far", &case.far)] {
+        let port = &host.port;
+        if port.ip_mtu.is_some() && !infiniband {
+            return refuse(format!(
+                "`{side}.port.ip-mtu` belongs to InfiniBand; say `mtu`"
+            ));
+        }
+        if port.ip_mtu.is_some_and(|mtu| mtu < SMALLEST) {
+            return refuse(format!("`{side}.port.ip-mtu` is below {SMALLEST}"));
+        }
+        let Some(mtu) = port.mtu else { continue };
+        if infiniband && !MTUS.contains(&mtu) {
+            let there = MTUS.map(|m| m.to_string()).join(", ");
+            return refuse(format!(
+                "`{side}.port.mtu` is {mtu}; packets of InfiniBand hold {there}"
+            ));
+        }
+        if !infiniband && mtu < SMALLEST {
+            return refuse(format!("`{side}.port.mtu` is below {SMALLEST}"));
+        }
+    }
+    Ok(())
+}
+
+fn storage(storage: &Storage) -> Result<(), CaseError> {
+    if storage.depth.is_some() != storage.latency.is_some() {
+        return refuse("`storage.depth` and `storage.latency` say something only together");
+    }
+    let counted = storage.depth.or(storage.operations).is_some();
+    if counted && storage.operation.is_none_or(|size| size.0 == 0) {
+        return refuse(
+            "operations are counted, but `storage.operation`, the payload of one, is not given",
+        );
+    }
+    Ok(())
+}
+
+fn figures(case: &Case) -> Result<(), CaseError> {
+    for p in &case.published {
+        let given = [
+            p.goodput.is_some(),
+            p.packets.is_some(),
+            p.cycles.is_some(),
+            p.round_trip.is_some(),
+        ];
+        if given.iter().filter(|g| **g).count() != 1 {
+            return refuse(format!(
+                "published `{}` needs one of `goodput`, `packets`, `cycles` and `round-trip`",
+                p.what
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! Case files: a path described by hand, hardware in, ceilings out.
+//!
+//! A file is read strictly: a key that is not known and hardware that cannot be are refused with
+//! line and reason. What a file leaves out is not guessed; it makes an interval.
+
+mod answer;
+mod build;
+mod check;
+mod packet;
+mod published;
+mod typo;
+mod value;
+
+use serde::Deserialize;
+
+use crate::ceiling::ethernet::Tunnel;
+use crate::ceiling::storage::Policy;
+use crate::units::{Bytes, Nanos, Rate};
+
+pub use answer::{Answer, Estimate, Price, answer};
+pub use published::{Told, told};
+pub use value::{Clock, Figure, Link, Slot};
+
+/// Why a case is refused, in words; with line and caret where it is the text that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CaseError(String);
+
+/// A path described by hand.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    /// What it is, in a line.
+    pub title: String,
+    /// What happened, for people.
+    #[serde(default)]
+    pub story: String,
+    /// How bytes are moved.
+    pub protocol: Protocol,
+    /// Version of IP, 4 or 6.
+    #[serde(default, deserialize_with = "value::ip")]
+    pub ip: Option<crate::ceiling::ethernet::Ip>,
+    /// Whether TCP segments carry timestamps.
+    pub timestamps: Option<bool>,
+    /// Streams, 1 to 1024.
+    #[serde(default, deserialize_with = "value::count::<_, 1024>")]
+    pub streams: Option<u32>,
+    /// The host here.
+    pub near: Host,
+    /// The host there.
+    #[serde(default)]
+    pub far: Host,
+    /// What lies between.
+    #[serde(default)]
+    pub net: Net,
+    /// What the bytes come from, if it is storage on the far host.
+    #[serde(default)]
+    pub storage: Storage,
+    /// What it costs.
+    pub price: Option<PriceTag>,
+    /// Rates of other things, to set the path beside.
+    #[serde(default)]
+    pub media: Vec<Medium>,
+    /// What was measured on it and published.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// How bytes are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// TCP; over InfiniBand by IPoIB.
+    Tcp,
+    /// UDP; over InfiniBand by IPoIB.
+    Udp,
+    /// RDMA: InfiniBand, or either version of RoCE.
+    Rdma,
+    /// RDMA straight on Ethernet.
+    RoceV1,
+    /// RDMA over UDP.
+    RoceV2,
+}
+
+impl Protocol {
+    /// Whether a program copies what it receives out of the kernel.
+    pub const fn copies(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp)
+    }
+}
+
+/// One host.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Host {
+    /// What it is called.
+    pub name: String,
+    /// Clock of one core: `3.3GHz`.
+    #[serde(deserialize_with = "value::text")]
+    pub clock: Option<Clock>,
+    /// Its memory.
+    pub memory: Memory,
+    /// Its port.
+    pub port: Port,
+}
+
+/// Memory of a host.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Memory {
+    /// Channels with modules.
+    #[serde(deserialize_with = "value::count::<_, 64>")]
+    pub channels: Option<u32>,
+    /// Millions of transfers per second: 1600 for DDR3-1600.
+    #[serde(deserialize_with = "value::count::<_, 100_000>")]
+    pub speed: Option<u32>,
+    /// Whether cards can write into the cache; only where they cannot is memory a ceiling.
+    pub direct_cache: Option<bool>,
+}
+
+/// The cards and ports that a host uses for the path.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Port {
+    /// Model of the card, for people.
+    pub card: String,
+    /// `10Gb/s` for Ethernet, `4x FDR` for InfiniBand.
+    #[serde(deserialize_with = "value::text")]
+    pub link: Option<Link>,
+    /// Largest packet in bytes: of IP on Ethernet, of payload on InfiniBand.
+    #[serde(deserialize_with = "value::count::<_, 65_535>")]
+    pub mtu: Option<u32>,
+    /// Largest packet of IP over InfiniBand.
+    #[serde(deserialize_with = "value::count::<_, 65_535>")]
+    pub ip_mtu: Option<u32>,
+    /// `gen3x8`, `gen3`, `x8`, `pci-32/33`, `pcix-64/133`, or `none` for a port without a slot.
+    #[serde(deserialize_with = "value::text")]
+    pub pcie: Option<Slot>,
+    /// Largest payload of a PCIe packet in bytes.
+    #[serde(deserialize_with = "value::size")]
+    pub mps: Option<u32>,
+    /// Largest read that the card requests, in bytes.
+    #[serde(deserialize_with = "value::size")]
+    pub mrrs: Option<u32>,
+    /// Ports in use on each card.
+    #[serde(deserialize_with = "value::count::<_, 4>")]
+    pub ports: Option<u32>,
+    /// Cards in use, each in a slot of its own.
+    #[serde(deserialize_with = "value::count::<_, 8>")]
+    pub cards: Option<u32>,
+}
+
+impl Port {
+    /// Links that leave the host.
+    pub fn links(&self) -> u32 {
+        self.cards.unwrap_or(1) * self.ports.unwrap_or(1)
+    }
+}
+
+/// What lies between the hosts.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Net {
+    /// VLAN tags of each frame.
+    #[serde(deserialize_with = "value::count::<_, 2>")]
+    pub vlans: Option<u32>,
+    /// Tunnel around the packets.
+    #[serde(deserialize_with = "value::tunnel")]
+    pub tunnel: Option<Tunnel>,
+    /// Most that the network lets through in each direction.
+    #[serde(deserialize_with = "value::text")]
+    pub limit: Option<Rate>,
+    /// Most that it lets through of one stream.
+    #[serde(deserialize_with = "value::text")]
+    pub flow_limit: Option<Rate>,
+    /// Most packets per second in each direction.
+    #[serde(deserialize_with = "value::count::<_, 1_000_000_000>")]
+    pub packet_limit: Option<u32>,
+    /// Metres of cable.
+    #[serde(deserialize_with = "value::positive")]
+    pub cable: Option<f64>,
+    /// Switches on the way.
+    #[serde(deserialize_with = "value::count::<_, 64>")]
+    pub switches: Option<u32>,
+    /// Time in each switch.
+    #[serde(deserialize_with = "value::text")]
+    pub switch_latency: Option<Nanos>,
+}
+
+/// Storage on the far host.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Storage {
+    /// What is done with several paths to it.
+    #[serde(deserialize_with = "value::policy")]
+    pub policy: Option<Policy>,
+    /// Payload of an operation.
+    #[serde(deserialize_with = "value::text")]
+    pub operation: Option<Bytes>,
+    /// Operations under way at once.
+    #[serde(deserialize_with = "value::count::<_, 1_000_000>")]
+    pub depth: Option<u32>,
+    /// Time that one of them takes.
+    #[serde(deserialize_with = "value::text")]
+    pub latency: Option<Nanos>,
+    /// Most operations per second of the device.
+    #[serde(deserialize_with = "value::count::<_, 1_000_000_000>")]
+    pub operations: Option<u32>,
+    /// Most payload of the device.
+    #[serde(deserialize_with = "value::text")]
+    pub rate: Option<Rate>,
+}
+
+/// What the path costs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PriceTag {
+    /// How much, for all of it.
+    #[serde(deserialize_with = "value::amount")]
+    pub amount: f64,
+    /// Of what.
+    pub currency: String,
+    /// `hour`, where it is rented.
+    #[serde(default)]
+    pub per: String,
+}
+
+/// Something that also moves bytes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Medium {
+    /// What it is.
+    pub name: String,
+    /// How fast it is.
+    #[serde(deserialize_with = "value::word")]
+    pub rate: Rate,
+}
+
+/// A published figure, and how it stands to what is computed. One of the figures is given.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Published {
+    /// What was measured.
+    pub what: String,
+    /// What differs from the case, as it would be typed after `--set`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Which way.
+    #[serde(default)]
+    pub way: Way,
+    /// Payload per second.
+    #[serde(default, deserialize_with = "value::text")]
+    pub goodput: Option<Figure>,
+    /// Packets per second.
+    #[serde(default, deserialize_with = "value::positive")]
+    pub packets: Option<f64>,
+    /// Cycles that one core has for a packet.
+    #[serde(default, deserialize_with = "value::positive")]
+    pub cycles: Option<f64>,
+    /// Time there and back.
+    #[serde(default, deserialize_with = "value::text")]
+    pub round_trip: Option<Nanos>,
+    /// How it stands to what is computed.
+    pub holds: Holds,
+}
+
+/// Directions at work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Near to far.
+    #[default]
+    Forward,
+    /// Far to near.
+    Reverse,
+    /// Both at once.
+    Both,
+}
+
+/// How a published figure stands to a computed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// Within 2 % of the ceiling.
+    Reached,
+    /// Between the two ends of the ceiling.
+    Inside,
+    /// Within 10 %.
+    About,
+    /// More than 2 % below the ceiling.
+    Below,
+    /// Below half of the ceiling.
+    FarBelow,
+    /// Above the floor.
+    Above,
+}
+
+impl Case {
+    /// Reads the text of a case file, and replaces what `sets` names: `near.port.pcie=gen3x16`.
+    pub fn read(text: &str, sets: &[impl AsRef<str>]) -> Result<Self, CaseError> {
+        let mut case: Self = toml::from_str(text).map_err(|e| typo::in_file(&e))?;
+        if !sets.is_empty() {
+            let mut table: toml::Table = text.parse().map_err(|e| typo::in_file(&e))?;
+            for set in sets {
+                case = replaced(&mut table, set.as_ref())?;
+            }
+        }
+        check::check(&case)?;
+        Ok(case)
+    }
+}
+
+/// Parts of the longest key, `near.port.pcie`.
+const DEEPEST: usize = 3;
+
+/// The case after one replacement.
+fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
+    let refuse = |why: String| CaseError(format!("`{set}` cannot be set: {why}"));
+    let (key, value) = set
+        .split_once('=')
+        .ok_or_else(|| refuse("expected KEY=VALUE, such as near.port.mtu=9000".to_owned()))?;
+    let mut parts: Vec<&str> = key.split('.').map(str::trim).collect();
+    if parts.len() > DEEPEST {
+        return Err(refuse(format!("no key has more than {DEEPEST} parts")));
+    }
+    let last = parts.pop().unwrap_or_default();
+    let mut at = &mut *table;
+    for part in parts {
+        let below = at
+            .entry(part.to_owned())
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = below
+            .as_table_mut()
+            .ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
+    }
+    at.insert(last.to_owned(), typed(value.trim()));
+    let case = table.clone().try_into::<Case>();
+    case.map_err(|e| refuse(typo::explained(e.message())))
+}
+
+/// Numbers and truth values as such, all else as text.
+fn typed(value: &str) -> toml::Value {
+    use toml::Value;
+    match value.parse() {
+        Ok(known @ (Value::Integer(_) | Value::Float(_) | Value::Boolean(_))) => known,
+        _ => Value::String(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Errors of the reader of TOML, with the name that was probably meant.
+
+use super::CaseError;
+
+/// The error with its line and caret, and what was probably meant.
+pub(super) fn in_file(error: &toml::de::Error) -> CaseError {
+    let shown = error.to_string();
+    let shown = shown.trim_end();
+    CaseError(match meant(error.message()) {
+        Some(name) => format!("{shown}\ndid you mean `{name}`?"),
+        None => shown.to_owned(),
+    })
+}
+
+/// The message of an error that has no place, and what was probably meant.
+pub(super) fn explained(message: &str) -> String {
+    match meant(message) {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None => message.to_owned(),
+    }
+}
+
+/// Of the names that a message offers, the one that is nearest to the one that it refuses. The
+/// message quotes them all, the refused one first.
+fn meant(message: &str) -> Option<&str> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let typed = quoted.next()?;
+    let near = |name: &&str| distance(typed, name);
+    let best = quoted.min_by_key(near)?;
+    (near(&best) <= typed.chars().count() / 3 + 1).then_some(best)
+}
+
+/// Characters to insert, delete or replace that make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_meant_and_a_far_one_is_not() {
+        let message =
+            |typed: &str| format!("unknown field `{typed}`, expected one of `mtu`, `pcie`, `link`");
+        for (typed, name) in [
+            ("mut", Some("mtu")),
+            ("pci", Some("pcie")),
+            ("temperature", None),
+        ] {
+            assert_eq!(meant(&message(typed)), name, "{typed}");
+        }
+        assert_eq!(meant("no quotes"), None);
+        assert_eq!(meant("only `one`"), None);
+    }
+
+    #[test]
+    fn distances_count_characters() {
+        for (a, b, steps) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("mtu", "mut", 2),
+            ("link", "lnk", 1),
+        ] {
+            assert_eq!(distance(a, b), steps, "{a} {b}");
+            assert_eq!(distance(b, a), steps, "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The cases that the program brings: real systems with published measurements.
+
+/// Name and text of each.
+pub(crate) const CASES: [(&str, &str); 5] = [
+    ("case1", include_str!("../cases/case1.toml")),
+    ("case2", include_str!("../cases/case2.toml")),
+    ("case3", include_str!("../cases/case3.toml")),
+    ("case4", include_str!("../cases/case4.toml")),
+    ("case5", include_str!("../cases/case5.toml")),
+];

@@ -1,0 +1,293 @@
+//! `linerate whatif`: what a path described by hand can carry, and what a change would bring.
+
+use std::fs::File;
+use std::io::Read;
+
+use anyhow::Context;
+use clap::Parser;
+use linerate_core::case::{Answer, Case, CaseError, Told, answer, told};
+
+use super::exit::{Exit, Failure};
+use super::options::Options;
+use super::out;
+use crate::cases::CASES;
+use crate::show::{Change, whatif, whatif_json};
+
+/// No description of a path is longer, and a device that never ends is not read to its end.
+const LONGEST: u64 = 64 << 10;
+
+const HINT: &str = "docs/cases.md has a sample with every key";
+
+// `linerate whatif`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// A case file, or case1 to case5 for one that the program brings
+    case: String,
+
+    /// Replace one thing, such as near.port.pcie=gen3x16; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) json: Option<bool>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let text = text_of(&args.case)?;
+    let refuse = |error: CaseError| {
+        let what = format!("the case {} is not valid", args.case);
+        Failure::usage(anyhow::Error::new(error).context(what)).hint(HINT)
+    };
+    let solved = Solved::of(&text, &args.sets).map_err(refuse)?;
+    let words = if options.report.json == Some(true) {
+        whatif_json::document(&solved.change(&args.sets)).map_err(Failure::not_measured)?
+    } else {
+        whatif::page(&solved.change(&args.sets), out::style(&options.global))
+    };
+    out::print(&words)?;
+    Ok(Exit::Done)
+}
+
+/// A case, with and without the changes that were asked for.
+struct Solved {
+    before: (Case, Answer),
+    after: Option<(Case, Answer)>,
+    told: Vec<Told>,
+}
+
+impl Solved {
+    fn of(text: &str, sets: &[String]) -> Result<Self, CaseError> {
+        let solve = |sets: &[String]| {
+            let case = Case::read(text, sets)?;
+            let answer = answer(&case)?;
+            Ok((case, answer))
+        };
+        Ok(Self {
+            before: solve(&[])?,
+            after: (!sets.is_empty()).then(|| solve(sets)).transpose()?,
+            told: told(text)?,
+        })
+    }
+
+    fn change<'a>(&'a self, sets: &'a [String]) -> Change<'a> {
+        Change {
+            before: (&self.before.0, &self.before.1),
+            after: self.after.as_ref().map(|(case, answer)| (case, answer)),
+            sets,
+            told: &self.told,
+        }
+    }
+}
+
+/// The text of a case that the program brings, else of a file.
+fn text_of(name: &str) -> Result<String, Failure> {
+    if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
+        return Ok((*text).to_owned());
+    }
+    read(name).map_err(|error| {
+        let known = CASES.map(|(name, _)| name).join(", ");
+        Failure::usage(error).hint(format!("the program brings {known}"))
+    })
+}
+
+fn read(name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = File::open(name).with_context(|| format!("failed to read the case file {name}"))?;
+    file.take(LONGEST + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("failed to read the case file {name}"))?;
+    anyhow::ensure!(
+        text.len() as u64 <= LONGEST,
+        "the case file {name} is longer than 64 KiB"
+    );
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::show::Style;
+
+    fn page(name: &str, sets: &[&str]) -> String {
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        let solved = Solved::of(&text_of(name).unwrap(), &sets).unwrap();
+        whatif::page(&solved.change(&sets), Style::PLAIN)
+    }
+
+    /// All cases, one after the other.
+    fn document() -> String {
+        let mut text = String::from(
+            "# Cases\n\nReal systems with published measurements, as linerate describes and explains \
+             them. Generated\nfrom the program by its tests; `linerate whatif NAME` prints one of \
+             them. Their files are in\n`crates/linerate/cases`; a sample with every key of such a \
+             file stands at the end.\n",
+        );
+        for (name, source) in CASES {
+            let mut solved = Solved::of(source, &[]).unwrap();
+            let case = &mut solved.before.0;
+            let (title, story) = (case.title.clone(), std::mem::take(&mut case.story));
+            let page = whatif::page(&solved.change(&[]), Style::PLAIN);
+            let _ = write!(
+                text,
+                "\n## {name}: {title}\n\n{}\n\n```\n$ linerate whatif {name}\n{page}```\n",
+                story.trim(),
+            );
+        }
+        let _ = write!(
+            text,
+            "\n## How a path is described\n\n```toml\n{SAMPLE}```\n"
+        );
+        text
+    }
+
+    const SAMPLE: &str = include_str!("../../cases/sample.toml");
+
+    #[test]
+    fn the_sample_is_valid_and_names_every_key() {
+        assert!(told(SAMPLE).unwrap().iter().all(|one| one.holds));
+        let groups = [
+            "",
+            "near.",
+            "near.memory.",
+            "near.port.",
+            "far.port.",
+            "net.",
+            "storage.",
+            "price.",
+        ];
+        let mut known = 0;
+        for group in groups {
+            let refused = Case::read(SAMPLE, &[format!("{group}no-such-key=1")]).unwrap_err();
+            let refused = refused.to_string();
+            let (_, names) = refused.split_once("expected one of").unwrap();
+            for name in names.split('`').skip(1).step_by(2) {
+                let stands = |line: &str| {
+                    let line = line.trim_start_matches("#? ");
+                    let table = line.starts_with(['[']) && line.contains(name);
+                    line.starts_with(&format!("{name} = ")) || table
+                };
+                assert!(SAMPLE.lines().any(stands), "the sample lacks {group}{name}");
+                known += 1;
+            }
+        }
+        assert!(known > 40, "{known} keys");
+    }
+
+    #[test]
+    fn the_document_of_cases_says_what_the_program_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cases.md");
+        let now = document();
+        if std::env::var_os("LINERATE_BLESS").is_some() {
+            std::fs::write(path, &now).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(
+            kept == now,
+            "docs/cases.md is out of date: LINERATE_BLESS=1 cargo test -p linerate"
+        );
+    }
+
+    #[test]
+    fn every_published_figure_stands_to_its_ceiling_as_the_case_says() {
+        for (name, source) in CASES {
+            let told = told(source).unwrap();
+            assert!(told.len() >= 4, "{name} has few figures");
+            for one in told {
+                assert!(one.holds, "{name}: {one:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_port_adds_nothing_to_a_full_slot_and_a_second_card_doubles() {
+        let goodput = |sets: &[&str]| {
+            let case = Case::read(&text_of("case3").unwrap(), sets).unwrap();
+            answer(&case).unwrap().reverse.unwrap().goodput
+        };
+        let one = goodput(&["near.port.mps=128", "far.port.mps=128"]);
+        let with = |key: &str| {
+            let (near, far) = (format!("near.port.{key}=2"), format!("far.port.{key}=2"));
+            goodput(&["near.port.mps=128", "far.port.mps=128", &near, &far])
+        };
+        assert!((with("ports").high() / one.high() - 1.0).abs() < 1e-9);
+        assert!((with("cards").high() / one.high() - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn goldens_of_a_change() {
+        let sets = ["near.port.pcie=gen2x4", "near.port.mps=128"];
+        insta::assert_snapshot!("change", page("case5", &sets));
+        insta::assert_snapshot!(
+            "no_gain",
+            page("case3", &["near.port.ports=2", "far.port.ports=2"])
+        );
+    }
+
+    #[test]
+    fn a_case_tells_its_story_and_a_change_does_not() {
+        let told = "the cards sat in slow slots";
+        let alone = page("case5", &[]).replace('\n', " ");
+        assert!(alone.contains(told), "{alone}");
+        let changed = page("case5", &["streams=2"]).replace('\n', " ");
+        assert!(!changed.contains(told), "{changed}");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_page() {
+        for (name, source) in CASES {
+            let sets = ["streams=1".to_owned()];
+            for sets in [&sets[..], &[]] {
+                let solved = Solved::of(source, sets).unwrap();
+                for width in [60, 80, 100] {
+                    let style = Style {
+                        width,
+                        color: false,
+                    };
+                    let words = whatif::page(&solved.change(sets), style);
+                    let long = words.lines().find(|line| line.chars().count() > width);
+                    assert_eq!(long, None, "{name} at {width}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_document_fits_the_published_schema() {
+        let schema = serde_json::from_str(whatif_json::SCHEMA).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let nothing = "title = 'x'\nprotocol = 'tcp'\nnear = { port = { pcie = 'none' } }\n\
+                       far = { port = { pcie = 'none' } }\n";
+        let texts = CASES.iter().map(|(_, text)| *text).chain([nothing]);
+        for text in texts {
+            let sets = ["streams=1".to_owned()];
+            for sets in [&sets[..], &[]] {
+                let solved = Solved::of(text, sets).unwrap();
+                let document = whatif_json::document(&solved.change(sets)).unwrap();
+                let mut document: serde_json::Value = serde_json::from_str(&document).unwrap();
+                let errors: Vec<_> = schema
+                    .iter_errors(&document)
+                    .map(|e| e.to_string())
+                    .collect();
+                assert!(errors.is_empty(), "{errors:?}");
+                document["surprise"] = serde_json::Value::from(1);
+                assert!(!schema.is_valid(&document));
+            }
+        }
+    }
+
+    #[test]
+    fn a_case_that_is_not_there_is_refused_with_those_that_are() {
+        let failure = text_of("case6").unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        let words = failure.words();
+        assert!(
+            words.contains("case6") && words.contains("case5"),
+            "{words}"
+        );
+        assert!(text_of("/dev/zero").is_err(), "a device that never ends");
+    }
+}
