@@ -604,6 +604,14 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
     );
     assert!(limit.trial.is_none(), "a ceiling needs none");
     assert_eq!(next_trial(&at(0.981e9), Direction::Forward, 0), None);
+    assert!(full.next.is_empty(), "nothing is above the ceiling");
+    let mut below = at(1e9);
+    let ceiling = below.directions[0].ceiling.as_mut().expect("a ceiling");
+    ceiling.rate = Rate(3_000_000_000);
+    tried(&mut below, "more-streams", 1.0);
+    let below = judge(&below);
+    assert_eq!(below.limits[0].cause, "path-rate");
+    assert_eq!(below.next[0].cause, "wire-full");
 
     let mut m = model(load());
     assert_eq!(outcome(&m, "wire-full"), "clear", "virtual ports");

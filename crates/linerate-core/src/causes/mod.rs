@@ -18,6 +18,8 @@ mod sender_app;
 mod sender_core;
 mod wire_full;
 
+pub(crate) use wire_full::ID as WIRE_FULL;
+
 use crate::facts::Gap;
 use crate::model::{Load, Model};
 use crate::plan::Direction;

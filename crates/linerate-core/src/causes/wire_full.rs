@@ -11,6 +11,9 @@ use crate::trial::Factor;
 use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
 
+/// Id of the cause that stands for the ceiling of the wire.
+pub(crate) const ID: &str = "wire-full";
+
 /// Cause `wire-full`.
 pub(super) struct WireFull;
 
@@ -19,7 +22,7 @@ const FULL: f64 = 0.98;
 
 impl Cause for WireFull {
     fn id(&self) -> &'static str {
-        "wire-full"
+        ID
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -1,8 +1,8 @@
 //! The judge: from a model to its verdict.
 
 use super::case::{Case, Party, Proof};
-use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
-use crate::causes::{Answer, Finding};
+use super::{Answered, Certainty, Decided, Limit, Measure, Place, Unknown, Verdict};
+use crate::causes::{Answer, Finding, WIRE_FULL};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
@@ -24,6 +24,7 @@ pub fn judge(model: &Model) -> Verdict {
         {
             verdict.unknown.push(nothing_upheld(&case, dir));
         }
+        verdict.next.extend(next(dir, &found));
         limits.extend(found);
         verdict.unknown.extend(unanswered(&case));
     }
@@ -36,6 +37,28 @@ pub fn judge(model: &Model) -> Verdict {
     verdict.limits = limits;
     dedup(&mut verdict.unknown);
     verdict
+}
+
+/// The ceiling of a direction, where something below it was found to bind: no mending of that goes
+/// beyond it.
+fn next(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
+    let ceiling = dir.ceiling.as_ref()?;
+    let below = found.iter().any(|l| !invalid(l));
+    let reached = found.iter().any(|l| l.cause == WIRE_FULL);
+    (below && !reached).then(|| Limit {
+        metric: Measure::Goodput,
+        cause: WIRE_FULL,
+        stage: ceiling.stage,
+        side: Place::Path,
+        direction: dir.direction,
+        certainty: Certainty::Supported,
+        evidence: vec![format!(
+            "{} carries {} = {}",
+            ceiling.name, ceiling.formula, ceiling.rate
+        )],
+        trial: None,
+        advice: Vec::new(),
+    })
 }
 
 fn invalid(limit: &Limit) -> bool {
