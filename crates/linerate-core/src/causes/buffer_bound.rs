@@ -115,10 +115,13 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
         return Some(per_stream(trial));
     }
     if factor == buffer.larger() {
-        // As much more as the buffer is larger, or less where the next limit comes in between.
+        // Up to what the buffer could hold if none of it were overhead, of which autotuning learns to
+        // allow less and less; less where the next limit comes in between.
+        let memory = buffer.asked(&trial.after)?.0 as f64 * 2.0;
+        let in_flight = load.tcp.in_flight?.0.max(1) as f64;
         return Some(Range {
             low: GAIN,
-            high: times(load, trial, buffer)? * 1.25,
+            high: (memory / in_flight).max(times(load, trial, buffer)?) * 1.25,
         });
     }
     match (buffer, factor) {
