@@ -16,6 +16,7 @@ mod cgroup;
 mod cpu;
 mod facts;
 mod live;
+mod mask;
 mod netlink;
 mod port;
 mod psi;
@@ -31,7 +32,7 @@ mod tests;
 mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
-pub use facts::facts;
+pub use facts::{facts, inventory};
 pub use live::Live;
 pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
