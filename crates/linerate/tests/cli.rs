@@ -40,7 +40,9 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn help_of_every_verb() {
-    for verb in ["run", "serve", "pair", "show", "demo", "causes", "lab"] {
+    for verb in [
+        "run", "serve", "pair", "show", "host", "demo", "causes", "lab",
+    ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
             assert_eq!(output.status.code(), Some(0));

@@ -1,5 +1,7 @@
-//! Views: functions of a record, its model and its verdict. None of them reads the machine.
+//! Views: functions of a record, its model and its verdict, or of an inventory. None of them reads
+//! the machine.
 
+pub mod host;
 pub mod json;
 mod page;
 pub mod progress;
