@@ -4,12 +4,41 @@
 use super::{sysctl, text};
 use crate::units::Hertz;
 
-/// The model of the first CPU; `None` where the file does not name one (most of Arm).
+/// Cores that Arm processors are built of: who designed them, and their number there.
+const ARM: [(u64, u64, &str); 10] = [
+    (0x41, 0xd03, "Arm Cortex-A53"),
+    (0x41, 0xd08, "Arm Cortex-A72"),
+    (0x41, 0xd0b, "Arm Cortex-A76"),
+    (0x41, 0xd0c, "Arm Neoverse-N1"),
+    (0x41, 0xd40, "Arm Neoverse-V1"),
+    (0x41, 0xd49, "Arm Neoverse-N2"),
+    (0x41, 0xd4f, "Arm Neoverse-V2"),
+    (0x46, 0x001, "Fujitsu A64FX"),
+    (0x48, 0xd01, "HiSilicon TaiShan v110"),
+    (0xc0, 0xac3, "Ampere-1"),
+];
+
+/// The core of an Arm processor, which writes numbers instead of a name.
+fn arm(text: &[u8]) -> Option<String> {
+    let number = |key| {
+        let value = sysctl::value(text, key)?;
+        text::hexadecimal(value.strip_prefix(b"0x")?)
+    };
+    let (implementer, part) = (number("CPU implementer")?, number("CPU part")?);
+    let known = ARM.iter().find(|(i, p, _)| (*i, *p) == (implementer, part));
+    Some(known.map_or_else(
+        || format!("Arm core, implementer {implementer:#x}, part {part:#x}"),
+        |(_, _, name)| (*name).to_owned(),
+    ))
+}
+
+/// The model of the first CPU; `None` where the file does not tell.
 pub fn model(text: &[u8]) -> Option<String> {
     ["model name", "Model Name", "cpu model", "cpu", "uarch"]
         .iter()
         .find_map(|key| sysctl::value_text(text, key))
         .filter(|model| !model.is_empty())
+        .or_else(|| arm(text))
 }
 
 /// Whether the CPUs run under a hypervisor; `None` where the architecture does not tell.
@@ -73,10 +102,16 @@ mod tests {
         assert_eq!(model(x86).unwrap(), "Intel(R) Xeon(R) CPU");
         let power = b"processor\t: 0\ncpu\t\t: POWER9, altivec supported\n";
         assert_eq!(model(power).unwrap(), "POWER9, altivec supported");
+        let arm = |part: &str| {
+            let text = format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n");
+            model(text.as_bytes())
+        };
+        assert_eq!(arm("0xd0c").unwrap(), "Arm Neoverse-N1");
         assert_eq!(
-            model(b"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"),
-            None
+            arm("0xfff").unwrap(),
+            "Arm core, implementer 0x41, part 0xfff"
         );
+        assert_eq!((arm("fff"), arm("")), (None, None));
         assert_eq!(model(b""), None);
     }
 
