@@ -4,6 +4,7 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -133,6 +134,37 @@ fn a_tree_without_sys_has_gaps_and_no_facts_of_this_machine() {
         (&document["cpus"]["model"], &document["cpus"]["cores"]),
         (&"A".into(), &Value::Null)
     );
+}
+
+#[test]
+fn links_inside_a_tree_are_followed_and_what_leads_nowhere_is_a_gap() {
+    let root = TempDir::new().unwrap();
+    let at = |path: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    };
+    let device = "sys/devices/pci0000:00/0000:00:02.0";
+    let mut space = [0u8; 64];
+    space[..4].copy_from_slice(&[0xb3, 0x15, 0x17, 0x10]);
+    space[9..12].copy_from_slice(&[0, 0, 2]);
+    std::fs::write(at(&format!("{device}/config")), space).unwrap();
+    std::fs::write(at(&format!("{device}/numa_node")), "-1\n").unwrap();
+    let target = "../../../devices/pci0000:00/0000:00:02.0";
+    symlink(target, at("sys/bus/pci/devices/0000:00:02.0")).unwrap();
+    symlink("0000:00:03.0", at("sys/bus/pci/devices/0000:00:03.0")).unwrap();
+    symlink("/etc/hostname", at("proc/sys/kernel/hostname")).unwrap();
+    symlink("meminfo", at("proc/meminfo")).unwrap();
+
+    let document = json(root.path());
+    let devices = document["pci"].as_array().unwrap();
+    assert_eq!(devices[0]["vendor_id"], 0x15b3);
+    assert_eq!((devices.len(), &devices[1]["vendor_id"]), (2, &0.into()));
+    assert_eq!(document["machine"]["name"], Value::Null);
+    let unknown = document["unknown"].as_array().unwrap();
+    for fact in ["facts.pci.config", "facts.name", "facts.memory.total"] {
+        assert!(unknown.iter().any(|gap| gap["what"] == fact), "{fact}");
+    }
 }
 
 #[test]

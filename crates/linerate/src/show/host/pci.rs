@@ -90,7 +90,7 @@ fn words(device: &Device) -> String {
         device
             .max
             .filter(|m| Some(*m) != device.now)
-            .map(|m| format!("could {m}")),
+            .map(|m| format!("could do {m}")),
     );
     if !is_bridge {
         let payload = device.payload.map(|p| {
