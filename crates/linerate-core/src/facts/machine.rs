@@ -73,10 +73,19 @@ const HYPERVISORS: [(&str, &str); 6] = [
     ("Bochs", "Bochs"),
 ];
 
+/// Clock sources that a kernel has only under one hypervisor.
+const CLOCKS: [(&str, &str); 4] = [
+    ("kvm-clock", "KVM"),
+    ("hyperv_clocksource_tsc_page", "Hyper-V"),
+    ("hyperv_clocksource_msr", "Hyper-V"),
+    ("xen", "Xen"),
+];
+
 impl Platform {
-    /// What firmware and CPU say together. The CPU alone decides whether it is a guest where it
-    /// can: clouds rent out whole machines under the same firmware.
-    pub fn of(firmware: &Firmware, cpu_says: Option<bool>) -> Self {
+    /// What firmware, CPU and the clock sources that the kernel has say together. The CPU alone
+    /// decides whether it is a guest where it can: clouds rent out whole machines under the same
+    /// firmware.
+    pub fn of(firmware: &Firmware, cpu_says: Option<bool>, clocks: &[String]) -> Self {
         let Firmware {
             vendor,
             product,
@@ -87,11 +96,15 @@ impl Platform {
             found.map_or("", |(_, is)| is)
         };
         let is_hyper_v = vendor == "Microsoft Corporation" && product == "Virtual Machine";
-        let hypervisor = match by(&HYPERVISORS, vendor) {
+        let by_firmware = match by(&HYPERVISORS, vendor) {
             "" if is_hyper_v => "Hyper-V",
             "" if product == "KVM" => "KVM",
             name => name,
         };
+        let mut by_clock = clocks.iter().map(|clock| by(&CLOCKS, clock));
+        let hypervisor = by_clock
+            .find(|name| !name.is_empty())
+            .unwrap_or(by_firmware);
         let cloud = match by(&CLOUD_TAGS, tag) {
             "" => by(&CLOUDS, vendor),
             name => name,
@@ -140,7 +153,20 @@ mod tests {
                 hypervisor,
                 cloud,
             };
-            assert_eq!(Platform::of(&firmware, cpu_says), want, "{firmware:?}");
+            assert_eq!(Platform::of(&firmware, cpu_says, &[]), want, "{firmware:?}");
         }
+    }
+
+    #[test]
+    fn a_clock_source_names_the_hypervisor_where_firmware_does_not() {
+        let of = |cpu_says, clocks: &[&str]| {
+            let clocks: Vec<String> = clocks.iter().map(|&c| c.to_owned()).collect();
+            let found = Platform::of(&Firmware::default(), cpu_says, &clocks);
+            (found.guest, found.hypervisor)
+        };
+        assert_eq!(of(Some(true), &["tsc", "kvm-clock"]), (Some(true), "KVM"));
+        assert_eq!(of(None, &["xen", "tsc"]), (Some(true), "Xen"));
+        assert_eq!(of(None, &["tsc", "hpet"]), (None, ""));
+        assert_eq!(of(Some(false), &["kvm-clock"]), (Some(false), ""));
     }
 }

@@ -10,6 +10,7 @@ use crate::host::{gap, invalid, unreadable};
 
 const DMI: &str = "/sys/class/dmi/id";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MEMBERSHIP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
@@ -27,11 +28,13 @@ impl Reader<'_> {
             "" => self.board(),
             product => product.to_owned(),
         };
+        let clocks = self.look("clock_sources", CLOCKS, |text| Ok(sysctl::words(text)));
+        let clocks = clocks.unwrap_or_default();
         let (cpu_quota, memory_limit) = (self.cpu_quota(), self.memory_limit());
         Machine {
             name: self.line("name", "/proc/sys/kernel/hostname"),
             kernel: self.line("kernel", "/proc/sys/kernel/osrelease"),
-            platform: Platform::of(&firmware, cpuinfo::is_guest(cpuinfo)),
+            platform: Platform::of(&firmware, cpuinfo::is_guest(cpuinfo), &clocks),
             vendor: firmware.vendor,
             product,
             container: self.container(),
