@@ -9,10 +9,11 @@ use crate::units::Transfers;
 const WHAT: &str = "configuration space";
 /// The part that everyone may read.
 const HEADER: usize = 64;
-/// Capabilities lie below this address; what is above is found in other ways.
-const CAPABILITIES_END: usize = 256;
+/// Bytes to read: all capabilities that are used here lie in them. What PCI Express has besides,
+/// sixteen times as much, takes the device a while to tell.
+pub const LENGTH: usize = 256;
 /// Most capabilities that fit, 4 bytes each: a longer chain runs in a circle.
-const MOST: usize = (CAPABILITIES_END - HEADER) / 4;
+const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
 
 /// What is used of the configuration space.

@@ -42,9 +42,15 @@ impl Reader<'_> {
             },
             found => found,
         };
-        found
-            .map_err(|error| self.miss("memory.modules", TABLE, &error, ""))
-            .ok()
+        let lack = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => "sudo linerate host",
+                _ => "",
+            };
+            let why = format!("cannot read {TABLE}: {error}");
+            self.lack(gap("facts.memory.modules", &why, hint));
+        };
+        found.map_err(lack).ok()
     }
 
     /// One file for each memory device: `17-0`, `17-1` ...

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::pci::{self, Address, Device, Link};
-use linerate_core::parse::pci_config::{self, Express};
+use linerate_core::parse::pci_config::{self, Config, Express};
 use linerate_core::parse::sysctl;
 
 use super::{Reader, SYS, numbered};
-use crate::host::gap;
+use crate::host::{gap, invalid};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
@@ -62,12 +62,7 @@ impl Reader<'_> {
 
     fn pci_device(&mut self, address: Address, hidden: &mut Vec<Address>) -> Device {
         let folder = format!("{DEVICES}/{address}");
-        let config = self.get(
-            "pci.config",
-            &format!("{folder}/config"),
-            SYS,
-            pci_config::parse,
-        );
+        let config = self.config(&format!("{folder}/config"));
         let express = config.map(|c| c.express);
         if express == Some(Express::Hidden) {
             hidden.push(address);
@@ -100,6 +95,14 @@ impl Reader<'_> {
             self.pci_names(&folder, &mut device);
         }
         device
+    }
+
+    fn config(&mut self, path: &str) -> Option<Config> {
+        let space = self.machine.head(path, pci_config::LENGTH);
+        space
+            .and_then(|space| pci_config::parse(&space).map_err(invalid))
+            .map_err(|error| self.miss("pci.config", path, &error, SYS))
+            .ok()
     }
 
     /// The link's speed and width as sysfs tells them, `current` or `max`.
