@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
@@ -41,11 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let inventory = match &args.root {
-        None => {
-            let begin = Instant::now();
-            let pause = || thread::sleep(BETWEEN.saturating_sub(begin.elapsed()));
-            look(Live::new(), &pause, args)?
-        }
+        None => look(Live::new(), &|| thread::sleep(BETWEEN), args)?,
         Some(root) => elsewhere(root, args)?,
     };
     let words = if options.report.json == Some(true) {

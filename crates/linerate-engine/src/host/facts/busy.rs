@@ -14,12 +14,6 @@ const MOST: usize = 4096;
 /// Processes that are kept.
 const KEPT: usize = 16;
 
-/// One reading.
-pub(super) struct Snapshot {
-    cpus: Vec<CpuTimes>,
-    processes: BTreeMap<u32, Used>,
-}
-
 /// What a process has used so far.
 struct Used {
     name: String,
@@ -28,13 +22,45 @@ struct Used {
 }
 
 impl Reader<'_> {
-    pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
-        let cpus = self.get("busy", "/proc/stat", PROC, |text| {
-            proc_stat::cpus(text).collect::<Result<Vec<_>, _>>()
-        })?;
-        Some(Snapshot {
-            cpus,
-            processes: self.processes(),
+    /// What is done while `pause` lasts. Between the two readings of the CPUs nothing is read, so
+    /// that our own work is not taken for the machine's.
+    pub(super) fn busy(&mut self, pause: &dyn Fn()) -> Option<Busy> {
+        let before = self.processes();
+        let begin = self.times()?;
+        pause();
+        let end = self.times()?;
+        let after = self.processes();
+        let Some(elapsed) = cpu::elapsed(&begin, &end) else {
+            let why = "no time passed between two readings of /proc/stat";
+            self.lack(gap("facts.busy", why, ""));
+            return None;
+        };
+        let own = self.machine.file("/proc/self/stat").ok();
+        let own = own.and_then(|text| task_stat::identity(&text));
+        let own = own.map(|(pid, _)| pid);
+        let process = |(pid, used): (u32, Used)| {
+            // A process that is new since then has used all that it shows.
+            let old = before.get(&pid).map_or(0, |old| old.ticks);
+            let ticks = used.ticks.saturating_sub(old);
+            (ticks > 0 && Some(pid) != own).then(|| Process {
+                pid,
+                name: used.name,
+                cpus: ticks as f64 / elapsed,
+                last_cpu: used.last_cpu,
+            })
+        };
+        let mut processes: Vec<Process> = after.into_iter().filter_map(process).collect();
+        processes.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+        processes.truncate(KEPT);
+        Some(Busy {
+            cpus: cpu::loads(&begin, &end),
+            processes,
+        })
+    }
+
+    fn times(&mut self) -> Option<Vec<CpuTimes>> {
+        self.get("busy", "/proc/stat", PROC, |text| {
+            proc_stat::cpus(text).collect()
         })
     }
 
@@ -58,38 +84,6 @@ impl Reader<'_> {
             name: task_stat::identity(&text)?.1,
             ticks: stat.user_ticks.saturating_add(stat.system_ticks),
             last_cpu: u32::try_from(stat.cpu).ok()?,
-        })
-    }
-
-    /// What was done since `before`.
-    pub(super) fn busy(&mut self, before: &Snapshot) -> Option<Busy> {
-        let after = self.snapshot()?;
-        let Some(elapsed) = cpu::elapsed(&before.cpus, &after.cpus) else {
-            let why = "no time passed between two readings of /proc/stat";
-            self.lack(gap("facts.busy", why, ""));
-            return None;
-        };
-        let own = self.machine.file("/proc/self/stat").ok();
-        let own = own
-            .and_then(|text| task_stat::identity(&text))
-            .map(|(pid, _)| pid);
-        let process = |(pid, used): (u32, Used)| {
-            // A process that is new since then has used all that it shows.
-            let old = before.processes.get(&pid).map_or(0, |old| old.ticks);
-            let ticks = used.ticks.saturating_sub(old);
-            (ticks > 0 && Some(pid) != own).then(|| Process {
-                pid,
-                name: used.name,
-                cpus: ticks as f64 / elapsed,
-                last_cpu: used.last_cpu,
-            })
-        };
-        let mut processes: Vec<Process> = after.processes.into_iter().filter_map(process).collect();
-        processes.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
-        processes.truncate(KEPT);
-        Some(Busy {
-            cpus: cpu::loads(&before.cpus, &after.cpus),
-            processes,
         })
     }
 }

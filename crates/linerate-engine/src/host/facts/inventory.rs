@@ -7,29 +7,23 @@ use crate::host::Machine;
 
 /// Reads all that can be known. What cannot be read is empty and has a gap.
 ///
-/// What the machine is doing shows in two readings: `pause` returns when it is time for the second.
+/// What the machine is doing shows in two readings; `pause` lasts from the first to the second.
 pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
     };
-    let before = reader.snapshot();
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
     let cpuinfo = cpuinfo.unwrap_or_default();
-    let mut inventory = Inventory {
+    Inventory {
         machine: reader.platform(&cpuinfo),
         processors: reader.processors(&cpuinfo),
         memory: reader.memory(),
         pci: reader.pci(),
         tunables: reader.tunables(),
-        ..Inventory::default()
-    };
-    inventory.busy = before.and_then(|before| {
-        pause();
-        reader.busy(&before)
-    });
-    inventory.gaps = reader.gaps;
-    inventory
+        busy: reader.busy(pause),
+        gaps: reader.gaps,
+    }
 }
 
 #[cfg(test)]
