@@ -2,8 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, meminfo, pci_config, pressure, proc_stat, schedstat, smbios, softnet,
-    sysctl, task_stat,
+    cgroup, cpu_stat, cpuinfo, meminfo, pci_config, pressure, proc_stat, schedstat, smbios,
+    softnet, sysctl, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {

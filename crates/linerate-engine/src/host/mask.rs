@@ -8,8 +8,8 @@ use super::{Answer, Captured};
 const MASKED: &[u8] = b"masked\n";
 
 impl Captured {
-    /// Overwrites the host's name, names of processes, addresses in the names of ports, what is
-    /// mounted beside cgroups, and serial numbers.
+    /// Overwrites the host's name, names and memory addresses of processes, addresses in the names
+    /// of ports, what is mounted beside cgroups, and serial numbers.
     pub fn mask(&mut self) {
         for (path, answers) in &mut self.files {
             for answer in answers {
@@ -50,15 +50,22 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// The name in a process's `stat` stands in brackets.
+/// The name of a process stands in brackets; behind it, by their numbers in proc(5), stand fields
+/// that tell where its memory lies.
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');
-    if let (Some(open), Some(close)) = (open, close)
-        && open < close
-    {
-        drop(text.splice(open + 1..close, *b"masked"));
-    }
+    let (Some(open), Some(close)) = (open, close) else {
+        return;
+    };
+    let fields = text[close + 1..].split(|&b| b == b' ').enumerate();
+    let fields = fields.map(|(at, field)| match at + 2 {
+        26..=30 | 45..=51 => b"0",
+        _ => field,
+    });
+    let tail = fields.collect::<Vec<&[u8]>>().join(&b' ');
+    let head = text.get(..=open).unwrap_or_default();
+    *text = [head, b"masked)", &tail].concat();
 }
 
 /// `enx` and twelve digits: a port that is named after its address.
@@ -89,6 +96,11 @@ mod tests {
             file("/proc/7/stat", "7 (secret) x) R 1\n"),
             "7 (masked) R 1\n"
         );
+        let fields: Vec<String> = (3..=52).map(|n| n.to_string()).collect();
+        let masked = file("/proc/7/stat", &format!("7 (a) {}\n", fields.join(" ")));
+        assert!(masked.starts_with("7 (masked) 3 4 "), "{masked}");
+        assert!(masked.contains(" 25 0 0 0 0 0 31 "), "{masked}");
+        assert!(masked.ends_with(" 44 0 0 0 0 0 0 0 52\n"), "{masked}");
         assert_eq!(file("/proc/stat", "cpu0 1 2\n"), "cpu0 1 2\n");
         assert_eq!(
             file("/proc/cpuinfo", "Model : Pi\nSerial\t: 1000\n"),
