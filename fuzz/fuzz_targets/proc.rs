@@ -2,7 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, pressure, proc_stat, schedstat, softnet, sysctl, task_stat,
+    cgroup, cpu_stat, cpuinfo, meminfo, pci_config, pressure, proc_stat, schedstat, smbios,
+    softnet, sysctl, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
@@ -28,6 +29,16 @@ fuzz_target!(|text: &[u8]| {
         sysctl::value_list(text, "a"),
         sysctl::value_hexadecimal(text, "a"),
     );
+    let _ = (cpuinfo::clocks(text), cpuinfo::is_guest(text));
+    let _ = (cgroup::quota(text), cgroup::limit(text), sysctl::id(text));
+    let _ = (meminfo::bytes(text, "a"), meminfo::count(text, "a"));
+    let _ = (
+        pci_config::parse(text),
+        pci_config::speed(text),
+        pci_config::width(text),
+    );
+    let _ = (task_stat::identity(text), smbios::modules(text));
+    smbios::mask(&mut text.to_vec());
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);
     let _ = cgroup::place(b"0::/a\n", text);

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_engine::host::{Captured, Replay, Sources, facts};
+use linerate_core::facts::odd;
+use linerate_engine::host::{Captured, Replay, Sources, facts, inventory};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(captured) = ciborium::from_reader::<Captured, _>(bytes) else {
@@ -12,6 +13,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let toward = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let _ = facts(&Replay::new(captured.clone()), toward);
+    let mut masked = captured.clone();
+    masked.mask();
+    for captured in [captured.clone(), masked] {
+        let _ = odd::find(&inventory(&Replay::new(captured), &|| {}));
+    }
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);
     (0..3).for_each(|at| sources.observe(at));

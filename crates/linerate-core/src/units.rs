@@ -64,6 +64,21 @@ pub struct Rate(pub u64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Nanos(pub u64);
 
+/// A frequency, in cycles per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hertz(pub u64);
+
+/// Transfers per second, of a lane or of a memory module.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Transfers(pub u64);
+
+impl Transfers {
+    /// As memory is sold: `3200 MT/s`.
+    pub fn mega(self) -> String {
+        format!("{} MT/s", self.0 / 1_000_000)
+    }
+}
+
 impl Rate {
     /// The rate of `bytes` moved in `time`; zero when no time has passed.
     pub fn of(bytes: Bytes, time: Nanos) -> Self {
@@ -315,6 +330,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+impl fmt::Display for Hertz {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
+        f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
+impl fmt::Display for Transfers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1e9, "GT/s"), (1e6, "MT/s"), (1e3, "kT/s"), (1.0, "T/s")];
+        f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,5 +387,8 @@ mod tests {
         assert_eq!(Nanos(41_000).to_string(), "41 us");
         assert_eq!(Bytes(524_288).to_string(), "512 KiB");
         assert_eq!(Rate(999_990_000).to_string(), "1 Gb/s");
+        assert_eq!(Hertz(2_701_000_000).to_string(), "2.7 GHz");
+        assert_eq!(Transfers(2_500_000_000).to_string(), "2.5 GT/s");
+        assert_eq!(Transfers(3_200_000_000).mega(), "3200 MT/s");
     }
 }

@@ -4,6 +4,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+pub mod cpu;
+pub mod machine;
+pub mod memory;
+pub mod odd;
+pub mod pci;
+
+/// Everything that is known of one machine before anything is measured. A run's own facts are the
+/// few in [`HostFacts`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inventory {
+    /// The machine as a whole.
+    pub machine: machine::Machine,
+    /// Its processors and nodes.
+    pub processors: cpu::Processors,
+    /// Its memory.
+    pub memory: memory::Memory,
+    /// Its PCI devices, in the order of their addresses.
+    pub pci: Vec<pci::Device>,
+    /// Settings that matter to a path.
+    pub tunables: Vec<Tunable>,
+    /// What it is doing; `None` where two readings of it cannot be had.
+    pub busy: Option<cpu::Busy>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// A setting of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tunable {
+    /// Its name: `net.core.rmem_max`.
+    pub name: String,
+    /// Its value, as it reads.
+    pub value: String,
+}
+
 /// Something that should have been read and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {

@@ -1,6 +1,8 @@
-//! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own CPU controller is.
+//! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own controllers are, and the limits
+//! that stand there.
 
 use super::{Malformed, text};
+use crate::units::Bytes;
 
 /// Version of the cgroup interface that holds the CPU controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,21 @@ pub struct Place {
 
 /// Finds the cgroup of our CPU controller from the two files. `Ok(None)`: there is none.
 pub fn place(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malformed> {
-    let Some((version, group)) = membership_of_cpu(membership)? else {
+    place_of("cpu", membership, mountinfo)
+}
+
+/// As [`place`], of a controller by its name.
+pub fn place_of(
+    controller: &str,
+    membership: &[u8],
+    mountinfo: &[u8],
+) -> Result<Option<Place>, Malformed> {
+    let controller = controller.as_bytes();
+    let Some((version, group)) = membership_of(controller, membership)? else {
         return Ok(None);
     };
     for line in text::lines(mountinfo, "mountinfo") {
-        let Some((root, mount)) = mount_of(line?, version) else {
+        let Some((root, mount)) = mount_of(controller, line?, version) else {
             continue;
         };
         // A mount may show a part of the hierarchy only; a group outside it cannot be seen.
@@ -44,9 +56,9 @@ pub fn place(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malfo
     Err(Malformed::Missing("a mount that shows our own cgroup"))
 }
 
-/// The hierarchy that holds our CPU controller, with our path in it. Where v1 has the controller,
-/// v2 cannot have it.
-fn membership_of_cpu(text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
+/// The hierarchy that holds the controller, with our path in it. Where v1 has the controller, v2
+/// cannot have it.
+fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
     let mut found = None;
     for line in text::lines(text, "/proc/self/cgroup") {
         let mut parts = line?.splitn(3, |&b| b == b':');
@@ -55,7 +67,7 @@ fn membership_of_cpu(text: &[u8]) -> Result<Option<(Version, String)>, Malformed
             return Err(Malformed::Short("/proc/self/cgroup"));
         };
         let path = String::from_utf8_lossy(path).into_owned();
-        if controllers.split(|&b| b == b',').any(|c| c == b"cpu") {
+        if controllers.split(|&b| b == b',').any(|c| c == controller) {
             return Ok(Some((Version::V1, path)));
         }
         if controllers.is_empty() {
@@ -67,7 +79,7 @@ fn membership_of_cpu(text: &[u8]) -> Result<Option<(Version, String)>, Malformed
 
 /// Root and mount point of a line of mountinfo, if it mounts the hierarchy looked for:
 /// `31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw`.
-fn mount_of(line: &[u8], version: Version) -> Option<(String, String)> {
+fn mount_of(controller: &[u8], line: &[u8], version: Version) -> Option<(String, String)> {
     let mut fields = text::fields(line);
     let (root, mount) = (fields.nth(3)?, fields.next()?);
     // Optional fields stand before the dash.
@@ -75,10 +87,36 @@ fn mount_of(line: &[u8], version: Version) -> Option<(String, String)> {
     let kind = fields.next()?;
     let options = fields.nth(1)?;
     let fits = match version {
-        Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == b"cpu"),
+        Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == controller),
         Version::V2 => kind == b"cgroup2",
     };
     fits.then(|| (unescaped(root), unescaped(mount)))
+}
+
+/// CPUs that `cpu.max` allows, quota before period; `None` without a quota. The two files of v1 read
+/// the same on one line.
+pub fn quota(text: &[u8]) -> Result<Option<f64>, Malformed> {
+    const WHAT: &str = "CPU quota";
+    let mut fields = text::fields(text::first_line(text, WHAT)?);
+    let quota = fields.next().ok_or(Malformed::Missing(WHAT))?;
+    if matches!(quota, b"max" | b"-1") {
+        return Ok(None);
+    }
+    let quota = text::decimal(quota).ok_or(Malformed::NotANumber(WHAT))?;
+    match text::next_decimal(&mut fields, WHAT)? {
+        0 => Err(Malformed::NotANumber(WHAT)),
+        period => Ok(Some(quota as f64 / period as f64)),
+    }
+}
+
+/// Memory that a limit allows; `None` without a limit, which v1 writes as a number that no machine
+/// has.
+pub fn limit(text: &[u8]) -> Result<Option<Bytes>, Malformed> {
+    if super::sysctl::line(text) == "max" {
+        return Ok(None);
+    }
+    let bytes = super::sysctl::number(text)?;
+    Ok(Some(Bytes(bytes)).filter(|b| b.0 < 1 << 60))
 }
 
 /// Undoes the octal escapes of blanks in mountinfo (`\040`).
@@ -109,7 +147,7 @@ fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Place, Version, place};
+    use super::{Bytes, Place, Version, limit, place, place_of, quota};
 
     fn at(version: Version, mount: &str, group: &str) -> Place {
         Place {
@@ -163,10 +201,33 @@ mod tests {
         );
     }
 
+    #[test]
+    fn controllers_have_hierarchies_of_their_own() {
+        let mounts = b"1 1 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n\
+            1 1 0:2 / /cg/cpu rw - cgroup cgroup rw,cpu\n";
+        let membership = b"2:memory:/m\n1:cpu:/c\n";
+        let got = place_of("memory", membership, mounts).unwrap();
+        assert_eq!(got, Some(at(Version::V1, "/cg/memory", "/m")));
+    }
+
+    #[test]
+    fn limits_and_their_absence() {
+        assert_eq!(quota(b"max 100000\n"), Ok(None));
+        assert_eq!(quota(b"-1 100000\n"), Ok(None));
+        assert_eq!(quota(b"150000 100000\n"), Ok(Some(1.5)));
+        for bad in ["", "1 0\n", "1\n", "x 1\n", "1 1"] {
+            assert!(quota(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+        assert_eq!(limit(b"max\n"), Ok(None));
+        assert_eq!(limit(b"9223372036854771712\n"), Ok(None));
+        assert_eq!(limit(b"1073741824\n"), Ok(Some(Bytes(1 << 30))));
+        assert!(limit(b"-5\n").is_err());
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(a: Vec<u8>, b: Vec<u8>) {
-            let _ = place(&a, &b);
+            let _ = (place(&a, &b), quota(&a), limit(&b));
             let _ = place(b"0::/\n", &[b"1 1 0:1 / /", &b[..], b" rw - cgroup2 none rw\n"].concat());
         }
     }

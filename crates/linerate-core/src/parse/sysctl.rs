@@ -21,6 +21,15 @@ pub fn number(text: &[u8]) -> Result<u64, Malformed> {
     Ok(value)
 }
 
+/// A number that says to what something belongs; `None` for -1, which means to nothing.
+pub fn id(text: &[u8]) -> Result<Option<u32>, Malformed> {
+    if line(text) == "-1" {
+        return Ok(None);
+    }
+    let id = u32::try_from(number(text)?);
+    id.map(Some).map_err(|_| Malformed::NotANumber("value"))
+}
+
 /// Exactly `N` numbers on one line.
 pub fn numbers<const N: usize>(text: &[u8]) -> Result<[u64; N], Malformed> {
     const WHAT: &str = "value";
@@ -147,6 +156,8 @@ mod tests {
         assert!(numbers::<3>(b"1 2 3").is_err(), "the last may lack digits");
         assert_eq!(number(b"212992\n"), Ok(212_992));
         assert!(number(b"-1\n").is_err());
+        assert_eq!((id(b"-1\n"), id(b"7\n")), (Ok(None), Ok(Some(7))));
+        assert!(id(b"4294967296\n").is_err() && id(b"-2\n").is_err());
     }
 
     #[test]
@@ -170,7 +181,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(text: Vec<u8>) {
             let _ = (line(&text), words(&text), number(&text), list(&text), size(&text));
-            let _ = value_list(&text, "a");
+            let _ = (value_list(&text, "a"), id(&text));
         }
 
         #[test]

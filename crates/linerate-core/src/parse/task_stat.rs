@@ -17,6 +17,15 @@ pub struct TaskStat {
     pub cpu: u64,
 }
 
+/// Id and name: fields 1 and 2.
+pub fn identity(text: &[u8]) -> Option<(u32, String)> {
+    let open = text.iter().position(|&b| b == b'(')?;
+    let close = text.iter().rposition(|&b| b == b')')?;
+    let pid = text::decimal(text[..open].trim_ascii())?;
+    let name = text::trimmed(text.get(open + 1..close)?);
+    Some((u32::try_from(pid).ok()?, name))
+}
+
 /// Reads the one line of the file. The name in field 2 may hold blanks, brackets and line ends, so
 /// fields are counted from the last closing bracket.
 pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
@@ -45,7 +54,7 @@ pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::parse;
+    use super::{identity, parse};
 
     const REAL: &[u8] = b"712 (tokio) S (x) R 1 712 712 0 -1 4194368 2017 0 3 0 118 97 0 0 20 0 9 0 \
         8651 1091 1221 18446744073709551615 1 1 0 0 0 0 0 4096 17642 0 0 0 17 5 0 0 0 0 0 0 0 0 0 0 \
@@ -61,6 +70,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_all_between_the_outer_brackets() {
+        assert_eq!(identity(REAL), Some((712, "tokio) S (x".to_owned())));
+        assert_eq!(identity(b")("), None);
+        assert_eq!(identity(b"x (a)"), None);
+    }
+
+    #[test]
     fn a_cut_line_is_an_error() {
         for end in 0..REAL.len() {
             assert!(parse(&REAL[..end]).is_err(), "cut at {end}");
@@ -72,7 +88,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(text: Vec<u8>) {
-            let _ = parse(&text);
+            let _ = (parse(&text), identity(&text));
             let _ = parse(&[b"1 (a) ", &text[..], b"\n"].concat());
         }
     }

@@ -144,6 +144,13 @@ impl<M: Machine> Machine for Capture<M> {
         })
     }
 
+    fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {
+        self.note(self.machine.head(path, most), |captured, result| {
+            let answers = captured.files.entry(path.to_owned()).or_default();
+            answers.push(Answer::of(result));
+        })
+    }
+
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         self.note(self.machine.list(path), |captured, result| {
             captured

@@ -81,6 +81,21 @@ impl Machine for Live {
         }
     }
 
+    fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OFlags::empty())?;
+        let mut text = vec![0; most];
+        let mut length = 0;
+        while length < most {
+            let read = || rustix::io::read(&file, &mut text[length..]);
+            match rustix::io::retry_on_intr(read)? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        text.truncate(length);
+        Ok(text)
+    }
+
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let directory = self.open(path, OFlags::DIRECTORY)?;
         let mut names = Vec::new();

@@ -16,6 +16,7 @@ mod cgroup;
 mod cpu;
 mod facts;
 mod live;
+mod mask;
 mod netlink;
 mod port;
 mod psi;
@@ -31,7 +32,7 @@ mod tests;
 mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
-pub use facts::facts;
+pub use facts::{facts, inventory};
 pub use live::Live;
 pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
@@ -58,6 +59,12 @@ pub trait Machine: Send + Sync {
     /// Contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes
     /// is an error, so that what is cut off is never taken for the whole.
     fn file(&self, path: &str) -> io::Result<Vec<u8>>;
+    /// The first `most` bytes of a file, or all where it is shorter: some are slow to read on.
+    fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {
+        let mut text = self.file(path)?;
+        text.truncate(most);
+        Ok(text)
+    }
     /// Names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// The raw reply to a query: netlink messages, one after the other. What the kernel refuses is

@@ -417,3 +417,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_head_of_a_file_is_no_more_than_was_asked_for_and_replays() {
+    let root = tempfile::TempDir::new().unwrap();
+    std::fs::write(root.path().join("config"), b"0123456789").unwrap();
+    let capture = Capture::new(Live::under(root.path()).unwrap());
+    let heads = |machine: &dyn Machine| [4, 99].map(|most| machine.head("/config", most).unwrap());
+    let want = [b"0123".to_vec(), b"0123456789".to_vec()];
+    assert_eq!(heads(&capture), want);
+    assert_eq!(heads(&Replay::new(capture.captured())), want);
+}

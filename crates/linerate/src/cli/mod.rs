@@ -1,10 +1,12 @@
 //! The command line: verbs and what they take.
 
+mod capture;
 mod causes;
 mod config;
 mod demo;
 mod exit;
 mod help;
+mod host;
 mod lab;
 mod options;
 mod out;
@@ -60,6 +62,8 @@ enum Verb {
     Pair(pair::Args),
     /// Show a run that was kept, judged again
     Show(show::Args),
+    /// Show one machine: what is odd about it, and what it is made of
+    Host(host::Args),
     /// See it at work on a network made on this machine, with a fault that it is not told of
     Demo(demo::Args),
     /// Compute what a path described in a file can carry, and what a change would bring
@@ -91,6 +95,7 @@ impl Verb {
                 options.report = args.report.clone();
                 options.records.save.clone_from(&args.save);
             }
+            Self::Host(args) => options.report.json = args.json,
             Self::Demo(args) => {
                 options.demo = args.demo.clone();
                 options.records = args.records.clone();
@@ -143,6 +148,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Verb::Serve(_) => serve::run(&options),
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
+        Verb::Host(args) => host::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),

@@ -218,7 +218,8 @@ fn opened(word: &str) -> Option<char> {
 }
 
 const UNITS: &[&str] = &[
-    "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "ns", "us", "ms", "s",
+    "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "ns", "us", "ms", "s", "MHz",
+    "GHz", "MT/s", "GT/s",
 ];
 
 /// Columns that a text takes; all that is written here is one column a character.

@@ -9,11 +9,21 @@ use linerate_core::units::Bytes;
 
 use super::{Machine, Query, gap, invalid, read, unreadable};
 
+mod busy;
+mod cpu;
+mod inventory;
+mod machine;
+mod memory;
+mod pci;
 mod port;
+mod tunables;
+
+pub use inventory::inventory;
 
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";
 const STATUS: &str = "/proc/self/status";
+const NODES: &str = "/sys/devices/system/node";
 
 /// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
 /// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
@@ -49,6 +59,29 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
     facts
 }
 
+/// Whether there is no such file at all.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The numbers of names such as `node12`, in ascending order.
+fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
+    let number = |name: &String| {
+        let digits = name.strip_prefix(prefix)?;
+        // A sign would pass for a number.
+        digits
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| digits.parse().ok())?
+    };
+    let mut all: Vec<u32> = names.iter().filter_map(number).collect();
+    all.sort_unstable();
+    all
+}
+
 /// Reads facts and keeps the gaps.
 struct Reader<'a> {
     machine: &'a dyn Machine,
@@ -57,8 +90,44 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn miss(&mut self, fact: &str, path: &str, error: &io::Error, hint: &str) {
-        self.gaps
-            .push(unreadable(&format!("facts.{fact}"), path, error, hint));
+        self.lack(unreadable(&format!("facts.{fact}"), path, error, hint));
+    }
+
+    /// Keeps a gap; one is enough for a fact that many CPUs or devices lack.
+    fn lack(&mut self, gap: Gap) {
+        if self.gaps.iter().all(|g| g.what != gap.what) {
+            self.gaps.push(gap);
+        }
+    }
+
+    /// A file that not every machine has: there is a gap only where it is there and of no use.
+    fn look<T>(
+        &mut self,
+        fact: &str,
+        path: &str,
+        decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        match read(self.machine, path, decode) {
+            Ok(value) => Some(value),
+            Err(error) if is_absent(&error) => None,
+            Err(error) => {
+                self.miss(fact, path, &error, "");
+                None
+            }
+        }
+    }
+
+    /// As [`Reader::look`], of the names in a directory; none where it is not there.
+    fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
+        match self.machine.list(path) {
+            Ok(names) => names,
+            Err(error) => {
+                if !is_absent(&error) {
+                    self.miss(fact, path, &error, "");
+                }
+                Vec::new()
+            }
+        }
     }
 
     fn get<T>(
@@ -91,9 +160,14 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Nodes with memory or CPUs. A kernel without NUMA has CPUs in /sys but no nodes: that is one.
+    /// Nodes; at least one.
     fn nodes(&mut self) -> u32 {
-        const NODES: &str = "/sys/devices/system/node";
+        (self.node_ids().len() as u32).max(1)
+    }
+
+    /// Nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
+    /// nodes.
+    fn node_ids(&mut self) -> Vec<u32> {
         let names = match self.machine.list(NODES) {
             Ok(names) => names,
             Err(error) => {
@@ -102,14 +176,10 @@ impl Reader<'_> {
                 if numa {
                     self.miss("nodes", NODES, &error, SYS);
                 }
-                return 1;
+                return Vec::new();
             }
         };
-        let is_node = |name: &&String| {
-            let number = name.strip_prefix("node");
-            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        };
-        (names.iter().filter(is_node).count() as u32).max(1)
+        numbered(&names, "node")
     }
 
     fn l2_cache(&mut self, cpu: u32) -> Option<Bytes> {

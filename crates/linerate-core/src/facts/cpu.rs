@@ -1,0 +1,329 @@
+//! Processors of a machine, and what they are doing.
+
+use std::collections::BTreeSet;
+
+use crate::parse::proc_stat::CpuTimes;
+use crate::units::{Bytes, Hertz, Nanos};
+
+/// All processors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Processors {
+    /// Model.
+    pub model: String,
+    /// CPUs that are online, in ascending order.
+    pub cpus: Vec<Cpu>,
+    /// CPUs that are there and switched off.
+    pub offline: Vec<u32>,
+    /// CPUs that the scheduler gives nothing to by itself.
+    pub isolated: Vec<u32>,
+    /// NUMA nodes, in ascending order.
+    pub nodes: Vec<Node>,
+    /// Caches, those that are alike together.
+    pub caches: Vec<Cache>,
+    /// Groups of CPUs that differ in what they can do; empty when all are alike.
+    pub kinds: Vec<Kind>,
+    /// Idle states of the first CPU.
+    pub idle: Vec<IdleState>,
+    /// Whether clocks may rise above the nominal one; `None` when unknown.
+    pub turbo: Option<bool>,
+}
+
+/// A CPU as the scheduler sees it: one thread of a core.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cpu {
+    /// Its number.
+    pub id: u32,
+    /// Its package.
+    pub package: Option<u32>,
+    /// CPUs of the same core, itself among them; empty when unknown.
+    pub siblings: Vec<u32>,
+    /// Its computing power, of 1024, where the kernel tells.
+    pub capacity: Option<u32>,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+/// The clock of a CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Clock {
+    /// As it was read.
+    pub now: Option<Hertz>,
+    /// What is promised at full load.
+    pub nominal: Option<Hertz>,
+    /// The most that the hardware can.
+    pub max: Option<Hertz>,
+    /// The most that settings allow.
+    pub limit: Option<Hertz>,
+    /// What sets the clock.
+    pub driver: String,
+    /// By which rule: `performance`, `powersave`.
+    pub governor: String,
+    /// What the hardware is asked to prefer, where it decides.
+    pub preference: String,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its CPUs; there may be none.
+    pub cpus: Vec<u32>,
+    /// Its memory; there may be none.
+    pub total: Option<Bytes>,
+    /// What of it nobody uses.
+    pub free: Option<Bytes>,
+    /// Distances to all nodes, in the order of their numbers; 10 is near.
+    pub distances: Vec<u32>,
+}
+
+/// Caches that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// 1 is nearest to the core.
+    pub level: u32,
+    /// `Data`, `Instruction`, `Unified`.
+    pub kind: String,
+    /// Size of each.
+    pub size: Bytes,
+    /// CPUs that share one.
+    pub shared_by: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// CPUs that are alike, where not all are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// What sets them apart: `performance`, `efficiency`, `nominal 1.9 GHz`.
+    pub name: String,
+    /// Their numbers.
+    pub cpus: Vec<u32>,
+}
+
+/// A way for a CPU to rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleState {
+    /// `C6`.
+    pub name: String,
+    /// Time to wake from it.
+    pub latency: Nanos,
+    /// Whether it is switched off.
+    pub disabled: bool,
+}
+
+impl Processors {
+    /// Packages; `None` when unknown.
+    pub fn packages(&self) -> Option<usize> {
+        let all: Option<BTreeSet<u32>> = self.cpus.iter().map(|c| c.package).collect();
+        all.map(|p| p.len()).filter(|&n| n > 0)
+    }
+
+    /// Cores with a CPU that is online; `None` when unknown.
+    pub fn cores(&self) -> Option<usize> {
+        let first = |c: &Cpu| c.siblings.first().copied();
+        let all: Option<BTreeSet<u32>> = self.cpus.iter().map(first).collect();
+        all.map(|c| c.len()).filter(|&n| n > 0)
+    }
+
+    /// CPUs under each clock of a sort, the sorts in the order of their first CPU. The clocks of
+    /// now are left out: they differ all the time.
+    pub fn clocks(&self) -> Vec<(Clock, Vec<u32>)> {
+        let mut sorts: Vec<(Clock, Vec<u32>)> = Vec::new();
+        for cpu in &self.cpus {
+            let clock = Clock {
+                now: None,
+                ..cpu.clock.clone()
+            };
+            match sorts.iter_mut().find(|(c, _)| *c == clock) {
+                Some((_, cpus)) => cpus.push(cpu.id),
+                None => sorts.push((clock, vec![cpu.id])),
+            }
+        }
+        sorts.retain(|(clock, _)| *clock != Clock::default());
+        sorts
+    }
+}
+
+/// Groups of CPUs by the computing power that the kernel tells, else by their nominal clocks, the
+/// strongest first; empty when all are alike or one is unknown.
+pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
+    let by = |key: fn(&Cpu) -> Option<u64>, name: fn(u64) -> String| {
+        let values: Option<BTreeSet<u64>> = cpus.iter().map(key).collect();
+        let values = values.filter(|v| v.len() > 1).unwrap_or_default();
+        let group = |value: u64| Kind {
+            name: name(value),
+            cpus: cpus
+                .iter()
+                .filter(|c| key(c) == Some(value))
+                .map(|c| c.id)
+                .collect(),
+        };
+        values.into_iter().rev().map(group).collect::<Vec<_>>()
+    };
+    let found = by(|c| c.capacity.map(u64::from), |v| format!("capacity {v}"));
+    if found.is_empty() {
+        return by(
+            |c| c.clock.nominal.map(|h| h.0),
+            |v| format!("nominal {}", Hertz(v)),
+        );
+    }
+    found
+}
+
+/// What the machine is doing, between two readings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Busy {
+    /// Each CPU, in the order of the file.
+    pub cpus: Vec<Load>,
+    /// Processes that used CPU time, the busiest first; ours is left out.
+    pub processes: Vec<Process>,
+}
+
+/// How a CPU spent its time: shares of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// Its number.
+    pub cpu: u32,
+    /// All but idling and waiting for devices.
+    pub busy: f64,
+    /// In interrupts, hard and soft.
+    pub interrupts: f64,
+    /// Taken away by the hypervisor.
+    pub stolen: f64,
+}
+
+/// How busy a process was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// CPUs' worth of time that it used: above 1 for several threads.
+    pub cpus: f64,
+    /// CPU that its main thread was last on.
+    pub last_cpu: u32,
+}
+
+/// Ticks that passed, on the mean CPU; `None` when none did, as in files that stand still.
+pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
+    let all: Vec<u64> = deltas(before, after).map(|(_, d)| d.iter().sum()).collect();
+    let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;
+    (mean > 0.0).then_some(mean)
+}
+
+/// How each CPU spent the time between two readings. One that shows no time is left out: it went
+/// offline or its counters stand.
+pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<Load> {
+    let load = |(cpu, ticks): (u32, [u64; 8])| {
+        let all: u64 = ticks.iter().sum();
+        let share = |part: u64| part as f64 / all as f64;
+        let [_, _, _, idle, waiting, irq, softirq, steal] = ticks;
+        (all > 0).then(|| Load {
+            cpu,
+            busy: share(all - idle - waiting),
+            interrupts: share(irq + softirq),
+            stolen: share(steal),
+        })
+    };
+    deltas(before, after).filter_map(load).collect()
+}
+
+/// What each CPU's counters grew by; one that fell (some kernels let idle time fall) counts as 0.
+fn deltas<'a>(
+    before: &'a [CpuTimes],
+    after: &'a [CpuTimes],
+) -> impl Iterator<Item = (u32, [u64; 8])> + 'a {
+    // Both are in the order of the file; a CPU may have come or gone.
+    let mut old = before.iter().peekable();
+    after.iter().filter_map(move |new| {
+        while old.next_if(|o| o.cpu < new.cpu).is_some() {}
+        let old = old.next_if(|o| o.cpu == new.cpu)?;
+        let grown = |i: usize| new.ticks[i].saturating_sub(old.ticks[i]);
+        Some((new.cpu, std::array::from_fn(grown)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(cpu: u32, ticks: [u64; 8]) -> CpuTimes {
+        CpuTimes { cpu, ticks }
+    }
+
+    #[test]
+    fn shares_of_time_need_time_that_passed() {
+        let before = [times(0, [10, 0, 0, 100, 0, 0, 0, 0]), times(2, [0; 8])];
+        let after = [
+            times(0, [15, 0, 0, 102, 1, 1, 1, 0]),
+            times(1, [9; 8]),
+            times(2, [0, 0, 0, 10, 0, 0, 0, 0]),
+        ];
+        let loads = loads(&before, &after);
+        let want = Load {
+            cpu: 0,
+            busy: 0.7,
+            interrupts: 0.2,
+            stolen: 0.0,
+        };
+        assert_eq!(loads[0], want);
+        assert_eq!((loads.len(), loads[1].cpu, loads[1].busy), (2, 2, 0.0));
+        assert_eq!(elapsed(&before, &after), Some(10.0));
+        assert_eq!(elapsed(&after, &after), None);
+        assert!(super::loads(&after, &after).is_empty());
+        assert_eq!(elapsed(&[], &after), None);
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_power_and_never_from_a_part() {
+        let cpu = |id, capacity, nominal: Option<u64>| Cpu {
+            id,
+            capacity,
+            clock: Clock {
+                nominal: nominal.map(Hertz),
+                ..Clock::default()
+            },
+            ..Cpu::default()
+        };
+        let names = |cpus: &[Cpu]| kinds(cpus).into_iter().map(|k| k.name).collect::<Vec<_>>();
+        let two = [cpu(0, Some(1024), None), cpu(1, Some(446), None)];
+        assert_eq!(names(&two), ["capacity 1024", "capacity 446"]);
+        let clocks = [
+            cpu(0, None, Some(1_900_000_000)),
+            cpu(1, None, Some(1_400_000_000)),
+        ];
+        assert_eq!(names(&clocks), ["nominal 1.9 GHz", "nominal 1.4 GHz"]);
+        assert_eq!(
+            names(&[cpu(0, Some(1024), None), cpu(1, None, None)]),
+            [""; 0]
+        );
+        assert_eq!(
+            names(&[cpu(0, Some(1024), None), cpu(1, Some(1024), None)]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn packages_and_cores_are_counted_where_every_cpu_names_its_own() {
+        let cpu = |id, package, siblings: &[u32]| Cpu {
+            id,
+            package,
+            siblings: siblings.to_vec(),
+            ..Cpu::default()
+        };
+        let mut all = Processors {
+            cpus: vec![
+                cpu(0, Some(0), &[0, 2]),
+                cpu(1, Some(1), &[1]),
+                cpu(2, Some(0), &[0, 2]),
+            ],
+            ..Processors::default()
+        };
+        assert_eq!((all.packages(), all.cores()), (Some(2), Some(2)));
+        all.cpus.push(cpu(3, None, &[]));
+        assert_eq!((all.packages(), all.cores()), (None, None));
+        assert_eq!(Processors::default().cores(), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! What is odd about a machine: what makes a path across it slower than its parts could.
+//!
+//! A rule speaks only of what was read. What is unknown is a gap, and no oddity.
+
+use super::Inventory;
+
+mod cpu;
+mod memory;
+mod pci;
+
+/// Something odd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oddity {
+    /// Stable name: `pcie-slot`.
+    pub id: &'static str,
+    /// What it is about: a device, a node, CPUs.
+    pub subject: String,
+    /// What is odd, with its numbers.
+    pub what: String,
+    /// Why it matters.
+    pub why: &'static str,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// Looks for one sort of oddity.
+type Rule = fn(&Inventory) -> Vec<Oddity>;
+
+/// In the order in which they are shown: what costs most comes first.
+const RULES: &[Rule] = &[
+    pci::slot,
+    pci::link,
+    memory::empty_node,
+    memory::channels,
+    memory::speed,
+    cpu::lowest_clock,
+    cpu::busy,
+    cpu::stolen,
+    cpu::quota,
+    cpu::capped_clock,
+    cpu::turbo_off,
+    cpu::clock_source,
+    cpu::clock_follows_load,
+    cpu::offline,
+    pci::payload,
+    pci::unknown_node,
+];
+
+/// All that is odd, the worst first.
+pub fn find(inventory: &Inventory) -> Vec<Oddity> {
+    RULES.iter().flat_map(|rule| rule(inventory)).collect()
+}
+
+/// `0-3,8`: as the kernel writes sets of CPUs.
+pub fn ranges(ids: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &id in ids {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(id) => *last = id,
+            _ => runs.push((id, id)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// `CPU 3`, `CPUs 0-3`.
+fn cpus(ids: &[u32]) -> String {
+    let s = if ids.len() == 1 { "" } else { "s" };
+    format!("CPU{s} {}", ranges(ids))
+}
+
+/// Ids of what is odd about an inventory, for the tests of the rules.
+#[cfg(test)]
+fn ids(inventory: &Inventory) -> Vec<&'static str> {
+    find(inventory).iter().map(|o| o.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_known_is_nothing_odd() {
+        assert_eq!(find(&Inventory::default()), []);
+    }
+
+    #[test]
+    fn sets_are_written_as_the_kernel_writes_them() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+        assert_eq!((ranges(&[7]), ranges(&[])), ("7".to_owned(), String::new()));
+        assert_eq!(ranges(&[u32::MAX, 0]), "4294967295,0");
+    }
+}

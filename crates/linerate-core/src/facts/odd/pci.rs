@@ -1,0 +1,315 @@
+//! Links that carry less than the card could.
+
+use super::Oddity;
+use crate::facts::Inventory;
+use crate::facts::pci::{self, Device, Link};
+
+/// Devices with a link whose traffic matters, with the port at its other end: cards, and switches
+/// that cards stand behind.
+fn links(all: &[Device]) -> impl Iterator<Item = (&Device, &Device)> {
+    all.iter()
+        .filter(|d| !d.is_virtual && (d.carries_data() || d.buses.is_some()))
+        .filter_map(|d| Some((d, pci::other_end(all, d)?)))
+}
+
+fn subject(device: &Device) -> String {
+    let mut words = vec![device.address.to_string(), device.function().to_owned()];
+    words.extend(device.names.iter().cloned());
+    words.join(" ")
+}
+
+/// `8 GT/s x8 (63 Gb/s)`.
+fn words(link: Link) -> String {
+    link.rate()
+        .map_or(link.to_string(), |rate| format!("{link} ({rate})"))
+}
+
+/// The card could do more than its slot.
+pub(super) fn slot(inventory: &Inventory) -> Vec<Oddity> {
+    let all = &inventory.pci;
+    let odd = |(device, port): (&Device, &Device)| {
+        let (card, slot) = (device.max?, port.max?);
+        (slot.rate()? < card.rate()?).then(|| Oddity {
+            id: "pcie-slot",
+            subject: subject(device),
+            what: format!(
+                "the card could use {}, and its slot (port {}) gives {} at most",
+                words(card),
+                port.address,
+                words(slot)
+            ),
+            why: "no traffic of this card, of all its ports together, can be faster than its slot",
+            fix: format!("move it to a slot of {card}, or {}", divided(all, port)),
+        })
+    };
+    links(all).filter_map(odd).collect()
+}
+
+/// What may have made the slot narrow.
+fn divided(all: &[Device], port: &Device) -> String {
+    let beside = |d: &&Device| {
+        let (a, b) = (d.address, port.address);
+        (a.domain, a.bus, a.slot) == (b.domain, b.bus, b.slot) && a != b && d.buses.is_some()
+    };
+    let beside: Vec<String> = all
+        .iter()
+        .filter(beside)
+        .map(|d| d.address.to_string())
+        .collect();
+    if beside.is_empty() {
+        return "look in the firmware's setup for what limits this one".to_owned();
+    }
+    format!(
+        "give this one all lanes of its slot in the firmware's setup (bifurcation: {} may have the \
+         others)",
+        beside.join(", ")
+    )
+}
+
+/// The link runs below what both of its ends can do.
+pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |(device, port): (&Device, &Device)| {
+        let both = device.max?.common(port.max?);
+        let now = device.now?;
+        let narrow = now.width? < both.width?;
+        let slow = now.speed? < both.speed?;
+        // Graphics cards slow their links down on purpose while they idle.
+        let rests = !narrow && device.class >> 16 == 0x03;
+        ((narrow || slow) && !rests).then(|| Oddity {
+            id: "pcie-link",
+            subject: subject(device),
+            what: format!(
+                "the link runs at {}, and both its ends could do {}",
+                words(now),
+                words(both)
+            ),
+            why: "lanes that do not train are lost to all traffic of this card",
+            fix:
+                "seat the card anew, clean its contacts, try another slot; look in the firmware's \
+                  setup for a limit on this slot. A few cards slow down while idle: look again \
+                  under load"
+                    .to_owned(),
+        })
+    };
+    links(&inventory.pci).filter_map(odd).collect()
+}
+
+/// Packets are smaller than everything on the way allows.
+pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
+    let all = &inventory.pci;
+    let odd = |device: &Device| {
+        let own = device.payload?;
+        let above = pci::bridges_above(all, device);
+        if above.is_empty() {
+            return None;
+        }
+        let limits: Option<Vec<u32>> = above.iter().map(|b| b.payload.map(|p| p.max)).collect();
+        let possible = limits?.into_iter().chain([own.max]).min()?;
+        (own.now < possible).then(|| Oddity {
+            id: "pcie-payload",
+            subject: subject(device),
+            what: format!(
+                "a packet carries {} bytes, and all on the way to it could take {possible}",
+                own.now
+            ),
+            why: "each packet of writes costs 24 bytes more than it carries",
+            fix: "boot with pci=pcie_bus_safe, or set the payload size in the firmware's setup"
+                .to_owned(),
+        })
+    };
+    let carries = |d: &&Device| d.carries_data() && !d.is_virtual;
+    all.iter().filter(carries).filter_map(odd).collect()
+}
+
+/// Nobody says to which node devices belong, on a machine where that matters.
+pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
+    let with_cpus = inventory
+        .processors
+        .nodes
+        .iter()
+        .filter(|n| !n.cpus.is_empty());
+    let lost: Vec<String> = inventory
+        .pci
+        .iter()
+        .filter(|d| d.carries_data() && !d.is_virtual && d.node.is_none())
+        .map(subject)
+        .collect();
+    if with_cpus.count() < 2 || lost.is_empty() {
+        return Vec::new();
+    }
+    vec![Oddity {
+        id: "node-unknown",
+        subject: lost.join(", "),
+        what: "the firmware does not say which NUMA node this belongs to".to_owned(),
+        why: "work that runs on another node than its card pays for each byte on the way",
+        fix: "update the firmware; until then bind the program to each node in turn (numactl -N) \
+              and compare"
+            .to_owned(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ids;
+    use super::*;
+    use crate::facts::cpu::Node;
+    use crate::facts::pci::{Buses, Payload, PortKind};
+    use crate::units::Transfers;
+
+    #[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]
+    fn lanes(giga: u64, width: u8) -> Option<Link> {
+        Some(Link {
+            speed: Some(Transfers(giga * 1_000_000_000)),
+            width: Some(width),
+        })
+    }
+
+    /// A card under a root port; links are (now, card's best, slot's best).
+    fn machine(now: Option<Link>, card: Option<Link>, slot: Option<Link>) -> Inventory {
+        let port = Device {
+            address: "0000:00:01.0".parse().unwrap(),
+            class: 0x06_0400,
+            buses: Some(Buses {
+                secondary: 1,
+                subordinate: 1,
+            }),
+            kind: Some(PortKind::Root),
+            node: Some(0),
+            now,
+            max: slot,
+            ..Device::default()
+        };
+        let device = Device {
+            address: "0000:01:00.0".parse().unwrap(),
+            class: 0x02_0000,
+            names: vec!["eth0".to_owned()],
+            kind: Some(PortKind::Endpoint),
+            node: Some(0),
+            now,
+            max: card,
+            ..Device::default()
+        };
+        let mut pci = vec![port, device];
+        pci::find_parents(&mut pci);
+        Inventory {
+            pci,
+            ..Inventory::default()
+        }
+    }
+
+    #[test]
+    fn a_wide_card_in_a_narrow_slot_is_odd_and_a_narrow_card_in_a_wide_slot_is_not() {
+        let narrow = machine(lanes(8, 4), lanes(8, 8), lanes(8, 4));
+        let found = super::super::find(&narrow);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].id, "pcie-slot");
+        assert_eq!(found[0].subject, "0000:01:00.0 Ethernet eth0");
+        assert!(
+            found[0].what.contains("8 GT/s x8 (63 Gb/s)"),
+            "{}",
+            found[0].what
+        );
+        assert!(
+            found[0].what.contains("8 GT/s x4 (31.5 Gb/s)"),
+            "{}",
+            found[0].what
+        );
+        assert_eq!(
+            ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 8))),
+            [""; 0]
+        );
+        assert_eq!(
+            ids(&machine(lanes(8, 4), lanes(8, 4), lanes(8, 16))),
+            [""; 0]
+        );
+        // Fewer, faster lanes carry as much.
+        assert_eq!(
+            ids(&machine(lanes(8, 4), lanes(8, 8), lanes(16, 4))),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_link_below_both_ends_is_odd() {
+        for now in [lanes(8, 4), lanes(5, 8)] {
+            assert_eq!(ids(&machine(now, lanes(8, 8), lanes(8, 16))), ["pcie-link"]);
+        }
+        assert_eq!(
+            ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 16))),
+            [""; 0]
+        );
+        let mut graphics = machine(lanes(5, 8), lanes(8, 8), lanes(8, 8));
+        graphics.pci[1].class = 0x03_0000;
+        assert_eq!(ids(&graphics), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_odd() {
+        let known = lanes(8, 8);
+        for (now, card, slot) in [
+            (None, known, lanes(8, 4)),
+            (lanes(8, 4), None, known),
+            (known, known, None),
+        ] {
+            assert_eq!(ids(&machine(now, card, slot)), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn packets_as_large_as_the_way_allows_are_not_odd() {
+        let payload = |now, max| {
+            Some(Payload {
+                now,
+                max,
+                read_request: 512,
+            })
+        };
+        for (now, port_max, want) in [
+            (128, 256, vec!["pcie-payload"]),
+            (256, 256, vec![]),
+            (128, 128, vec![]),
+        ] {
+            let mut machine = machine(None, None, None);
+            machine.pci[0].payload = payload(now, port_max);
+            machine.pci[1].payload = payload(now, 512);
+            assert_eq!(ids(&machine), want, "{now} of {port_max}");
+        }
+    }
+
+    #[test]
+    fn a_card_without_a_node_is_odd_where_there_are_two() {
+        let node = |id| Node {
+            id,
+            cpus: vec![id],
+            total: Some(crate::units::Bytes(1)),
+            ..Node::default()
+        };
+        let mut machine = machine(None, None, None);
+        machine.pci[1].node = None;
+        machine.processors.nodes = vec![node(0)];
+        assert_eq!(ids(&machine), [""; 0]);
+        machine.processors.nodes.push(node(1));
+        assert_eq!(ids(&machine), ["node-unknown"]);
+        machine.pci[1].node = Some(1);
+        assert_eq!(ids(&machine), [""; 0]);
+    }
+
+    #[test]
+    fn ports_beside_a_narrow_one_hint_at_bifurcation() {
+        let mut narrow = machine(lanes(8, 4), lanes(8, 8), lanes(8, 4));
+        let fix = |m: &Inventory| super::super::find(m)[0].fix.clone();
+        assert!(!fix(&narrow).contains("bifurcation"));
+        let mut beside = narrow.pci[0].clone();
+        beside.address.function = 1;
+        beside.buses = Some(Buses {
+            secondary: 2,
+            subordinate: 2,
+        });
+        narrow.pci.insert(1, beside);
+        assert!(
+            fix(&narrow).contains("bifurcation: 0000:00:01.1"),
+            "{}",
+            fix(&narrow)
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! The inventory of a machine: what can be known before anything is measured.
+
+use linerate_core::facts::Inventory;
+
+use super::{PROC, Reader};
+use crate::host::Machine;
+
+/// Reads all that can be known. What cannot be read is empty and has a gap.
+///
+/// What the machine is doing shows in two readings; `pause` lasts from the first to the second.
+pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
+    let mut reader = Reader {
+        machine,
+        gaps: Vec::new(),
+    };
+    let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
+    let cpuinfo = cpuinfo.unwrap_or_default();
+    Inventory {
+        machine: reader.platform(&cpuinfo),
+        processors: reader.processors(&cpuinfo),
+        memory: reader.memory(),
+        pci: reader.pci(),
+        tunables: reader.tunables(),
+        busy: reader.busy(pause),
+        gaps: reader.gaps,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::{Inventory, odd};
+    use proptest::prelude::*;
+
+    use crate::host::{Answer, Captured, Replay, inventory};
+
+    /// Files of which one makes others be read.
+    const FILES: [&str; 12] = [
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/proc/self/cgroup",
+        "/proc/self/mountinfo",
+        "/proc/stat",
+        "/proc/7/stat",
+        "/sys/bus/pci/devices/0000:00:00.0/config",
+        "/sys/bus/pci/devices/0000:00:00.0/current_link_speed",
+        "/sys/bus/pci/devices/0000:00:00.0/numa_node",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/node/node0/meminfo",
+        "/sys/firmware/dmi/tables/DMI",
+    ];
+
+    #[test]
+    fn of_a_machine_without_files_nothing_is_known_and_all_is_missing() {
+        let got = inventory(&Replay::new(Captured::default()), &|| {});
+        let known = Inventory {
+            gaps: got.gaps.clone(),
+            ..Inventory::default()
+        };
+        assert_eq!(got, known);
+        let mut whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
+        for fact in [
+            "busy",
+            "cpu",
+            "name",
+            "kernel",
+            "nodes",
+            "memory.total",
+            "pci",
+            "tunables",
+        ] {
+            let what = format!("facts.{fact}");
+            assert!(whats.contains(&what.as_str()), "{what} in {whats:?}");
+        }
+        whats.sort_unstable();
+        whats.dedup();
+        assert_eq!(whats.len(), got.gaps.len(), "one gap for each fact");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_files_never_panic(
+            texts in proptest::collection::vec(any::<Vec<u8>>(), FILES.len()),
+            name: String,
+        ) {
+            let mut captured = Captured::default();
+            for (path, text) in FILES.iter().zip(texts) {
+                let answer = Answer::Reply(text);
+                captured.files.insert((*path).to_owned(), vec![answer.clone(), answer]);
+            }
+            for (path, known) in [
+                ("/proc", "7"),
+                ("/sys/bus/pci/devices", "0000:00:00.0"),
+                ("/sys/devices/system/node", "node0"),
+            ] {
+                let answer = Answer::Reply(vec![name.clone(), known.to_owned()]);
+                captured.lists.insert(path.to_owned(), vec![answer.clone(), answer]);
+            }
+            let found = inventory(&Replay::new(captured.clone()), &|| {});
+            let _ = odd::find(&found);
+            captured.mask();
+            let masked = inventory(&Replay::new(captured), &|| {});
+            prop_assert_eq!(found.pci, masked.pci);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What kind of machine this is, and what our cgroup allows on it.
+
+use linerate_core::facts::machine::{Firmware, Machine, Platform};
+use linerate_core::parse::cgroup::{self, Place, Version};
+use linerate_core::parse::{cpuinfo, sysctl};
+use linerate_core::units::Bytes;
+
+use super::{Reader, SYS};
+use crate::host::{gap, invalid, unreadable};
+
+const DMI: &str = "/sys/class/dmi/id";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+const MEMBERSHIP: &str = "/proc/self/cgroup";
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// Files that container engines leave, and what they mean.
+const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+
+impl Reader<'_> {
+    pub(super) fn platform(&mut self, cpuinfo: &[u8]) -> Machine {
+        let firmware = Firmware {
+            vendor: self.dmi("sys_vendor"),
+            product: self.dmi("product_name"),
+            tag: self.dmi("chassis_asset_tag"),
+        };
+        let product = match firmware.product.as_str() {
+            "" => self.board(),
+            product => product.to_owned(),
+        };
+        let clocks = self.look("clock_sources", CLOCKS, |text| Ok(sysctl::words(text)));
+        let clocks = clocks.unwrap_or_default();
+        let (cpu_quota, memory_limit) = (self.cpu_quota(), self.memory_limit());
+        Machine {
+            name: self.line("name", "/proc/sys/kernel/hostname"),
+            kernel: self.line("kernel", "/proc/sys/kernel/osrelease"),
+            platform: Platform::of(&firmware, cpuinfo::is_guest(cpuinfo), &clocks),
+            vendor: firmware.vendor,
+            product,
+            container: self.container(),
+            cpu_quota,
+            memory_limit,
+            clock_source: self
+                .get("clock_source", CLOCK, SYS, |text| Ok(sysctl::line(text)))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn dmi(&mut self, name: &str) -> String {
+        let line = self.look(name, &format!("{DMI}/{name}"), |text| {
+            Ok(sysctl::line(text))
+        });
+        line.unwrap_or_default()
+    }
+
+    /// The board's name by its device tree, on machines without DMI.
+    fn board(&mut self) -> String {
+        let path = "/sys/firmware/devicetree/base/model";
+        let model = self.look("product", path, |text| Ok(sysctl::line(text)));
+        let model = model.unwrap_or_default().trim_end_matches('\0').to_owned();
+        if model.is_empty() {
+            let why = format!("neither {DMI} nor a device tree names the machine");
+            self.lack(gap("facts.product", &why, ""));
+        }
+        model
+    }
+
+    fn container(&mut self) -> Option<String> {
+        let path = "/run/systemd/container";
+        let named = self.look("container", path, |text| Ok(sysctl::line(text)));
+        if let Some(name) = named.filter(|name| !name.is_empty()) {
+            return Some(name);
+        }
+        let found = SIGNS
+            .iter()
+            .find(|(path, _)| self.machine.file(path).is_ok());
+        found.map(|(_, name)| (*name).to_owned())
+    }
+
+    fn cpu_quota(&mut self) -> Option<f64> {
+        let place = self.place("cpu", "cpu_quota")?;
+        let all = folders(&place)
+            .into_iter()
+            .filter_map(|folder| match place.version {
+                Version::V1 => {
+                    let part = |this: &mut Self, name| {
+                        let path = format!("{folder}/cpu.cfs_{name}_us");
+                        this.look("cpu_quota", &path, |text| Ok(sysctl::line(text)))
+                    };
+                    let line = format!("{} {}\n", part(self, "quota")?, part(self, "period")?);
+                    let quota = cgroup::quota(line.as_bytes()).map_err(invalid);
+                    quota
+                        .map_err(|error| self.miss("cpu_quota", &folder, &error, ""))
+                        .ok()?
+                }
+                Version::V2 => {
+                    self.look("cpu_quota", &format!("{folder}/cpu.max"), cgroup::quota)?
+                }
+            });
+        all.reduce(f64::min)
+    }
+
+    fn memory_limit(&mut self) -> Option<Bytes> {
+        let place = self.place("memory", "memory_limit")?;
+        let name = match place.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        let all = folders(&place).into_iter().filter_map(|folder| {
+            self.look("memory_limit", &format!("{folder}/{name}"), cgroup::limit)?
+        });
+        all.min()
+    }
+
+    /// Where our own cgroup is seen; `None` where there is no such controller.
+    fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
+        let file = |path: &str| self.machine.file(path);
+        let both = file(MEMBERSHIP).and_then(|membership| Ok((membership, file(MOUNTS)?)));
+        let place = both.and_then(|(membership, mounts)| {
+            cgroup::place_of(controller, &membership, &mounts).map_err(invalid)
+        });
+        place.unwrap_or_else(|error| {
+            self.lack(unreadable(&format!("facts.{fact}"), MEMBERSHIP, &error, ""));
+            None
+        })
+    }
+}
+
+/// Folders of our group and of those above it: the least that one of them allows is what counts.
+fn folders(place: &Place) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut group = place.group.as_str();
+    loop {
+        all.push(format!("{}{group}", place.mount));
+        match group.rfind('/') {
+            Some(cut) => group = &group[..cut],
+            None => return all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::machine::Machine;
+    use linerate_core::units::Bytes;
+
+    use crate::host::testing::Fake;
+    use crate::host::{Replay, inventory};
+
+    fn machine(fake: Fake) -> Machine {
+        inventory(&Replay::new(fake.0), &|| {}).machine
+    }
+
+    #[test]
+    fn the_least_of_all_groups_above_counts() {
+        let mounts = "1 1 0:1 / /cg rw - cgroup2 cgroup2 rw\n";
+        let fake = Fake::default()
+            .file("/proc/self/cgroup", &["0::/a/b\n"; 2])
+            .file("/proc/self/mountinfo", &[mounts; 2])
+            .file("/cg/a/b/cpu.max", &["300000 100000\n"])
+            .file("/cg/a/cpu.max", &["150000 100000\n"])
+            .file("/cg/cpu.max", &["max 100000\n"])
+            .file("/cg/a/b/memory.max", &["max\n"])
+            .file("/cg/a/memory.max", &["1048576\n"])
+            .file("/cg/memory.max", &["2097152\n"]);
+        let got = machine(fake);
+        assert_eq!(got.cpu_quota, Some(1.5));
+        assert_eq!(got.memory_limit, Some(Bytes(1 << 20)));
+    }
+
+    #[test]
+    fn v1_has_two_files_for_a_quota() {
+        let quota = |quota| {
+            let mounts = "1 1 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n";
+            let fake = Fake::default()
+                .file("/proc/self/cgroup", &["1:cpu:/\n"; 2])
+                .file("/proc/self/mountinfo", &[mounts; 2])
+                .file("/cg/cpu/cpu.cfs_quota_us", &[quota])
+                .file("/cg/cpu/cpu.cfs_period_us", &["100000\n"]);
+            machine(fake).cpu_quota
+        };
+        assert_eq!((quota("50000\n"), quota("-1\n")), (Some(0.5), None));
+    }
+
+    #[test]
+    fn signs_of_a_container() {
+        assert_eq!(machine(Fake::default()).container, None);
+        let docker = Fake::default().file("/.dockerenv", &[""]);
+        assert_eq!(machine(docker).container.unwrap(), "docker");
+        let named = Fake::default().file("/run/systemd/container", &["lxc\n"]);
+        assert_eq!(machine(named).container.unwrap(), "lxc");
+    }
+}

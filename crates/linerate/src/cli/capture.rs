@@ -1,0 +1,202 @@
+//! The file that `linerate host --capture` writes: what a machine answered, as text wherever it is
+//! text, so that whoever sends it can read it first.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use linerate_engine::host::{Answer, Captured, Query};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Version of the file; raised when a key changes its meaning or goes away.
+const FORMAT: u32 = 1;
+/// Largest file that is read.
+const LARGEST: u64 = 256 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    format: u32,
+    linerate: String,
+    masked: bool,
+    files: BTreeMap<String, Vec<Answer<Bytes>>>,
+    lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
+    #[serde(default)]
+    queries: Vec<(Query, Vec<Answer<Bytes>>)>,
+}
+
+/// Bytes as they stand in the file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Bytes {
+    Text(String),
+    Binary { hex: String },
+}
+
+impl Bytes {
+    fn of(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(text),
+            Err(error) => Self::Binary {
+                hex: error
+                    .as_bytes()
+                    .iter()
+                    .fold(String::new(), |mut hex, byte| {
+                        let _ = write!(hex, "{byte:02x}");
+                        hex
+                    }),
+            },
+        }
+    }
+
+    fn bytes(self) -> anyhow::Result<Vec<u8>> {
+        match self {
+            Self::Text(text) => Ok(text.into_bytes()),
+            Self::Binary { hex } => hex
+                .as_bytes()
+                .chunks(2)
+                .map(|pair| {
+                    let text = std::str::from_utf8(pair).ok().filter(|t| t.len() == 2);
+                    let byte = text.and_then(|t| u8::from_str_radix(t, 16).ok());
+                    byte.context("bytes in hexadecimal are damaged")
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The same answers, the replies in another form.
+fn each<T, U>(
+    answers: Vec<Answer<T>>,
+    form: impl Fn(T) -> anyhow::Result<U>,
+) -> anyhow::Result<Vec<Answer<U>>> {
+    let one = |answer| match answer {
+        Answer::Reply(reply) => Ok(Answer::Reply(form(reply)?)),
+        Answer::Failed(failure) => Ok(Answer::Failed(failure)),
+    };
+    answers.into_iter().map(one).collect()
+}
+
+/// Writes what was captured to `path`, masked unless asked otherwise.
+pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyhow::Result<()> {
+    if !unmasked {
+        captured.mask();
+    }
+    let form = |bytes| Ok(Bytes::of(bytes));
+    let files = captured.files.into_iter();
+    let queries = captured.queries.into_iter();
+    let saved = Saved {
+        format: FORMAT,
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        masked: !unmasked,
+        files: files
+            .map(|(path, all)| Ok((path, each(all, form)?)))
+            .collect::<anyhow::Result<_>>()?,
+        lists: captured.lists,
+        queries: queries
+            .map(|(query, all)| Ok((query, each(all, form)?)))
+            .collect::<anyhow::Result<_>>()?,
+    };
+    let text = rows(&serde_json::to_value(saved)?);
+    std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// As JSON with one line for each question, which can be read, searched and compared.
+fn rows(saved: &Value) -> String {
+    let mut groups = Vec::new();
+    for (key, value) in saved.as_object().into_iter().flatten() {
+        let text = match value {
+            Value::Object(answers) => {
+                let row = |(path, all): (&String, &Value)| format!("{}: {all}", json!(path));
+                let rows: Vec<String> = answers.iter().map(row).collect();
+                format!("{{\n{}\n}}", rows.join(",\n"))
+            }
+            value => value.to_string(),
+        };
+        groups.push(format!("{}: {text}", json!(key)));
+    }
+    format!("{{\n{}\n}}\n", groups.join(",\n"))
+}
+
+/// Reads what [`save`] wrote.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Captured> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text))
+        .with_context(|| format!("failed to read {}", path.display()))?;
+    anyhow::ensure!(
+        text.len() as u64 <= LARGEST,
+        "{} is larger than {LARGEST} bytes",
+        path.display()
+    );
+    parse(&text).with_context(|| format!("{} is no capture of a machine", path.display()))
+}
+
+fn parse(text: &[u8]) -> anyhow::Result<Captured> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let Head { format } = serde_json::from_slice(text)?;
+    anyhow::ensure!(
+        format == FORMAT,
+        "it has format {format}, and this linerate reads format {FORMAT}"
+    );
+    let saved: Saved = serde_json::from_slice(text)?;
+    let files = saved.files.into_iter();
+    let queries = saved.queries.into_iter();
+    Ok(Captured {
+        files: files
+            .map(|(path, all)| Ok((path, each(all, Bytes::bytes)?)))
+            .collect::<anyhow::Result<_>>()?,
+        lists: saved.lists,
+        queries: queries
+            .map(|(query, all)| Ok((query, each(all, Bytes::bytes)?)))
+            .collect::<anyhow::Result<_>>()?,
+        ..Captured::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_text_and_every_byte_comes_back() {
+        let mut captured = Captured::default();
+        for (path, bytes) in [("/a", &b"plain\n"[..]), ("/b", &[0xff, 0, 7])] {
+            let answers = vec![Answer::Reply(bytes.to_vec())];
+            captured.files.insert(path.to_owned(), answers);
+        }
+        let lists = vec![Answer::Reply(vec!["x".to_owned()])];
+        captured.lists.insert("/c".to_owned(), lists);
+        let query = (Query::TicksPerSec, vec![Answer::Reply(b"100\n".to_vec())]);
+        captured.queries.push(query);
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("capture.json");
+        save(&path, captured.clone(), false).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().contains("plain\\n"));
+        assert_eq!(load(&path).unwrap(), captured);
+    }
+
+    #[test]
+    fn what_is_no_capture_is_refused_in_words() {
+        for (text, want) in [
+            ("", "EOF"),
+            ("{}", "format"),
+            ("{\"format\": 2}", "format 2"),
+            ("{\"format\": 1}", "linerate"),
+            (
+                "{\"format\":1,\"linerate\":\"\",\"masked\":true,\"lists\":{},\
+                 \"files\":{\"/a\":[{\"reply\":{\"hex\":\"f\"}}]}}",
+                "damaged",
+            ),
+        ] {
+            let error = parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `linerate host`: the facts of one machine.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use linerate_core::facts::Inventory;
+use linerate_engine::host::{Capture, Live, Machine, Replay, inventory};
+
+use super::capture;
+use super::exit::{Exit, Failure};
+use super::options::Options;
+use super::out;
+use crate::show::host;
+
+/// Time between the two readings that show what is busy: ten ticks of most kernels.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+// `linerate host`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Show another machine: a capture of it, or a directory that holds its /proc and /sys
+    #[arg(long, value_name = "PATH")]
+    root: Option<PathBuf>,
+
+    /// Save all that was read, as it was read: `--root` shows it again on any machine
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+
+    /// Leave names, addresses and serial numbers in the capture
+    #[arg(long, requires = "capture")]
+    unmasked: bool,
+
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) json: Option<bool>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let inventory = match &args.root {
+        None => look(Live::new(), &|| thread::sleep(BETWEEN), args)?,
+        Some(root) => elsewhere(root, args)?,
+    };
+    let words = if options.report.json == Some(true) {
+        host::json(&inventory).map_err(Failure::not_measured)?
+    } else {
+        host::text(&inventory, out::style(&options.global))
+    };
+    out::print(&words)?;
+    Ok(Exit::Done)
+}
+
+/// Another machine stands still: there is nothing to wait for.
+fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
+    if root.is_dir() {
+        let machine = Live::under(root)
+            .with_context(|| format!("failed to look into {}", root.display()))
+            .map_err(Failure::usage)?;
+        return look(machine, &|| {}, args);
+    }
+    let captured = capture::load(root).map_err(|error| {
+        Failure::usage(error).hint("`linerate host --capture FILE` writes such a file")
+    })?;
+    look(Replay::new(captured), &|| {}, args)
+}
+
+/// Reads the inventory, and saves what was read where that was asked for.
+fn look(machine: impl Machine, pause: &dyn Fn(), args: &Args) -> Result<Inventory, Failure> {
+    let Some(path) = &args.capture else {
+        return Ok(inventory(&machine, pause));
+    };
+    let machine = Capture::new(machine);
+    let inventory = inventory(&machine, pause);
+    capture::save(path, machine.captured(), args.unmasked).map_err(Failure::not_measured)?;
+    Ok(inventory)
+}

@@ -1,0 +1,113 @@
+//! The PCI tree, from the ports of the processor to the cards that carry data.
+
+use std::collections::BTreeSet;
+
+use linerate_core::facts::pci::{Address, Device, PortKind, bridges_above};
+
+use super::super::page::LABEL;
+use super::super::words::count;
+use super::super::{Ink, Page};
+
+/// Vendors of what stands on a path, by their ids.
+const VENDORS: [(u16, &str); 18] = [
+    (0x1000, "Broadcom"),
+    (0x1002, "AMD"),
+    (0x1022, "AMD"),
+    (0x1077, "QLogic"),
+    (0x10de, "NVIDIA"),
+    (0x10ec, "Realtek"),
+    (0x1414, "Microsoft"),
+    (0x1425, "Chelsio"),
+    (0x144d, "Samsung"),
+    (0x14e4, "Broadcom"),
+    (0x15ad, "VMware"),
+    (0x15b3, "Mellanox"),
+    (0x1924, "Solarflare"),
+    (0x19e5, "Huawei"),
+    (0x1ae0, "Google"),
+    (0x1af4, "virtio"),
+    (0x1d0f, "Amazon"),
+    (0x8086, "Intel"),
+];
+
+/// Devices that carry data, under the bridges that they hang from.
+pub(super) fn tree(page: &mut Page, all: &[Device]) {
+    let shown: Vec<&Device> = all
+        .iter()
+        .filter(|d| d.carries_data() && !d.is_virtual)
+        .collect();
+    let mut kept: BTreeSet<Address> = shown.iter().map(|d| d.address).collect();
+    for device in &shown {
+        kept.extend(bridges_above(all, device).iter().map(|b| b.address));
+    }
+    if !all.is_empty() {
+        let more = match all.len() - kept.len() {
+            0 => String::new(),
+            more => format!(" ({more} more in --json)"),
+        };
+        let text = format!("{}{more}", count(all.len() as u64, "device"));
+        page.entry("PCI", &[(Ink::Plain, &text)], 0);
+    }
+    below(page, all, &kept, None, 0);
+}
+
+/// The devices right below a bridge, each followed by what is below it. Each is on a higher bus
+/// than the one above, so this ends.
+fn below(
+    page: &mut Page,
+    all: &[Device],
+    kept: &BTreeSet<Address>,
+    parent: Option<Address>,
+    depth: usize,
+) {
+    let here = |d: &&Device| d.parent == parent && kept.contains(&d.address);
+    for device in all.iter().filter(here) {
+        let margin = if page.is_narrow() { 2 } else { LABEL } + 2 * depth;
+        let head = format!("{}{}", " ".repeat(margin), device.address);
+        page.columns(Ink::Plain, &head, &words(device), margin + 4);
+        below(page, all, kept, Some(device.address), depth + 1);
+    }
+}
+
+fn words(device: &Device) -> String {
+    let is_bridge = device.buses.is_some();
+    let mut what = match device.kind {
+        Some(kind) if is_bridge && kind != PortKind::Other => kind.name().to_owned(),
+        _ => device.function().to_owned(),
+    };
+    for name in &device.names {
+        what = format!("{what} {name}");
+    }
+    let mut parts = vec![what];
+    if !is_bridge {
+        parts.push(identity(device));
+        if !device.driver.is_empty() {
+            parts.push(device.driver.clone());
+        }
+    }
+    parts.extend(device.now.map(|l| l.to_string()));
+    parts.extend(
+        device
+            .max
+            .filter(|m| Some(*m) != device.now)
+            .map(|m| format!("could do {m}")),
+    );
+    if !is_bridge {
+        let payload = device.payload.map(|p| {
+            format!(
+                "payload {} of {} B, reads {} B",
+                p.now, p.max, p.read_request
+            )
+        });
+        parts.extend(payload);
+        parts.extend(device.node.map(|n| format!("node {n}")));
+        parts.extend(device.iommu_group.map(|g| format!("IOMMU group {g}")));
+    }
+    parts.join(", ")
+}
+
+fn identity(device: &Device) -> String {
+    let vendor = VENDORS.iter().find(|(id, _)| *id == device.vendor);
+    let ids = format!("{:04x}:{:04x}", device.vendor, device.device);
+    vendor.map_or(ids.clone(), |(_, name)| format!("{name} {ids}"))
+}

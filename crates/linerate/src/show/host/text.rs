@@ -1,0 +1,355 @@
+//! The page of one machine: what is odd comes first.
+
+use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, IdleState, Load, Processors};
+use linerate_core::facts::memory::{Memory, Module};
+use linerate_core::facts::odd::{self, ranges};
+use linerate_core::facts::{Inventory, machine::Machine};
+use linerate_core::units::{Hertz, Transfers};
+
+use super::super::words::count;
+use super::super::{Ink, Page, Style};
+use super::pci;
+
+/// A process that uses less of a CPU is not shown.
+const SHOWN: f64 = 0.05;
+
+/// The page.
+pub fn text(inventory: &Inventory, style: Style) -> String {
+    let mut page = Page::new(style);
+    oddities(&mut page, inventory);
+    page.gap();
+    machine(&mut page, &inventory.machine);
+    page.gap();
+    processors(&mut page, &inventory.processors);
+    nodes(&mut page, &inventory.processors);
+    page.gap();
+    memory(&mut page, &inventory.memory);
+    page.gap();
+    pci::tree(&mut page, &inventory.pci);
+    page.gap();
+    if let Some(busy) = &inventory.busy {
+        self::busy(&mut page, busy);
+        page.gap();
+    }
+    tunables(&mut page, inventory);
+    page.gap();
+    unknown(&mut page, inventory);
+    page.finish()
+}
+
+/// One line under a label, or beside none.
+fn put(page: &mut Page, label: &str, text: &str) {
+    page.entry(label, &[(Ink::Plain, text)], 2);
+}
+
+fn oddities(page: &mut Page, inventory: &Inventory) {
+    let found = odd::find(inventory);
+    if found.is_empty() {
+        page.entry(
+            "Odd",
+            &[(Ink::Good, "nothing, as far as it could be read")],
+            0,
+        );
+    }
+    for (i, odd) in found.iter().enumerate() {
+        let label = if i == 0 { "Odd" } else { "" };
+        page.entry(
+            label,
+            &[
+                (Ink::Warn, &odd.subject),
+                (Ink::Plain, ": "),
+                (Ink::Plain, &odd.what),
+            ],
+            2,
+        );
+        page.entry("", &[(Ink::Dim, "why: "), (Ink::Plain, odd.why)], 5);
+        page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, &odd.fix)], 5);
+    }
+}
+
+fn machine(page: &mut Page, machine: &Machine) {
+    let named = [&machine.name, &machine.vendor, &machine.product];
+    let named: Vec<&str> = named
+        .into_iter()
+        .map(String::as_str)
+        .filter(|t| !t.is_empty())
+        .collect();
+    put(
+        page,
+        "Machine",
+        &or_unknown(named.join(", "), "of unknown make"),
+    );
+    let platform = &machine.platform;
+    let by = [platform.hypervisor, platform.cloud];
+    let by: Vec<&str> = by.into_iter().filter(|t| !t.is_empty()).collect();
+    let by = by.join(", ");
+    let stands = match (platform.guest, by.as_str()) {
+        (Some(true), "") => "a virtual machine".to_owned(),
+        (Some(true), by) => format!("a virtual machine ({by})"),
+        (Some(false), "") => "not a virtual machine".to_owned(),
+        (Some(false), by) => format!("a whole machine ({by})"),
+        (None, _) => "whether it is virtual is unknown".to_owned(),
+    };
+    let mut parts = vec![stands];
+    parts.extend(
+        machine
+            .container
+            .iter()
+            .map(|c| format!("in a container ({c})")),
+    );
+    parts.extend(machine.cpu_quota.map(|q| format!("quota of {q:.2} CPUs")));
+    parts.extend(machine.memory_limit.map(|m| format!("memory limit {m}")));
+    if !machine.kernel.is_empty() {
+        parts.push(format!("Linux {}", machine.kernel));
+    }
+    if !machine.clock_source.is_empty() {
+        parts.push(format!("time from {}", machine.clock_source));
+    }
+    put(page, "", &parts.join(", "));
+}
+
+fn or_unknown(text: String, unknown: &str) -> String {
+    if text.is_empty() {
+        unknown.to_owned()
+    } else {
+        text
+    }
+}
+
+fn processors(page: &mut Page, all: &Processors) {
+    let mut parts = vec![count(all.cpus.len() as u64, "CPU")];
+    parts.extend(all.cores().map(|n| count(n as u64, "core")));
+    parts.extend(all.packages().map(|n| count(n as u64, "package")));
+    put(
+        page,
+        "CPUs",
+        &format!(
+            "{}: {}",
+            parts.join(", "),
+            or_unknown(all.model.clone(), "model unknown")
+        ),
+    );
+    for kind in &all.kinds {
+        put(
+            page,
+            "",
+            &format!("{}: CPUs {}", kind.name, ranges(&kind.cpus)),
+        );
+    }
+    for (clock, cpus) in all.clocks() {
+        put(page, "", &clock_line(&clock, &cpus, &all.cpus));
+    }
+    if let Some(on) = all.turbo {
+        put(page, "", if on { "turbo on" } else { "turbo off" });
+    }
+    let caches: Vec<String> = all.caches.iter().map(cache_words).collect();
+    put_list(page, "caches:", &caches);
+    let idle: Vec<String> = all.idle.iter().map(idle_words).collect();
+    put_list(page, "idle states (time to wake):", &idle);
+    for (what, cpus) in [("isolated", &all.isolated), ("offline", &all.offline)] {
+        if !cpus.is_empty() {
+            put(page, "", &format!("{what}: {}", ranges(cpus)));
+        }
+    }
+}
+
+fn cache_words(cache: &Cache) -> String {
+    let kind = match cache.kind.as_str() {
+        "Data" => "d",
+        "Instruction" => "i",
+        _ => "",
+    };
+    let Cache {
+        level,
+        count: n,
+        size,
+        ..
+    } = cache;
+    let shared = count(cache.shared_by as u64, "CPU");
+    format!("L{level}{kind} {n} x {size} ({shared})")
+}
+
+fn idle_words(state: &IdleState) -> String {
+    let off = if state.disabled { " off" } else { "" };
+    format!("{} {}{off}", state.name, state.latency)
+}
+
+fn put_list(page: &mut Page, what: &str, parts: &[String]) {
+    if !parts.is_empty() {
+        put(page, "", &format!("{what} {}", parts.join(", ")));
+    }
+}
+
+fn clock_line(clock: &Clock, cpus: &[u32], all: &[Cpu]) -> String {
+    let mut parts = Vec::new();
+    parts.extend(clock.nominal.map(|c| format!("nominal {c}")));
+    parts.extend(clock.max.map(|c| format!("up to {c}")));
+    parts.extend(
+        clock
+            .limit
+            .filter(|l| Some(*l) != clock.max)
+            .map(|c| format!("allowed {c}")),
+    );
+    let now = |cpu: &Cpu| cpu.clock.now.filter(|_| cpus.contains(&cpu.id));
+    let now: Vec<Hertz> = all.iter().filter_map(now).collect();
+    if let (Some(low), Some(high)) = (now.iter().min(), now.iter().max()) {
+        let (low, high) = (low.to_string(), high.to_string());
+        parts.push(if low == high {
+            format!("now {low}")
+        } else {
+            format!("now {low} to {high}")
+        });
+    }
+    if !clock.governor.is_empty() {
+        parts.push(format!("governor {} ({})", clock.governor, clock.driver));
+    }
+    if !clock.preference.is_empty() {
+        parts.push(format!("preference {}", clock.preference));
+    }
+    format!("CPUs {}: {}", ranges(cpus), parts.join(", "))
+}
+
+fn nodes(page: &mut Page, all: &Processors) {
+    for (i, node) in all.nodes.iter().enumerate() {
+        let mut parts = vec![match node.cpus.as_slice() {
+            [] => "no CPUs".to_owned(),
+            cpus => format!("CPUs {}", ranges(cpus)),
+        }];
+        parts.extend(node.total.map(|t| match node.free {
+            Some(free) => format!("{t} of memory, {free} free"),
+            None => format!("{t} of memory"),
+        }));
+        if node.distances.len() > 1 {
+            let distances: Vec<String> = node.distances.iter().map(u32::to_string).collect();
+            parts.push(format!("distances {}", distances.join(" ")));
+        }
+        let label = if i == 0 { "Nodes" } else { "" };
+        put(page, label, &format!("{}: {}", node.id, parts.join(", ")));
+    }
+}
+
+fn memory(page: &mut Page, memory: &Memory) {
+    let mut parts = vec![memory.total.map_or("unknown".to_owned(), |t| t.to_string())];
+    parts.extend(memory.available.map(|a| format!("{a} available")));
+    if let (Some(pages), Some(size)) = (memory.huge_pages, memory.huge_page) {
+        parts.push(format!("{} of {size}", count(pages, "huge page")));
+    }
+    put(page, "Memory", &parts.join(", "));
+    let Some(modules) = &memory.modules else {
+        return;
+    };
+    let filled = modules.iter().filter(|m| m.size.is_some()).count();
+    put(
+        page,
+        "",
+        &format!(
+            "{filled} of {} hold a module",
+            count(modules.len() as u64, "slot")
+        ),
+    );
+    let mut sorts: Vec<(String, Vec<&str>)> = Vec::new();
+    for module in modules.iter().filter(|m| m.size.is_some()) {
+        let words = module_words(module);
+        match sorts.iter_mut().find(|(w, _)| *w == words) {
+            Some((_, places)) => places.push(&module.locator),
+            None => sorts.push((words, vec![&module.locator])),
+        }
+    }
+    for (words, places) in sorts {
+        put(
+            page,
+            "",
+            &format!("{} x {words}: {}", places.len(), places.join(", ")),
+        );
+    }
+}
+
+fn module_words(module: &Module) -> String {
+    let mut parts: Vec<String> = module.size.iter().map(ToString::to_string).collect();
+    if !module.kind.is_empty() {
+        parts.push(module.kind.to_owned());
+    }
+    parts.extend(module.now.or(module.rated).map(Transfers::mega));
+    let slower = module
+        .rated
+        .filter(|r| module.now.is_some_and(|now| now != *r));
+    parts.extend(slower.map(|r| format!("(rated {})", r.mega())));
+    parts.extend(module.width_bits.map(|w| format!("{w} bits")));
+    if module.ecc == Some(true) {
+        parts.push("ECC".to_owned());
+    }
+    parts.extend(module.ranks.map(|r| count(u64::from(r), "rank")));
+    parts.join(" ")
+}
+
+fn busy(page: &mut Page, busy: &Busy) {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mean = busy.cpus.iter().map(|l| l.busy).sum::<f64>() / busy.cpus.len().max(1) as f64;
+    let most: Option<&Load> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
+    let mut parts = vec![format!("CPUs {} on average", percent(mean))];
+    parts.extend(most.map(|l| {
+        format!(
+            "most: CPU {} {} ({} in interrupts)",
+            l.cpu,
+            percent(l.busy),
+            percent(l.interrupts)
+        )
+    }));
+    put(page, "Busy now", &parts.join(", "));
+    for process in busy.processes.iter().filter(|p| p.cpus >= SHOWN) {
+        let text = format!(
+            "{} ({}) {} of a CPU, last on CPU {}",
+            process.name,
+            process.pid,
+            percent(process.cpus),
+            process.last_cpu
+        );
+        put(page, "", &text);
+    }
+}
+
+fn tunables(page: &mut Page, inventory: &Inventory) {
+    for (i, tunable) in inventory.tunables.iter().enumerate() {
+        let label = if i == 0 { "Settings" } else { "" };
+        put(
+            page,
+            label,
+            &format!("{} = {}", tunable.name, tunable.value),
+        );
+    }
+}
+
+fn unknown(page: &mut Page, inventory: &Inventory) {
+    for (i, gap) in inventory.gaps.iter().enumerate() {
+        let label = if i == 0 { "Unknown" } else { "" };
+        let what = gap.what.strip_prefix("facts.").unwrap_or(&gap.what);
+        let mut text = format!("{what}: {}", gap.why);
+        if !gap.hint.is_empty() {
+            text = format!("{text} (hint: {})", gap.hint);
+        }
+        put(page, label, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::inventory;
+    use super::*;
+
+    #[test]
+    fn what_is_odd_comes_first() {
+        let page = text(&inventory(), Style::PLAIN);
+        assert!(page.starts_with("Odd"), "{page}");
+        insta::assert_snapshot!("host_page", page);
+        let narrow = Style {
+            width: 40,
+            color: false,
+        };
+        insta::assert_snapshot!("host_page_narrow", text(&inventory(), narrow));
+    }
+
+    #[test]
+    fn of_a_machine_that_tells_nothing_nothing_is_said() {
+        insta::assert_snapshot!("host_page_empty", text(&Inventory::default(), Style::PLAIN));
+    }
+}
