@@ -2,7 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, pressure, proc_stat, schedstat, softnet, sysctl, task_stat,
+    cgroup, cpu_stat, cpuinfo, pressure, proc_stat, schedstat, softnet, sysctl, sysfs,
+    task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
@@ -27,6 +28,12 @@ fuzz_target!(|text: &[u8]| {
     let _ = (
         sysctl::value_list(text, "a"),
         sysctl::value_hexadecimal(text, "a"),
+    );
+    let _ = (
+        sysfs::mask(text),
+        sysfs::chosen(text),
+        sysfs::number_or_none(text),
+        sysfs::hexadecimal_or_decimal(text),
     );
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_engine::host::{Captured, Replay, Sources, facts};
+use linerate_engine::host::{Captured, Replay, Sources, facts, network};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(captured) = ciborium::from_reader::<Captured, _>(bytes) else {
@@ -12,6 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let toward = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let _ = facts(&Replay::new(captured.clone()), toward);
+    let _ = network(&Replay::new(captured.clone()));
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);
     (0..3).for_each(|at| sources.observe(at));

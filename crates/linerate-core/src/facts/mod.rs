@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+pub mod nic;
+
 /// Something that should have been read and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {

@@ -47,6 +47,18 @@ impl Fake {
         self
     }
 
+    /// A query that is refused, whatever was to be answered to it.
+    pub(super) fn refusing(mut self, query: Query, errno: Errno) -> Self {
+        self.0.queries.retain(|(q, _)| *q != query);
+        let failure = Failure {
+            errno: Some(errno.raw_os_error()),
+            kind: String::new(),
+            text: String::new(),
+        };
+        self.0.queries.push((query, vec![Answer::Failed(failure)]));
+        self
+    }
+
     /// A directory that lists `names`, once.
     pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();
