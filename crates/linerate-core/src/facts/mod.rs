@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+pub mod irq;
 pub mod nic;
 
 /// Something that should have been read and was not.

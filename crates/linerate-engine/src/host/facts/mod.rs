@@ -9,8 +9,10 @@ use linerate_core::units::Bytes;
 
 use super::{Machine, Query, gap, invalid, read, unreadable};
 
+pub(super) mod irq;
 pub(super) mod nic;
 mod port;
+mod tree;
 
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";

@@ -176,8 +176,9 @@ impl Port<'_, '_> {
         nic.device = link.device.to_string();
         nic.pci = match &*link.bus {
             "pci" => link.device.to_string(),
-            _ => Some(info.bus).filter(|bus| is_pci(bus)).unwrap_or_default(),
+            _ => self.reader.pci_above(folder),
         };
+        nic.node = self.reader.node_of(&nic.pci);
         if nic.driver.is_empty() {
             let uevent = self.reader.machine.file(&format!("{folder}/uevent"));
             let driver = uevent
@@ -187,17 +188,6 @@ impl Port<'_, '_> {
         }
         nic.is_virtual =
             VIRTUAL_BUSES.contains(&&*link.bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
-        let place = match nic.pci.as_str() {
-            "" => folder.to_owned(),
-            pci => format!("/sys/bus/pci/devices/{pci}"),
-        };
-        // A kernel without nodes has no such file, and "-1" says that it has no meaning.
-        let path = format!("{place}/numa_node");
-        let node = read(self.reader.machine, &path, sysfs::number_or_none);
-        nic.node = node
-            .ok()
-            .flatten()
-            .and_then(|node| u32::try_from(node).ok());
     }
 
     fn details(&mut self, nic: &mut Nic, link: &Link<'_>) {
@@ -404,16 +394,6 @@ fn tells_loss(counter: &Counter) -> bool {
     name.contains("allowance") || counter.value > 0 && LOSS.iter().any(|word| name.contains(word))
 }
 
-/// Whether a name is an address on the PCI bus: `0000:03:00.0`.
-fn is_pci(name: &str) -> bool {
-    let mut parts = name.split([':', '.']);
-    let hexadecimal = |part: Option<&str>| {
-        part.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_hexdigit()))
-    };
-    let four = (0..4).all(|_| hexadecimal(parts.next()));
-    four && parts.next().is_none()
-}
-
 fn nth(names: &[&str], at: Option<u8>) -> String {
     let name = at.and_then(|at| names.get(usize::from(at)));
     name.copied().unwrap_or_default().to_owned()
@@ -440,9 +420,9 @@ mod tests {
         msg(21, &[vec![0; 4], attributes.concat()].concat())
     }
 
-    fn driver(name: &str, firmware: &str, bus: &str) -> Vec<u8> {
+    fn driver(name: &str, firmware: &str) -> Vec<u8> {
         let mut info = vec![0; 196];
-        for (at, text) in [(4, name), (68, firmware), (100, bus)] {
+        for (at, text) in [(4, name), (68, firmware)] {
             info[at..at + text.len()].copy_from_slice(text.as_bytes());
         }
         info
@@ -496,10 +476,7 @@ mod tests {
             ask(Ethtool::Coalesce, &[(2, 8)]),
             ask(Ethtool::Pause, &[(3, 1)]),
             (Query::Ethtool(Ethtool::Rss, 7), generic(&[attr(4, &table)])),
-            (
-                Query::Driver(7),
-                driver("mlx5_core", "16.35.1012", "0000:03:00.0"),
-            ),
+            (Query::Driver(7), driver("mlx5_core", "16.35.1012")),
             (
                 Query::DriverCounters(7),
                 counters(&[
