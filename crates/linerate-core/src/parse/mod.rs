@@ -10,6 +10,7 @@ pub mod cpuinfo;
 pub mod driver;
 pub mod ethtool;
 pub mod genetlink;
+pub mod infiniband;
 pub mod interrupts;
 pub mod link;
 pub mod mem_info;

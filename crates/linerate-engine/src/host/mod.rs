@@ -34,6 +34,7 @@ mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
 pub use facts::facts;
+pub use facts::infiniband::infiniband;
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
 pub use genetlink::Ethtool;
