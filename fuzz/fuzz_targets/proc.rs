@@ -2,8 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, pressure, proc_stat, schedstat, softnet, sysctl, sysfs,
-    task_stat,
+    cgroup, cpu_stat, cpuinfo, infiniband, interrupts, mounts, pressure, proc_stat, schedstat, softnet,
+    sysctl, sysfs, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
@@ -35,6 +35,8 @@ fuzz_target!(|text: &[u8]| {
         sysfs::number_or_none(text),
         sysfs::hexadecimal_or_decimal(text),
     );
+    let _ = (interrupts::parse(text), mounts::parse(text));
+    let _ = (infiniband::state(text), infiniband::rate(text));
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);
     let _ = cgroup::place(b"0::/a\n", text);

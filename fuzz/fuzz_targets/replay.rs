@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_engine::host::{Captured, Replay, Sources, facts, network};
+use linerate_engine::host::{
+    Captured, Replay, Sources, facts, infiniband, interrupts, network, storage,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(captured) = ciborium::from_reader::<Captured, _>(bytes) else {
@@ -12,7 +14,16 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let toward = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let _ = facts(&Replay::new(captured.clone()), toward);
-    let _ = network(&Replay::new(captured.clone()));
+    let network = network(&Replay::new(captured.clone()));
+    let interrupts = interrupts(&Replay::new(captured.clone()));
+    for nic in &network.nics {
+        let _ = (network.leaves(nic.index), interrupts.of(nic));
+    }
+    let _ = infiniband(&Replay::new(captured.clone())).concerns();
+    let storage = storage(&Replay::new(captured.clone()));
+    for device in &storage.devices {
+        let _ = storage.leaves(&device.name);
+    }
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);
     (0..3).for_each(|at| sources.observe(at));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_core::units::Bytes;
-use linerate_engine::host::{Live, facts};
+use linerate_engine::host::{Live, facts, infiniband, interrupts, network, storage};
 
 #[test]
 fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
@@ -59,4 +59,28 @@ fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
         ];
         assert_eq!(gaps, want, "{tree}");
     }
+}
+
+#[test]
+fn a_tree_without_ports_disks_and_interrupts_has_gaps_and_nothing_of_this_machine() {
+    let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+    let machine = Live::under(&trees.join("40intel64-2g2n4c+pci")).unwrap();
+    let network = network(&machine);
+    let interrupts = interrupts(&machine);
+    let infiniband = infiniband(&machine);
+    let storage = storage(&machine);
+    assert!(network.nics.is_empty() && interrupts.irqs.is_empty());
+    assert!(infiniband.devices.is_empty() && storage.devices.is_empty());
+    let gaps = [network.gaps, interrupts.gaps, infiniband.gaps, storage.gaps].concat();
+    let whats: Vec<_> = gaps.iter().map(|g| g.what.as_str()).collect();
+    let want = [
+        "facts.network",
+        "facts.network.flow_entries",
+        "facts.irq.counts",
+        "facts.infiniband",
+        "facts.block",
+        "facts.filesystems",
+    ];
+    assert_eq!(whats, want);
+    assert!(gaps.iter().all(|g| !g.hint.is_empty()));
 }

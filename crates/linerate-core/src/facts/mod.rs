@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+pub mod block;
 pub mod infiniband;
 pub mod irq;
 pub mod nic;

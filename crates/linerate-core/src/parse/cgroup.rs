@@ -78,24 +78,7 @@ fn mount_of(line: &[u8], version: Version) -> Option<(String, String)> {
         Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == b"cpu"),
         Version::V2 => kind == b"cgroup2",
     };
-    fits.then(|| (unescaped(root), unescaped(mount)))
-}
-
-/// Undoes the octal escapes of blanks in mountinfo (`\040`).
-fn unescaped(field: &[u8]) -> String {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if byte == b'\\' => {
-                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = &tail[3..];
-            }
-            _ => plain.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    fits.then(|| (text::unescaped(root), text::unescaped(mount)))
 }
 
 /// `group` relative to `root`, if it lies in it and never climbs out of it.

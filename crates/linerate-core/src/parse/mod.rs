@@ -14,6 +14,7 @@ pub mod infiniband;
 pub mod interrupts;
 pub mod link;
 pub mod mem_info;
+pub mod mounts;
 pub mod netdev;
 pub mod netlink;
 pub mod pressure;

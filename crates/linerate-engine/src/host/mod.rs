@@ -33,6 +33,7 @@ mod tests;
 mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
+pub use facts::block::storage;
 pub use facts::facts;
 pub use facts::infiniband::infiniband;
 pub use facts::irq::interrupts;

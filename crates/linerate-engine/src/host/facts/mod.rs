@@ -9,6 +9,7 @@ use linerate_core::units::Bytes;
 
 use super::{Machine, Query, gap, invalid, read, unreadable};
 
+pub(super) mod block;
 pub(super) mod infiniband;
 pub(super) mod irq;
 pub(super) mod nic;

@@ -1,0 +1,238 @@
+//! Block devices and file systems: what lies under a path, down to the disks.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Gap;
+use crate::units::Bytes;
+
+/// All block devices and file systems of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Storage {
+    /// Block devices that hold something, by name.
+    pub devices: Vec<BlockDevice>,
+    /// File systems on block devices or on other hosts, in the order in which they were mounted.
+    pub filesystems: Vec<FileSystem>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// A block device. Text that is not known is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlockDevice {
+    /// Name: `nvme0n1`, `dm-0`.
+    pub name: String,
+    /// Number: `259:0`.
+    pub number: String,
+    /// Which layer it is.
+    pub layer: Layer,
+    /// Name that the device mapper gives it.
+    pub label: String,
+    /// Names of the devices that it is made of.
+    pub below: Vec<String>,
+    /// Size.
+    pub size: Option<Bytes>,
+    /// Model of a disk.
+    pub model: String,
+    /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
+    /// `ata`, `virtio`.
+    pub transport: String,
+    /// Address on the PCI bus of what it hangs on.
+    pub pci: String,
+    /// NUMA node of that.
+    pub node: Option<u32>,
+    /// How it queues.
+    pub queue: QueueLimits,
+    /// Ways to it, of a device that has several (NVMe); one for other NVMe disks.
+    pub paths: Vec<Path>,
+    /// How it chooses among them: `numa`, `round-robin`, `queue-depth`.
+    pub policy: String,
+}
+
+/// Which layer of storage a device is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// A disk, or what passes for one.
+    #[default]
+    Disk,
+    /// A part of one.
+    Partition,
+    /// A logical volume.
+    Volume,
+    /// Encryption.
+    Crypt,
+    /// Several ways to one disk, joined by the device mapper.
+    Multipath,
+    /// Something else of the device mapper.
+    Mapped,
+    /// Software RAID.
+    Raid,
+    /// A file.
+    Loop,
+    /// Memory.
+    Memory,
+}
+
+/// How a device queues.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueLimits {
+    /// Scheduler: `none`, `mq-deadline`.
+    pub scheduler: String,
+    /// Whether it has a head that moves; what a guest is told need not be so.
+    pub rotational: Option<bool>,
+    /// Requests that may wait in each hardware queue.
+    pub requests: Option<u64>,
+    /// Commands that the device takes at once (SCSI).
+    pub depth: Option<u64>,
+    /// Largest request; larger ones are split.
+    pub largest: Option<Bytes>,
+    /// Largest request that the hardware takes.
+    pub largest_hardware: Option<Bytes>,
+    /// Read ahead.
+    pub read_ahead: Option<Bytes>,
+    /// Logical block.
+    pub logical_block: Option<Bytes>,
+    /// Physical block.
+    pub physical_block: Option<Bytes>,
+    /// `write back` or `write through`.
+    pub write_cache: String,
+}
+
+/// A way to a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Path {
+    /// Controller: `nvme0`.
+    pub name: String,
+    /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
+    pub transport: String,
+    /// Where it leads: an address on the PCI bus, or `traddr=...,trsvcid=...`.
+    pub address: String,
+    /// `live`, `connecting` ...
+    pub state: String,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// Queues.
+    pub queues: Option<u64>,
+    /// Entries of each.
+    pub depth: Option<u64>,
+}
+
+/// A mounted file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSystem {
+    /// Where it is mounted.
+    pub point: String,
+    /// Kind: `ext4`, `nfs4`.
+    pub kind: String,
+    /// Name of the block device that it lies on; empty for one on another host.
+    pub device: String,
+    /// Options that speed depends on, of one on another host: `proto=rdma`, `nconnect=4`.
+    pub options: Vec<String>,
+}
+
+impl Storage {
+    /// The device with this name.
+    pub fn device(&self, name: &str) -> Option<&BlockDevice> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The file system that holds a path: the one mounted last at the longest part of it.
+    pub fn filesystem(&self, path: &str) -> Option<&FileSystem> {
+        let holds = |point: &str| {
+            let rest = path.strip_prefix(point.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let held = self.filesystems.iter().filter(|fs| holds(&fs.point));
+        held.max_by_key(|fs| fs.point.len())
+    }
+
+    /// The disks under the device with this name, each once. A loop, which no kernel makes, ends.
+    pub fn leaves(&self, name: &str) -> Vec<&BlockDevice> {
+        let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
+        let mut open = vec![name];
+        while let Some(name) = open.pop() {
+            let Some(device) = self.device(name).filter(|d| seen.insert(&d.name)) else {
+                continue;
+            };
+            if device.below.is_empty() {
+                leaves.push(device);
+            }
+            open.extend(device.below.iter().rev().map(String::as_str));
+        }
+        leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, below: &[&str]) -> BlockDevice {
+        BlockDevice {
+            name: name.to_owned(),
+            below: below.iter().map(|&b| b.to_owned()).collect(),
+            ..BlockDevice::default()
+        }
+    }
+
+    fn mounted(point: &str, device: &str) -> FileSystem {
+        FileSystem {
+            point: point.to_owned(),
+            device: device.to_owned(),
+            ..FileSystem::default()
+        }
+    }
+
+    #[test]
+    fn leaves_are_found_through_all_layers_once_and_loops_end() {
+        let storage = Storage {
+            devices: vec![
+                device("dm-1", &["dm-0"]),
+                device("dm-0", &["md0", "sda1"]),
+                device("md0", &["sda1", "sdb"]),
+                device("sda1", &["sda"]),
+                device("sda", &[]),
+                device("sdb", &[]),
+                device("loop0", &["loop1"]),
+                device("loop1", &["loop0", "gone"]),
+            ],
+            ..Storage::default()
+        };
+        let names = |name: &str| {
+            let leaves = storage.leaves(name).into_iter();
+            leaves.map(|d| d.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("dm-1"), ["sda", "sdb"]);
+        assert_eq!(names("sda"), ["sda"]);
+        assert_eq!(names("loop0"), [""; 0]);
+        assert_eq!(names("none"), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_lies_on_what_was_mounted_last_at_its_longest_part() {
+        let storage = Storage {
+            filesystems: vec![
+                mounted("/", "a"),
+                mounted("/data", "b"),
+                mounted("/data", "c"),
+            ],
+            ..Storage::default()
+        };
+        for (path, want) in [
+            ("/", "a"),
+            ("/data", "c"),
+            ("/data/x", "c"),
+            ("/database", "a"),
+        ] {
+            assert_eq!(storage.filesystem(path).unwrap().device, want, "{path}");
+        }
+        assert_eq!(Storage::default().filesystem("/"), None);
+    }
+}
