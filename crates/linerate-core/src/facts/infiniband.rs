@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
-use super::nic::Counter;
+use super::nic::{Concern, Counter, Odd, odd};
 use crate::units::Rate;
 
 /// All RDMA devices of a host.
@@ -130,19 +130,6 @@ pub struct Gid {
     pub netdev: String,
 }
 
-/// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Concern {
-    /// Where: `mlx5_0 port 1`.
-    pub place: String,
-    /// What is odd.
-    pub what: String,
-    /// Why it matters, or what it comes from.
-    pub why: String,
-    /// What to do.
-    pub advice: String,
-}
-
 impl LinkState {
     /// The state with this number; `None` for one that is not known.
     pub fn of(number: u32) -> Option<Self> {
@@ -196,16 +183,7 @@ impl Infiniband {
                     self.below_its_like(device, port),
                     port.faults(),
                 ];
-                concerns.extend(
-                    odd.into_iter()
-                        .flatten()
-                        .map(|(what, why, advice)| Concern {
-                            place: place.clone(),
-                            what,
-                            why,
-                            advice,
-                        }),
-                );
+                concerns.extend(Concern::all(&place, odd));
             }
         }
         concerns
@@ -230,13 +208,6 @@ impl Infiniband {
             )
         })
     }
-}
-
-/// What, why, and what to do.
-type Odd = (String, String, String);
-
-fn odd(what: &str, why: &str, advice: &str) -> Odd {
-    (what.to_owned(), why.to_owned(), advice.to_owned())
 }
 
 impl IbPort {

@@ -96,6 +96,16 @@ impl Interrupts {
     pub fn of(&self, nic: &Nic) -> Vec<&Irq> {
         self.irqs.iter().filter(|irq| irq.is_of(nic)).collect()
     }
+
+    /// Those of a port's queues that no CPU of these serves: `near` are the CPUs of its node.
+    /// One whose CPUs are not known is not counted.
+    pub fn remote(&self, nic: &Nic, near: &[u32]) -> Vec<&Irq> {
+        let queues = self.of(nic).into_iter().filter(|irq| irq.queue().is_some());
+        let known = queues.filter(|irq| !irq.effective.is_empty());
+        known
+            .filter(|irq| !irq.effective.iter().any(|cpu| near.contains(cpu)))
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +141,30 @@ mod tests {
             let want = want.map(|(number, direction)| Served { number, direction });
             assert_eq!(irq(1, "", name).queue(), want, "{name}");
         }
+    }
+
+    #[test]
+    fn an_interrupt_is_remote_where_all_its_cpus_are() {
+        let served = |number, name: &str, effective: &[u32]| Irq {
+            effective: effective.to_vec(),
+            ..irq(number, "", name)
+        };
+        let all = Interrupts {
+            irqs: vec![
+                served(1, "eth1-TxRx-0", &[3]),
+                served(2, "eth1-TxRx-1", &[3, 4]),
+                served(3, "eth1-TxRx-2", &[4]),
+                served(4, "eth1-TxRx-3", &[]),
+                served(5, "eth1-config", &[4]),
+            ],
+            gaps: vec![],
+        };
+        let nic = Nic {
+            name: "eth1".to_owned(),
+            ..Nic::default()
+        };
+        let remote = all.remote(&nic, &[0, 1, 2, 3]);
+        assert_eq!(remote.iter().map(|irq| irq.number).collect::<Vec<_>>(), [3]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Facts of block devices and file systems.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, QueueLimits, Storage};
 use linerate_core::parse::mounts::{self, Mount};
@@ -56,10 +55,7 @@ pub fn storage(machine: &dyn Machine) -> Storage {
     let names = names
         .map_err(|error| reader.miss("block", CLASS, &error, SYS))
         .unwrap_or_default();
-    let devices = names
-        .iter()
-        .filter_map(|name| reader.block_device(name))
-        .collect();
+    let devices = reader.block_devices(&names);
     let mounts = reader.get("filesystems", "/proc/self/mountinfo", PROC, mounts::parse);
     let mut storage = Storage {
         devices,
@@ -73,24 +69,34 @@ pub fn storage(machine: &dyn Machine) -> Storage {
 }
 
 impl Reader<'_> {
-    /// The device; `None` for one that holds nothing, or went away meanwhile.
-    fn block_device(&mut self, name: &str) -> Option<BlockDevice> {
-        let folder = format!("{CLASS}/{name}");
-        let sectors = match read(self.machine, &format!("{folder}/size"), sysctl::number) {
-            Ok(0) => return None,
-            Ok(sectors) => Some(sectors),
-            Err(error) => {
-                self.miss("block.size", &format!("{folder}/size"), &error, "lsblk");
-                if error.kind() == io::ErrorKind::NotFound {
-                    return None;
-                }
-                None
+    /// All devices that hold something. Those without their files, because they went away or
+    /// because a tree of files lacks them, share a gap.
+    fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
+        let (mut devices, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            match read(
+                self.machine,
+                &format!("{CLASS}/{name}/size"),
+                sysctl::number,
+            ) {
+                Ok(0) => {}
+                Ok(sectors) => devices.push(self.block_device(name, sectors)),
+                Err(error) => missing.push(format!("{name} ({error})")),
             }
-        };
+        }
+        if !missing.is_empty() {
+            let why = format!("cannot read the size of {}", missing.join(", "));
+            self.gaps.push(gap("facts.block.size", &why, "lsblk"));
+        }
+        devices
+    }
+
+    fn block_device(&mut self, name: &str, sectors: u64) -> BlockDevice {
+        let folder = format!("{CLASS}/{name}");
         let mut device = BlockDevice {
             name: name.to_owned(),
             number: self.optional_line(&format!("{folder}/dev")),
-            size: sectors.and_then(|n| n.checked_mul(SECTOR)).map(Bytes),
+            size: sectors.checked_mul(SECTOR).map(Bytes),
             ..BlockDevice::default()
         };
         device.below = self
@@ -98,13 +104,11 @@ impl Reader<'_> {
             .list(&format!("{folder}/slaves"))
             .unwrap_or_default();
         self.layer(&mut device, &folder);
-        if device.layer != Layer::Partition {
-            device.queue = self.queue_limits(&folder);
-        }
         if device.layer == Layer::Disk {
+            device.queue = self.queue_limits(&folder);
             self.disk(&mut device, &folder);
         }
-        Some(device)
+        device
     }
 
     fn layer(&mut self, device: &mut BlockDevice, folder: &str) {

@@ -1,4 +1,5 @@
 //! Facts of all network ports: by netlink and the driver, and from /sys what only it has.
+//! Where nobody can be asked, in a tree of files, /sys alone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,6 +12,8 @@ use rustix::io::Errno;
 use super::port::{HIDDEN, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
+
+mod class;
 
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
@@ -69,12 +72,18 @@ impl Reader<'_> {
     fn nics(&mut self) -> Vec<Nic> {
         const WHAT: &str = "the links";
         const HINT: &str = "ip -d -s link";
-        let reply = self.machine.query(&Query::Links);
-        let Some(reply) = reply
-            .map_err(|error| self.miss("network", WHAT, &error, HINT))
-            .ok()
-        else {
-            return Vec::new();
+        let reply = match self.machine.query(&Query::Links) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.miss("network", WHAT, &error, HINT);
+                // A tree of files: its ports are those that its own /sys shows.
+                let files_only = Errno::from_io_error(&error).is_none();
+                return if files_only {
+                    self.listed_nics()
+                } else {
+                    Vec::new()
+                };
+            }
         };
         let mut links = Vec::new();
         for link in link::parse(&reply) {

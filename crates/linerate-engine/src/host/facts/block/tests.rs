@@ -260,7 +260,7 @@ fn an_nvme_disk_has_the_ways_of_its_subsystem_or_its_one_controller() {
 }
 
 #[test]
-fn devices_that_hold_nothing_or_went_away_are_left_out_and_bad_links_are_gaps() {
+fn devices_that_hold_nothing_are_left_out_and_those_that_went_away_share_a_gap() {
     let storage = of(tree(&[
         ("sys/class/block/loop0/size", "0\n"),
         ("sys/class/block/sda", "->../../gone"),
@@ -268,12 +268,25 @@ fn devices_that_hold_nothing_or_went_away_are_left_out_and_bad_links_are_gaps() 
         ("proc/self/mountinfo", "27 1 8:0 /"),
     ])
     .path());
-    let names: Vec<_> = storage.devices.iter().map(|d| d.name.as_str()).collect();
-    assert_eq!(names, ["sdb"]);
-    assert_eq!(storage.devices[0].size, None);
-    let whats = whats(&storage);
-    assert_eq!(whats[..2], ["facts.block.size", "facts.block.size"]);
-    assert!(whats.contains(&"facts.block.queue") && whats.contains(&"facts.filesystems"));
+    assert_eq!(storage.devices, []);
+    assert_eq!(whats(&storage), ["facts.block.size", "facts.filesystems"]);
+    let why = &storage.gaps[0].why;
+    assert!(
+        why.contains("sda (") && why.contains("sdb (") && !why.contains("loop0"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_disk_without_the_limits_of_its_queue_has_one_gap() {
+    let storage = of(tree(&[
+        ("sys/class/block/sda/size", "8\n"),
+        ("sys/class/block/ram0/size", "8\n"),
+        ("proc/self/mountinfo", ROOT),
+    ])
+    .path());
+    assert_eq!(storage.devices.len(), 2);
+    assert_eq!(whats(&storage), ["facts.block.queue"]);
 }
 
 #[test]
