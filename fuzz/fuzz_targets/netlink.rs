@@ -8,12 +8,12 @@ fuzz_target!(|reply: &[u8]| {
         let _ = netlink::error_number(message.body);
     }
     for link in link::parse(reply).flatten() {
-        let _ = (link.bond(), link.vlan());
+        let _ = (link.bond(), link.vlan(), link.underlay());
     }
     let _ = (genetlink::family(reply), netdev::queues(reply), netdev::napis(reply));
     let _ = (ethtool::link_modes(reply), ethtool::features(reply), ethtool::rings(reply));
     let _ = (ethtool::channels(reply), ethtool::coalesce(reply), ethtool::pause(reply));
-    let _ = (ethtool::fec(reply), ethtool::rss(reply));
+    let _ = (ethtool::fec(reply), ethtool::rss(reply), ethtool::link_state(reply));
     let _ = (driver::info(reply), driver::counters(reply));
     let _ = qdisc::parse(reply).count();
     let _ = route::port(reply);

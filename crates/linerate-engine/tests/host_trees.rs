@@ -148,11 +148,13 @@ fn the_infiniband_card_of_a_tree_is_healthy() {
 #[test]
 fn the_disk_of_a_tree_is_found_below_its_partition() {
     let storage = storage(&tree(SERVER));
-    // A memory disk is a link that leads nowhere, and no mounts were kept.
-    assert_eq!(
-        whats(&storage.gaps),
-        ["facts.block.size", "facts.filesystems"]
-    );
+    // A memory disk is a link that leads nowhere; neither mounts nor SCSI hosts were kept.
+    let want = [
+        "facts.block.size",
+        "facts.filesystems",
+        "facts.block.transport",
+    ];
+    assert_eq!(whats(&storage.gaps), want);
     let leaves = storage.leaves("sda1");
     assert_eq!(storage.device("sda1").unwrap().layer, Layer::Partition);
     let [disk] = leaves[..] else {

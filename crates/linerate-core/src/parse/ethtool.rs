@@ -32,6 +32,34 @@ pub fn link_modes(reply: &[u8]) -> Result<LinkModes, Malformed> {
     Ok(modes)
 }
 
+/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver tells; else empty.
+pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
+    // ETHTOOL_LINK_EXT_STATE_* of linux/ethtool.h.
+    const REASONS: [&str; 11] = [
+        "the two ends do not agree on a speed",
+        "link training failed",
+        "the two ends do not understand each other",
+        "the signal is bad",
+        "no cable",
+        "a bad cable",
+        "the cable's description cannot be read",
+        "calibration failed",
+        "the module needs more power than the port gives",
+        "too hot",
+        "the module is not ready",
+    ];
+    let mut reason = String::new();
+    each(reply, |kind, value| {
+        if kind == 5 {
+            let state = value.first().ok_or(Malformed::Short(WHAT))?;
+            let text = REASONS.get(usize::from(*state)).copied();
+            text.unwrap_or_default().clone_into(&mut reason);
+        }
+        Ok(())
+    })?;
+    Ok(reason)
+}
+
 /// `ETHTOOL_MSG_FEATURES_GET`: the offloads that are on, sorted.
 pub fn features(reply: &[u8]) -> Result<Vec<String>, Malformed> {
     let mut active = Vec::new();
@@ -329,6 +357,14 @@ mod tests {
     }
 
     #[test]
+    fn why_a_link_is_down_is_told_in_words() {
+        for (state, want) in [(4, "no cable"), (10, "the module is not ready"), (11, "")] {
+            assert_eq!(link_state(&reply(&[attr(5, &[state])])).unwrap(), want);
+        }
+        assert_eq!(link_state(&reply(&[attr(2, &[0])])).unwrap(), "");
+    }
+
+    #[test]
     fn settings_parse_exactly() {
         let setting = |now, most| Setting {
             now: Some(now),
@@ -408,7 +444,7 @@ mod tests {
             }
             let part = &reply[..end.index(reply.len() + 1)];
             let _ = (link_modes(part), features(part), rings(part), channels(part));
-            let _ = (coalesce(part), pause(part), fec(part), rss(part));
+            let _ = (coalesce(part), pause(part), fec(part), rss(part), link_state(part));
         }
     }
 }

@@ -163,6 +163,20 @@ impl Link<'_> {
         Ok(Some(bond))
     }
 
+    /// Index of the port that a tunnel is bound to (`IFLA_VXLAN_LINK`); `None` for other kinds,
+    /// and where the route decides.
+    pub fn underlay(&self) -> Result<Option<u32>, Malformed> {
+        if self.kind != "vxlan" {
+            return Ok(None);
+        }
+        for attribute in attributes(self.details) {
+            if let (3, value) = attribute? {
+                return Ok(Some(u32_at(value, 0, WHAT)?).filter(|&index| index > 0));
+            }
+        }
+        Ok(None)
+    }
+
     /// Tag of a VLAN (`IFLA_VLAN_ID`); `None` for other kinds.
     pub fn vlan(&self) -> Result<Option<u16>, Malformed> {
         if self.kind != "vlan" {
@@ -276,6 +290,11 @@ mod tests {
         let reply = stacked(b"vlan\0", &[attr(1, &100u16.to_ne_bytes())]);
         let vlan = parse(&reply).next().unwrap().unwrap();
         assert_eq!((vlan.vlan(), vlan.bond()), (Ok(Some(100)), Ok(None)));
+        let reply = stacked(b"vxlan\0", &[attr(3, &2u32.to_ne_bytes())]);
+        let tunnel = parse(&reply).next().unwrap().unwrap();
+        assert_eq!((tunnel.underlay(), tunnel.vlan()), (Ok(Some(2)), Ok(None)));
+        let reply = stacked(b"vxlan\0", &[attr(3, &0u32.to_ne_bytes())]);
+        assert_eq!(parse(&reply).next().unwrap().unwrap().underlay(), Ok(None));
         let reply = stacked(b"vlan\0", &[attr(1, &[1])]);
         assert!(parse(&reply).next().unwrap().unwrap().vlan().is_err());
     }
@@ -310,7 +329,7 @@ mod tests {
             }
             let end = end.index(reply.len() + 1);
             for link in parse(&reply[..end]).flatten() {
-                let _ = (link.bond(), link.vlan());
+                let _ = (link.bond(), link.vlan(), link.underlay());
             }
         }
     }

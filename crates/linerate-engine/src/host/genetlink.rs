@@ -17,6 +17,8 @@ use super::{Query, invalid};
 pub enum Ethtool {
     /// Speed, duplex, and the modes of both ends.
     LinkModes,
+    /// Whether there is a link, and if not, why.
+    LinkState,
     /// Offloads.
     Features,
     /// Descriptor rings.
@@ -38,6 +40,7 @@ impl Ethtool {
     fn command(self) -> u8 {
         match self {
             Self::LinkModes => 4,
+            Self::LinkState => 6,
             Self::Features => 11,
             Self::Rings => 15,
             Self::Channels => 17,

@@ -81,11 +81,12 @@ impl Reader<'_> {
             ) {
                 Ok(0) => {}
                 Ok(sectors) => devices.push(self.block_device(name, sectors)),
-                Err(error) => missing.push(format!("{name} ({error})")),
+                Err(error) => missing.push((name.as_str(), error)),
             }
         }
-        if !missing.is_empty() {
-            let why = format!("cannot read the size of {}", missing.join(", "));
+        if let Some((_, error)) = missing.first() {
+            let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+            let why = format!("cannot read the size of {}: {error}", names.join(", "));
             self.gaps.push(gap("facts.block.size", &why, "lsblk"));
         }
         devices
@@ -202,12 +203,19 @@ impl Reader<'_> {
 
     /// What no file tells.
     fn hidden(&mut self, storage: &Storage) {
-        let is_virtual = |device: &&BlockDevice| device.transport == "virtio";
-        if let Some(device) = storage.devices.iter().find(is_virtual) {
-            let why = format!(
-                "{} is virtual: only the host knows what lies behind it",
-                device.name
-            );
+        let disks = |transport: &str| {
+            let all = storage.devices.iter().filter(|d| d.layer == Layer::Disk);
+            let some = all.filter(|d| d.transport == transport);
+            some.map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (unknown, lent) = (disks(""), disks("virtio"));
+        if !unknown.is_empty() {
+            let why = format!("nothing in sysfs tells how {unknown} is reached");
+            self.gaps
+                .push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
+        }
+        if !lent.is_empty() {
+            let why = format!("{lent} is virtual: only the host knows what lies behind it");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk, on the host"));
         }

@@ -57,7 +57,7 @@ impl Reader<'_> {
         let folder = format!("{CLASS}/{name}");
         let ports = self.machine.list(&format!("{folder}/ports"));
         let ports = ports
-            .map_err(|error| self.miss("infiniband", &format!("{folder}/ports"), &error, SYS))
+            .map_err(|error| self.miss("infiniband", &format!("{folder}/ports"), &error, "ibstat"))
             .ok()?;
         let mut numbers: Vec<u32> = ports.iter().filter_map(|port| port.parse().ok()).collect();
         numbers.sort_unstable();

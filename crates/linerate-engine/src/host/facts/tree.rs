@@ -6,7 +6,7 @@ use super::Reader;
 use crate::host::read;
 
 /// Most levels between a device and the PCI function that it sits on.
-const LEVELS: usize = 12;
+const LEVELS: usize = 16;
 
 impl Reader<'_> {
     /// Address of the PCI function that is or lies above the device in `folder`; empty for none.

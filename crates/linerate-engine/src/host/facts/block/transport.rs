@@ -45,7 +45,7 @@ impl Reader<'_> {
             }
         }
         if device.pci.is_empty() {
-            device.pci = self.pci_above(&above);
+            device.pci = self.pci_above(folder);
         }
         device.node = self.node_of(&device.pci);
     }
@@ -65,10 +65,9 @@ impl Reader<'_> {
             let end = device.name.rfind('n').unwrap_or(0);
             vec![&device.name[..end]]
         };
-        device.paths = controllers
-            .into_iter()
-            .map(|name| self.controller(name))
-            .collect();
+        let paths = controllers.into_iter().map(|name| self.controller(name));
+        // A tree of files, or a kernel of old, may not show them.
+        device.paths = paths.filter(|path| !path.transport.is_empty()).collect();
         if let Some(first) = device.paths.first() {
             device.transport.clone_from(&first.transport);
             if first.transport == "pcie" {
