@@ -1,5 +1,6 @@
 //! Made-up machines for tests.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -79,6 +80,22 @@ impl Fake {
         (0..rows).for_each(|at| sources.observe(at));
         of(source, sources.take())
     }
+}
+
+/// A tree with these files below its root. A text that starts with `->` makes a link, and one that
+/// is empty a folder.
+pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match text.strip_prefix("->") {
+            Some(target) => std::os::unix::fs::symlink(target, &path).unwrap(),
+            None if text.is_empty() => fs::create_dir_all(&path).unwrap(),
+            None => fs::write(&path, text).unwrap(),
+        }
+    }
+    folder
 }
 
 /// What belongs to one source.

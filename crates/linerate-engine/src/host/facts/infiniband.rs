@@ -161,28 +161,14 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::path::Path;
 
     use linerate_core::facts::infiniband::{Infiniband, Layer, LinkState, PhysicalState};
     use linerate_core::units::Rate;
 
     use super::infiniband;
+    use crate::host::testing::tree;
     use crate::host::{Capture, Live, Replay};
-
-    /// A tree with these files; one that is to be a link starts with `->`.
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path.trim_start_matches('/'));
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            match text.strip_prefix("->") {
-                Some(target) => std::os::unix::fs::symlink(target, &path).unwrap(),
-                None => fs::write(&path, text).unwrap(),
-            }
-        }
-        folder
-    }
 
     fn of(root: &Path) -> Infiniband {
         let machine = Capture::new(Live::under(root).unwrap());

@@ -1,27 +1,11 @@
-use std::fs;
 use std::path::Path;
 
 use linerate_core::facts::block::{Layer, Storage};
 use linerate_core::units::Bytes;
 
 use super::storage;
+use crate::host::testing::tree;
 use crate::host::{Capture, Live, Replay};
-
-/// A tree with these files below its root; a text that starts with `->` makes a link, one that is
-/// empty an empty folder.
-fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        match text.strip_prefix("->") {
-            Some(target) => std::os::unix::fs::symlink(target, &path).unwrap(),
-            None if text.is_empty() => fs::create_dir_all(&path).unwrap(),
-            None => fs::write(&path, text).unwrap(),
-        }
-    }
-    folder
-}
 
 fn of(root: &Path) -> Storage {
     let machine = Capture::new(Live::under(root).unwrap());

@@ -1,10 +1,10 @@
 //! Ports from /sys alone, for a tree of files, which answers no queries.
 
-use linerate_core::facts::nic::{Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
+use linerate_core::facts::nic::{Bond, Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
 use linerate_core::parse::link::LOOPBACK;
 use linerate_core::parse::{sysctl, sysfs};
 
-use super::super::port::VIRTUAL_DRIVERS;
+use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use super::{Port, Reader};
 use crate::host::{gap, read};
 
@@ -73,9 +73,11 @@ impl Reader<'_> {
         nic.driver = self.of_uevent(&device, "DRIVER");
         nic.pci = self.pci_above(&device);
         nic.node = self.node_of(&nic.pci);
-        // What a hypervisor made up sits on a bus of its own, and has no PCI address of its own.
-        let own_pci = self.of_uevent(&device, "PCI_SLOT_NAME");
-        nic.is_virtual = own_pci.is_empty() || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
+        // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
+        let alias = self.of_uevent(&device, "MODALIAS");
+        let bus = alias.split(':').next().unwrap_or_default();
+        nic.is_virtual =
+            VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
     }
 
     /// `lower_NAME` leads to each port below, `master` to the one above.
@@ -87,6 +89,17 @@ impl Reader<'_> {
         let below = lower.filter_map(|name| index(format!("{folder}/{name}/ifindex")));
         nic.stack.below = below.collect();
         nic.stack.below.sort_unstable();
+        // `802.3ad 4`: the name, then its number.
+        let word = |file: &str| {
+            let line = self.optional_line(&format!("{folder}/bonding/{file}"));
+            line.split(' ').next().unwrap_or_default().to_owned()
+        };
+        let mode = word("mode");
+        nic.stack.bond = (!mode.is_empty()).then(|| Bond {
+            mode,
+            hash: word("xmit_hash_policy"),
+            active: None,
+        });
     }
 
     /// A port that is down has neither speed nor duplex: that is no gap.
@@ -132,5 +145,99 @@ impl Reader<'_> {
             Ok(sysctl::value_text(text, key))
         });
         value.ok().flatten().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::nic::Network;
+
+    use crate::host::testing::tree;
+    use crate::host::{Capture, Live, Replay, network};
+
+    /// The ports of a tree in which each has these files.
+    fn of(ports: &[(&str, &[(&str, &str)])]) -> Network {
+        let files = ports.iter().enumerate().flat_map(|(at, (port, own))| {
+            let folder = format!("/sys/class/net/{port}");
+            let index = (format!("{folder}/ifindex"), format!("{}\n", at + 1));
+            let own = own.iter();
+            let own = own.map(move |(file, text)| (format!("{folder}/{file}"), (*text).to_owned()));
+            std::iter::once(index).chain(own).collect::<Vec<_>>()
+        });
+        let files: Vec<_> = files.collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
+        let root = tree(&files);
+        let machine = Capture::new(Live::under(root.path()).unwrap());
+        let live = network(&machine);
+        assert_eq!(network(&Replay::new(machine.captured())), live, "a replay");
+        live
+    }
+
+    #[test]
+    fn a_bus_that_a_hypervisor_made_up_is_told_from_one_with_wires() {
+        for (alias, driver, want) in [
+            ("virtio:d00000001v00001AF4", "virtio_net", true),
+            ("vmbus:635161f83edfc546", "hv_netvsc", true),
+            ("pci:v00001D0Fd0000EC20", "ena", true),
+            ("pci:v00008086d00001572", "i40e", false),
+            ("usb:v0B95p1790d0100", "ax88179_178a", false),
+            ("of:NethernetT(null)Cst,stm32-dwmac", "dwmac4", false),
+        ] {
+            let uevent = format!("DRIVER={driver}\nMODALIAS={alias}\n");
+            let network = of(&[("eth0", &[("device/uevent", uevent.as_str())])]);
+            assert_eq!(network.nics[0].is_virtual, want, "{alias}");
+            assert_eq!(network.nics[0].driver, driver);
+        }
+    }
+
+    #[test]
+    fn a_bond_is_made_of_its_members() {
+        let network = of(&[
+            (
+                "bond0",
+                &[
+                    ("bonding/mode", "802.3ad 4\n"),
+                    ("bonding/xmit_hash_policy", "layer3+4 1\n"),
+                    ("lower_a", "->../a"),
+                    ("lower_b", "->../b"),
+                ],
+            ),
+            ("a", &[("master", "->../bond0"), ("speed", "65535\n")]),
+            ("b", &[("master", "->../bond0"), ("speed", "-1\n")]),
+        ]);
+        let stack = &network.nics[0].stack;
+        assert_eq!((stack.below.as_slice(), stack.above), (&[2, 3][..], None));
+        let bond = stack.bond.as_ref().unwrap();
+        assert_eq!(
+            (bond.mode.as_str(), bond.hash.as_str()),
+            ("802.3ad", "layer3+4")
+        );
+        for member in &network.nics[1..] {
+            assert_eq!((member.stack.above, member.link.speed), (Some(1), None));
+        }
+        assert_eq!(network.leaves(1), [2, 3]);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_or_in_circles_share_a_gap() {
+        let root = tree(&[
+            ("/sys/class/net/eth0", "->../../gone"),
+            ("/sys/class/net/eth1", "->eth1"),
+            ("/sys/class/net/eth2/ifindex", "77"),
+        ]);
+        let network = network(&Live::under(root.path()).unwrap());
+        assert_eq!(network.nics, []);
+        let why: Vec<_> = network
+            .gaps
+            .iter()
+            .filter(|g| g.what == "facts.nic")
+            .collect();
+        assert!(
+            why.len() == 1 && why[0].why.ends_with("eth0, eth1, eth2"),
+            "{why:?}"
+        );
     }
 }
