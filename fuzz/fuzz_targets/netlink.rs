@@ -1,13 +1,36 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{link, netlink, qdisc, route};
+use linerate_core::parse::{driver, ethtool, genetlink, link, netdev, netlink, qdisc, route};
 
 fuzz_target!(|reply: &[u8]| {
     for message in netlink::messages(reply).flatten() {
         let _ = netlink::error_number(message.body);
     }
-    let _ = link::parse(reply).count();
+    for link in link::parse(reply).flatten() {
+        let _ = (link.bond(), link.vlan(), link.underlay());
+    }
+    let _ = (
+        genetlink::family(reply),
+        netdev::queues(reply),
+        netdev::napis(reply),
+    );
+    let _ = (
+        ethtool::link_modes(reply),
+        ethtool::features(reply),
+        ethtool::rings(reply),
+    );
+    let _ = (
+        ethtool::channels(reply),
+        ethtool::coalesce(reply),
+        ethtool::pause(reply),
+    );
+    let _ = (
+        ethtool::fec(reply),
+        ethtool::rss(reply),
+        ethtool::link_state(reply),
+    );
+    let _ = (driver::info(reply), driver::counters(reply));
     let _ = qdisc::parse(reply).count();
     let _ = route::port(reply);
 });

@@ -2,8 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, meminfo, pci_config, pressure, proc_stat, schedstat, smbios,
-    softnet, sysctl, task_stat,
+    cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, mounts, pci_config, pressure,
+    proc_stat, schedstat, smbios, softnet, sysctl, sysfs, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
@@ -39,6 +39,14 @@ fuzz_target!(|text: &[u8]| {
     );
     let _ = (task_stat::identity(text), smbios::modules(text));
     smbios::mask(&mut text.to_vec());
+    let _ = (
+        sysfs::mask(text),
+        sysfs::chosen(text),
+        sysfs::number_or_none(text),
+        sysfs::hexadecimal_or_decimal(text),
+    );
+    let _ = (interrupts::parse(text), mounts::parse(text));
+    let _ = (infiniband::state(text), infiniband::rate(text));
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);
     let _ = cgroup::place(b"0::/a\n", text);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::facts::odd;
-use linerate_engine::host::{Captured, Replay, Sources, facts, inventory};
+use linerate_engine::host::{
+    Captured, Replay, Sources, facts, infiniband, interrupts, inventory, network, storage,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(captured) = ciborium::from_reader::<Captured, _>(bytes) else {
@@ -17,6 +19,16 @@ fuzz_target!(|bytes: &[u8]| {
     masked.mask();
     for captured in [captured.clone(), masked] {
         let _ = odd::find(&inventory(&Replay::new(captured), &|| {}));
+    }
+    let network = network(&Replay::new(captured.clone()));
+    let interrupts = interrupts(&Replay::new(captured.clone()));
+    for nic in &network.nics {
+        let _ = (network.leaves(nic.index), interrupts.of(nic));
+    }
+    let _ = infiniband(&Replay::new(captured.clone())).concerns();
+    let storage = storage(&Replay::new(captured.clone()));
+    for device in &storage.devices {
+        let _ = storage.leaves(&device.name);
     }
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);

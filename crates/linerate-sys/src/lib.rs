@@ -3,6 +3,7 @@
 //! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
 
 pub mod clock;
+pub mod ethtool;
 pub mod namespace;
 pub mod packet;
 pub mod process;

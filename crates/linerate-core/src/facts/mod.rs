@@ -4,9 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+pub mod block;
 pub mod cpu;
+pub mod infiniband;
+pub mod irq;
 pub mod machine;
 pub mod memory;
+pub mod nic;
 pub mod odd;
 pub mod pci;
 

@@ -90,7 +90,7 @@ fn mount_of(controller: &[u8], line: &[u8], version: Version) -> Option<(String,
         Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == controller),
         Version::V2 => kind == b"cgroup2",
     };
-    fits.then(|| (unescaped(root), unescaped(mount)))
+    fits.then(|| (text::unescaped(root), text::unescaped(mount)))
 }
 
 /// CPUs that `cpu.max` allows, quota before period; `None` without a quota. The two files of v1 read
@@ -117,23 +117,6 @@ pub fn limit(text: &[u8]) -> Result<Option<Bytes>, Malformed> {
     }
     let bytes = super::sysctl::number(text)?;
     Ok(Some(Bytes(bytes)).filter(|b| b.0 < 1 << 60))
-}
-
-/// Undoes the octal escapes of blanks in mountinfo (`\040`).
-fn unescaped(field: &[u8]) -> String {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if byte == b'\\' => {
-                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = &tail[3..];
-            }
-            _ => plain.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// `group` relative to `root`, if it lies in it and never climbs out of it.

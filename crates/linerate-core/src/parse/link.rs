@@ -34,6 +34,18 @@ pub struct Link<'a> {
     pub address: &'a [u8],
     /// Maximum transmission unit in bytes.
     pub mtu: Option<u32>,
+    /// The largest that the driver takes; `None` where it names no bound.
+    pub mtu_max: Option<u32>,
+    /// Index of the port that it sits on; of the other half of a pair (`veth`).
+    pub lower: Option<u32>,
+    /// That port lies in another network namespace.
+    pub lower_elsewhere: bool,
+    /// Index of the bond, bridge or team that it is part of.
+    pub master: Option<u32>,
+    /// Queueing discipline at its root.
+    pub qdisc: Cow<'a, str>,
+    /// What ports of its kind have besides, undecoded.
+    details: &'a [u8],
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
     /// Bus of that device: `pci`, `virtio`.
@@ -97,9 +109,14 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
             1 => link.address = value,
             3 => link.name = string(value),
             4 => link.mtu = Some(u32_at(value, 0, "link MTU")?),
-            18 => link.kind = info_kind(value)?,
+            5 => link.lower = Some(u32_at(value, 0, WHAT)?).filter(|&index| index > 0),
+            6 => link.qdisc = string(value),
+            10 => link.master = Some(u32_at(value, 0, WHAT)?),
+            18 => (link.kind, link.details) = info(value)?,
             23 => link.stats = Some(stats(value)?),
             35 => link.carrier_changes = Some(u32_at(value, 0, "carrier changes")?),
+            37 => link.lower_elsewhere = true,
+            51 => link.mtu_max = Some(u32_at(value, 0, WHAT)?).filter(|&mtu| mtu > 0),
             56 => link.device = string(value),
             57 => link.bus = string(value),
             _ => {}
@@ -108,14 +125,74 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
     Ok(link)
 }
 
-/// `IFLA_INFO_KIND` in `IFLA_LINKINFO`.
-fn info_kind(info: &[u8]) -> Result<Cow<'_, str>, Malformed> {
+/// `IFLA_INFO_KIND` and `IFLA_INFO_DATA` in `IFLA_LINKINFO`.
+fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
+    let (mut kind, mut details) = (Cow::Borrowed(""), &[][..]);
     for attribute in attributes(info) {
-        if let (1, value) = attribute? {
-            return Ok(string(value));
+        match attribute? {
+            (1, value) => kind = string(value),
+            (2, value) => details = value,
+            _ => {}
         }
     }
-    Ok(Cow::Borrowed(""))
+    Ok((kind, details))
+}
+
+/// What a bond has besides (`IFLA_BOND_*`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BondDetails {
+    /// Mode, 0 to 6.
+    pub mode: Option<u8>,
+    /// What the hash looks at, 0 to 5.
+    pub hash: Option<u8>,
+    /// Index of the member in use.
+    pub active: Option<u32>,
+}
+
+impl Link<'_> {
+    /// What a bond has besides; `None` for other kinds.
+    pub fn bond(&self) -> Result<Option<BondDetails>, Malformed> {
+        if self.kind != "bond" {
+            return Ok(None);
+        }
+        let mut bond = BondDetails::default();
+        for attribute in attributes(self.details) {
+            match attribute? {
+                (1, value) => bond.mode = value.first().copied(),
+                (2, value) => bond.active = Some(u32_at(value, 0, WHAT)?),
+                (14, value) => bond.hash = value.first().copied(),
+                _ => {}
+            }
+        }
+        Ok(Some(bond))
+    }
+
+    /// Index of the port that a tunnel is bound to (`IFLA_VXLAN_LINK`); `None` for other kinds,
+    /// and where the route decides.
+    pub fn underlay(&self) -> Result<Option<u32>, Malformed> {
+        if self.kind != "vxlan" {
+            return Ok(None);
+        }
+        for attribute in attributes(self.details) {
+            if let (3, value) = attribute? {
+                return Ok(Some(u32_at(value, 0, WHAT)?).filter(|&index| index > 0));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tag of a VLAN (`IFLA_VLAN_ID`); `None` for other kinds.
+    pub fn vlan(&self) -> Result<Option<u16>, Malformed> {
+        if self.kind != "vlan" {
+            return Ok(None);
+        }
+        for attribute in attributes(self.details) {
+            if let (1, value) = attribute? {
+                return u16_at(value, 0, WHAT).map(Some);
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn stats(value: &[u8]) -> Result<LinkStats, Malformed> {
@@ -184,6 +261,48 @@ mod tests {
         assert_eq!((stats.rx_fifo_errors, stats.rx_missed), (114, 115));
     }
 
+    fn stacked(kind: &[u8], details: &[Vec<u8>]) -> Vec<u8> {
+        let info = [attr(1, kind), attr(2, &details.concat())].concat();
+        let body = [
+            vec![0; 16],
+            attr(5, &3u32.to_ne_bytes()),
+            attr(6, b"mq\0"),
+            attr(10, &9u32.to_ne_bytes()),
+            attr(18, &info),
+            attr(37, &0u32.to_ne_bytes()),
+            attr(51, &9000u32.to_ne_bytes()),
+        ];
+        msg(16, &body.concat())
+    }
+
+    #[test]
+    fn what_a_port_is_made_of_is_read() {
+        let details = [attr(1, &[4]), attr(2, &3u32.to_ne_bytes()), attr(14, &[1])];
+        let reply = stacked(b"bond\0", &details);
+        let bond = parse(&reply).next().unwrap().unwrap();
+        assert_eq!(
+            (bond.lower, bond.lower_elsewhere, bond.master),
+            (Some(3), true, Some(9))
+        );
+        assert_eq!((&*bond.qdisc, bond.mtu_max), ("mq", Some(9000)));
+        let got = bond.bond().unwrap().unwrap();
+        assert_eq!(
+            (got.mode, got.hash, got.active),
+            (Some(4), Some(1), Some(3))
+        );
+        assert_eq!(bond.vlan(), Ok(None));
+        let reply = stacked(b"vlan\0", &[attr(1, &100u16.to_ne_bytes())]);
+        let vlan = parse(&reply).next().unwrap().unwrap();
+        assert_eq!((vlan.vlan(), vlan.bond()), (Ok(Some(100)), Ok(None)));
+        let reply = stacked(b"vxlan\0", &[attr(3, &2u32.to_ne_bytes())]);
+        let tunnel = parse(&reply).next().unwrap().unwrap();
+        assert_eq!((tunnel.underlay(), tunnel.vlan()), (Ok(Some(2)), Ok(None)));
+        let reply = stacked(b"vxlan\0", &[attr(3, &0u32.to_ne_bytes())]);
+        assert_eq!(parse(&reply).next().unwrap().unwrap().underlay(), Ok(None));
+        let reply = stacked(b"vlan\0", &[attr(1, &[1])]);
+        assert!(parse(&reply).next().unwrap().unwrap().vlan().is_err());
+    }
+
     #[test]
     fn a_port_without_carrier_is_not_up() {
         let mut reply = sample();
@@ -213,7 +332,9 @@ mod tests {
                 reply[at] = byte;
             }
             let end = end.index(reply.len() + 1);
-            let _ = parse(&reply[..end]).count();
+            for link in parse(&reply[..end]).flatten() {
+                let _ = (link.bond(), link.vlan(), link.underlay());
+            }
         }
     }
 }

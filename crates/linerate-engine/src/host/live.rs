@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::genetlink::Generic;
 use super::netlink::Socket;
-use super::{LIMIT, Machine, Query, SocketQuery, socket};
+use super::{LIMIT, Machine, Query, SocketQuery, driver, socket};
 
 /// Files under a root; with the root `/`, queries too.
 ///
@@ -18,6 +19,7 @@ use super::{LIMIT, Machine, Query, SocketQuery, socket};
 pub struct Live {
     root: Option<OwnedFd>,
     netlink: Mutex<Option<Socket>>,
+    generic: Mutex<Generic>,
 }
 
 impl Default for Live {
@@ -32,6 +34,7 @@ impl Live {
         Self {
             root: None,
             netlink: Mutex::new(None),
+            generic: Mutex::default(),
         }
     }
 
@@ -44,7 +47,7 @@ impl Live {
         let root = rustix::fs::open(root, flags, Mode::empty())?;
         Ok(Self {
             root: Some(root),
-            netlink: Mutex::new(None),
+            ..Self::new()
         })
     }
 
@@ -114,14 +117,23 @@ impl Machine for Live {
             let why = "a tree of files holds no replies to queries";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        if *query == Query::TicksPerSec {
-            let ticks = rustix::param::clock_ticks_per_second();
-            return Ok(format!("{ticks}\n").into_bytes());
+        match query {
+            Query::TicksPerSec => {
+                let ticks = rustix::param::clock_ticks_per_second();
+                return Ok(format!("{ticks}\n").into_bytes());
+            }
+            Query::Driver(index) => return driver::info(*index),
+            Query::DriverCounters(index) => return driver::counters(*index),
+            Query::Ethtool(..) | Query::Queues(_) | Query::Napis(_) => {
+                let mut generic = self.generic.lock().unwrap_or_else(PoisonError::into_inner);
+                return generic.ask(query);
+            }
+            Query::Link(_) | Query::Links | Query::Qdiscs | Query::Route(_) => {}
         }
         let mut slot = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
         let socket = match &mut *slot {
             Some(socket) => socket,
-            empty => empty.insert(Socket::open()?),
+            empty => empty.insert(Socket::open(None)?),
         };
         let reply = socket.ask(query);
         if reply.is_err() {

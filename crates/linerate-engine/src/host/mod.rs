@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 mod capture;
 mod cgroup;
 mod cpu;
+mod driver;
 mod facts;
+mod genetlink;
 mod live;
 mod mask;
 mod netlink;
@@ -32,7 +34,12 @@ mod tests;
 mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
+pub use facts::block::storage;
+pub use facts::infiniband::infiniband;
+pub use facts::irq::interrupts;
+pub use facts::nic::network;
 pub use facts::{facts, inventory};
+pub use genetlink::Ethtool;
 pub use live::Live;
 pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
@@ -45,11 +52,24 @@ pub const LIMIT: usize = 4 << 20;
 pub enum Query {
     /// The link with this index and its statistics (`RTM_GETLINK`).
     Link(u32),
+    /// All links with their statistics (`RTM_GETLINK` dump).
+    Links,
     /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no
     /// request for those of one port).
     Qdiscs,
     /// The route to an address (`RTM_GETROUTE`).
     Route(IpAddr),
+    /// One thing about the port with this index, from the generic netlink family `ethtool`.
+    Ethtool(Ethtool, u32),
+    /// The queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
+    Queues(u32),
+    /// The pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
+    Napis(u32),
+    /// Driver of the port with this index (`struct ethtool_drvinfo`).
+    Driver(u32),
+    /// Names and values of what that driver counts (`struct ethtool_gstrings`, then
+    /// `struct ethtool_stats`).
+    DriverCounters(u32),
     /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
     TicksPerSec,
 }

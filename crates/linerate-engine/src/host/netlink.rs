@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::parse::netlink::{DONE, DUMP_INTERRUPTED, ERROR, error_number, messages};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::{LIMIT, Query, invalid};
 
@@ -19,11 +19,18 @@ const ATTEMPTS: u32 = 3;
 /// The kernel fills at most 32 KiB of a dump at a time (net/netlink/af_netlink.c, netlink_dump).
 const BUFFER: usize = 64 << 10;
 
-const REQUEST: u16 = 1;
+pub(super) const REQUEST: u16 = 1;
 const MULTI: u16 = 2;
-const DUMP: u16 = 0x300;
+pub(super) const DUMP: u16 = 0x300;
 
-/// A routing socket that talks to the kernel alone.
+/// What is sent: a message without its number.
+pub(super) struct Request {
+    pub(super) kind: u16,
+    pub(super) flags: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// A netlink socket that talks to the kernel alone.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
@@ -32,10 +39,10 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn open() -> io::Result<Self> {
+    /// No protocol is protocol 0, which for this family is `NETLINK_ROUTE`.
+    pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
-        // No protocol is protocol 0, which for this family is NETLINK_ROUTE.
-        let fd = rustix::net::socket_with(family, SocketType::RAW, flags, None)?;
+        let fd = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
         // Connected to the kernel (port 0): what another process sends does not arrive.
         rustix::net::connect(&fd, &SocketAddrNetlink::new(0, 0))?;
         set_socket_timeout(&fd, Timeout::Recv, Some(DEADLINE))?;
@@ -46,11 +53,16 @@ impl Socket {
         })
     }
 
-    /// Sends a query and gives the whole reply.
+    /// Sends a query of the routing family and gives the whole reply.
     pub(super) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
+        self.exchange(&request(query)?)
+    }
+
+    /// Sends a request and gives the whole reply.
+    pub(super) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
             self.sequence = self.sequence.wrapping_add(1);
-            let request = request(query, self.sequence)?;
+            let request = request.bytes(self.sequence);
             rustix::net::send(&self.fd, &request, SendFlags::empty())?;
             if let Some(reply) = self.reply()? {
                 return Ok(reply);
@@ -112,24 +124,31 @@ fn refusal(body: &[u8]) -> io::Error {
     error_number(body).map_or_else(invalid, io::Error::from_raw_os_error)
 }
 
-/// The request as bytes.
-fn request(query: &Query, sequence: u32) -> io::Result<Vec<u8>> {
+impl Request {
+    fn bytes(&self, sequence: u32) -> Vec<u8> {
+        let length = 16 + self.body.len() as u32;
+        [
+            &length.to_ne_bytes()[..],
+            &self.kind.to_ne_bytes(),
+            &self.flags.to_ne_bytes(),
+            &sequence.to_ne_bytes(),
+            &[0; 4],
+            &self.body,
+        ]
+        .concat()
+    }
+}
+
+/// The request for a query of the routing family.
+fn request(query: &Query) -> io::Result<Request> {
     let (kind, flags, body) = match *query {
-        Query::Link(index) => (18u16, REQUEST, link_request(index)),
+        Query::Link(index) => (18, REQUEST, link_request(index)),
+        Query::Links => (18, REQUEST | DUMP, link_request(0)),
         Query::Qdiscs => (38, REQUEST | DUMP, vec![0; 20]),
         Query::Route(address) => (26, REQUEST, route_request(address.to_canonical())),
-        Query::TicksPerSec => return Err(io::ErrorKind::Unsupported.into()),
+        _ => return Err(io::ErrorKind::Unsupported.into()),
     };
-    let length = 16 + body.len() as u32;
-    Ok([
-        &length.to_ne_bytes()[..],
-        &kind.to_ne_bytes(),
-        &flags.to_ne_bytes(),
-        &sequence.to_ne_bytes(),
-        &[0; 4],
-        &body,
-    ]
-    .concat())
+    Ok(Request { kind, flags, body })
 }
 
 /// `struct ifinfomsg` with the index.
@@ -146,10 +165,16 @@ fn route_request(address: IpAddr) -> Vec<u8> {
     let prefix = bytes.len() as u8 * 8;
     let mut body = vec![family.as_raw() as u8, prefix];
     body.resize(12, 0);
-    body.extend((bytes.len() as u16 + 4).to_ne_bytes());
-    body.extend(1u16.to_ne_bytes());
-    body.extend(bytes);
+    body.extend(attribute(1, &bytes));
     body
+}
+
+/// An attribute with its padding.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = value.len() as u16 + 4;
+    let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
 }
 
 #[cfg(test)]
@@ -160,7 +185,7 @@ mod tests {
 
     #[test]
     fn loopback_is_found_by_its_addresses_and_reads() {
-        let mut socket = Socket::open().unwrap();
+        let mut socket = Socket::open(None).unwrap();
         let reply = socket
             .ask(&Query::Route("127.0.0.1".parse().unwrap()))
             .unwrap();
@@ -182,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_error_and_the_socket_goes_on() {
-        let mut socket = Socket::open().unwrap();
+        let mut socket = Socket::open(None).unwrap();
         let error = socket.ask(&Query::Link(0x7fff_fff0)).unwrap_err();
         assert_eq!(
             error.raw_os_error(),

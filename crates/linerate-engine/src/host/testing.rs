@@ -1,5 +1,6 @@
 //! Made-up machines for tests.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -47,6 +48,18 @@ impl Fake {
         self
     }
 
+    /// A query that is refused, whatever was to be answered to it.
+    pub(super) fn refusing(mut self, query: Query, errno: Errno) -> Self {
+        self.0.queries.retain(|(q, _)| *q != query);
+        let failure = Failure {
+            errno: Some(errno.raw_os_error()),
+            kind: String::new(),
+            text: String::new(),
+        };
+        self.0.queries.push((query, vec![Answer::Failed(failure)]));
+        self
+    }
+
     /// A directory that lists `names`, once.
     pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();
@@ -67,6 +80,22 @@ impl Fake {
         (0..rows).for_each(|at| sources.observe(at));
         of(source, sources.take())
     }
+}
+
+/// A tree with these files below its root. A text that starts with `->` makes a link, and one that
+/// is empty a folder.
+pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match text.strip_prefix("->") {
+            Some(target) => std::os::unix::fs::symlink(target, &path).unwrap(),
+            None if text.is_empty() => fs::create_dir_all(&path).unwrap(),
+            None => fs::write(&path, text).unwrap(),
+        }
+    }
+    folder
 }
 
 /// What belongs to one source.

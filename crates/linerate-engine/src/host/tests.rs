@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::{Arc, mpsc};
 
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{link, qdisc, route};
+use linerate_core::parse::{ethtool, link, qdisc, route};
 use linerate_core::record::Table;
 use proptest::prelude::*;
 use rustix::io::Errno;
 
 use super::testing::{Fake, LOOPBACK, of};
-use super::{Capture, Captured, LIMIT, Live, Machine, Query, Replay, Sources, facts};
+use super::{Capture, Captured, Ethtool, LIMIT, Live, Machine, Query, Replay, Sources, facts};
 
 /// The loopback addresses that this machine has: some are built without IPv6.
 fn loopbacks() -> Vec<IpAddr> {
@@ -403,7 +403,8 @@ proptest! {
         cut: prop::sample::Index,
     ) {
         let machine = Live::new();
-        let queries = [Query::Route(LOOPBACK), Query::Link(1), Query::Qdiscs];
+        let features = Query::Ethtool(Ethtool::Features, 1);
+        let queries = [Query::Route(LOOPBACK), Query::Link(1), Query::Qdiscs, features];
         for query in queries {
             let mut reply = machine.query(&query).unwrap();
             for (at, byte) in &changes {
@@ -413,6 +414,7 @@ proptest! {
             let end = cut.index(reply.len() + 1);
             for part in [&reply[..], &reply[..end]] {
                 let _ = (link::parse(part).count(), qdisc::parse(part).count(), route::port(part));
+                let _ = (ethtool::features(part), ethtool::link_modes(part));
             }
         }
     }

@@ -9,13 +9,18 @@ use linerate_core::units::Bytes;
 
 use super::{Machine, Query, gap, invalid, read, unreadable};
 
+pub(super) mod block;
 mod busy;
 mod cpu;
+pub(super) mod infiniband;
 mod inventory;
+pub(super) mod irq;
 mod machine;
 mod memory;
+pub(super) mod nic;
 mod pci;
 mod port;
+mod tree;
 mod tunables;
 
 pub use inventory::inventory;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use linerate_core::facts::Port;
+use linerate_core::facts::nic::speed_of_mbps;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 use linerate_core::parse::sysctl;
 
@@ -11,12 +12,12 @@ use super::{Reader, SYS};
 use crate::host::sources::{no_route, port_toward};
 use crate::host::{Query, gap, port, read};
 
-const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
+pub(super) const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
 
 /// Buses of devices that a hypervisor made up, and drivers of such devices on other buses: their
 /// speed is nominal.
-const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
-const VIRTUAL_DRIVERS: [&str; 8] = [
+pub(super) const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
+pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
     "virtio_net",
     "hv_netvsc",
     "vif",
@@ -84,7 +85,7 @@ impl Reader<'_> {
 
     /// Folder of the port under /sys/class, if the /sys that is mounted shows this port and not
     /// one of the same name in another network namespace.
-    fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
+    pub(super) fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
         let folder = format!("/sys/class/net/{}", link.name);
         let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
         let address = self.machine.file(&format!("{folder}/address")).ok()?;
@@ -94,7 +95,7 @@ impl Reader<'_> {
     }
 
     /// Folder of the device that the port belongs to; `None` for a port made by software.
-    fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
+    pub(super) fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
         if !link.device.is_empty() && !link.bus.is_empty() {
             // The same path in every network namespace.
             return Some(format!("/sys/bus/{}/devices/{}", link.bus, link.device));
@@ -135,8 +136,7 @@ impl Reader<'_> {
             None => Err(io::Error::new(io::ErrorKind::NotFound, HIDDEN)),
         };
         match speed {
-            // What drivers say that do not know it: nothing, or -1 as an unsigned number.
-            Ok(speed) => Some(speed).filter(|&s| s != 0 && s < u64::from(u32::MAX)),
+            Ok(speed) => speed_of_mbps(speed).map(|_| speed),
             Err(error) => {
                 if !is_virtual {
                     let (what, hint) = (
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_speed_that_the_driver_does_not_know_is_none() {
-        for (speed, gap) in [("0\n", 0), ("4294967295\n", 0), ("-1\n", 1)] {
+        for (speed, gap) in [("0\n", 0), ("65535\n", 0), ("4294967295\n", 0), ("-1\n", 1)] {
             let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", speed);
             let (port, gaps) = port(device(fake, PCI, "mlx5_core"));
             assert_eq!((port.speed_mbps, gaps.len()), (None, gap), "{speed:?}");

@@ -1,0 +1,56 @@
+//! Generic netlink: families by name, and the attributes of a family's messages.
+
+use super::netlink::{after, attributes, u16_at};
+use super::{Malformed, netlink};
+
+const WHAT: &str = "generic netlink message";
+/// Size of `struct genlmsghdr`.
+const FIXED: usize = 4;
+/// Types below are netlink's own (`NLMSG_MIN_TYPE`).
+const FIRST: u16 = 16;
+
+/// The attributes of each message of a reply.
+pub fn bodies(reply: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
+    netlink::messages(reply).filter_map(|message| match message {
+        Ok(message) => (message.kind >= FIRST).then(|| after(message.body, FIXED, WHAT)),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// The number of a family, from the reply to `CTRL_CMD_GETFAMILY`.
+pub fn family(reply: &[u8]) -> Result<u16, Malformed> {
+    for body in bodies(reply) {
+        for attribute in attributes(body?) {
+            // CTRL_ATTR_FAMILY_ID of linux/genetlink.h.
+            if let (1, value) = attribute? {
+                return u16_at(value, 0, WHAT);
+            }
+        }
+    }
+    Err(Malformed::Missing("number of the family"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{bodies, family};
+    use crate::parse::netlink::tests::{attr, msg};
+
+    #[test]
+    fn a_family_has_a_number() {
+        let named = [vec![1, 2, 0, 0], attr(2, b"ethtool\0"), attr(1, &[21, 0])].concat();
+        assert_eq!(family(&msg(16, &named)), Ok(u16::from_ne_bytes([21, 0])));
+        assert!(family(&msg(16, &named[..16])).is_err());
+        assert!(family(&msg(16, &named[..3])).is_err());
+        assert!(family(&msg(3, &named)).is_err(), "netlink's own");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = (family(&bytes), family(&msg(16, &bytes)));
+            prop_assert!(bodies(&bytes).count() <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Files of a port below `/sys/class/infiniband`.
+
+use super::{Malformed, text};
+use crate::facts::infiniband::IbRate;
+use crate::units::Rate;
+
+/// A state such as `4: ACTIVE`: its number.
+pub fn state(text: &[u8]) -> Result<u32, Malformed> {
+    const WHAT: &str = "state of the port";
+    let line = text::first_line(text, WHAT)?;
+    let number = line.split(|&b| b == b':').next().unwrap_or_default();
+    let number = text::decimal(number.trim_ascii()).and_then(|n| u32::try_from(n).ok());
+    number.ok_or(Malformed::NotANumber(WHAT))
+}
+
+/// A rate such as `56 Gb/sec (4X FDR)`, `2.5 Gb/sec (1X SDR)`, or `10 Gb/sec (4X)`.
+pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
+    const WHAT: &str = "rate of the port";
+    let line = text::first_line(text, WHAT)?;
+    let mut fields = text::fields(line);
+    let tenths = tenths(fields.next().unwrap_or_default()).ok_or(Malformed::NotANumber(WHAT))?;
+    let mut rest = fields.skip(1);
+    let width = rest.next().and_then(|field| {
+        let digits = field.strip_prefix(b"(")?.split(|&b| b == b'X').next()?;
+        text::decimal(digits).and_then(|width| u32::try_from(width).ok())
+    });
+    let speed = rest
+        .next()
+        .map(|field| text::trimmed(field.strip_suffix(b")").unwrap_or(field)));
+    Ok(IbRate {
+        rate: Rate(
+            tenths
+                .checked_mul(100_000_000)
+                .ok_or(Malformed::NotANumber(WHAT))?,
+        ),
+        width: width.ok_or(Malformed::NotANumber(WHAT))?,
+        // Kernels of old did not name the slowest.
+        speed: speed.unwrap_or_else(|| "SDR".to_owned()),
+    })
+}
+
+/// A number with at most one digit behind the point, in tenths.
+fn tenths(field: &[u8]) -> Option<u64> {
+    let mut parts = field.splitn(2, |&b| b == b'.');
+    let whole = text::decimal(parts.next()?)?.checked_mul(10)?;
+    match parts.next() {
+        None => Some(whole),
+        Some(digit) if digit.len() == 1 => whole.checked_add(text::decimal(digit)?),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{rate, state};
+    use crate::units::Rate;
+
+    #[test]
+    fn states_are_their_numbers() {
+        assert_eq!(state(b"4: ACTIVE\n"), Ok(4));
+        assert_eq!(state(b"2: Polling\n"), Ok(2));
+        assert!(state(b"ACTIVE\n").is_err() && state(b"4: ACTIVE").is_err());
+    }
+
+    #[test]
+    fn rates_have_width_and_speed() {
+        for (text, tenths, width, speed) in [
+            ("56 Gb/sec (4X FDR)\n", 560, 4, "FDR"),
+            ("2.5 Gb/sec (1X SDR)\n", 25, 1, "SDR"),
+            ("10 Gb/sec (4X)\n", 100, 4, "SDR"),
+            ("100 Gb/sec (2X HDR)\n", 1000, 2, "HDR"),
+            ("300 Gb/sec (12X EDR)\n", 3000, 12, "EDR"),
+        ] {
+            let got = rate(text.as_bytes()).unwrap();
+            assert_eq!(got.rate, Rate(tenths * 100_000_000), "{text}");
+            assert_eq!((got.width, got.speed.as_str()), (width, speed), "{text}");
+        }
+        for bad in [
+            "",
+            "56 Gb/sec\n",
+            "x Gb/sec (4X FDR)\n",
+            "2.55 Gb/sec (4X)\n",
+            "56 Gb/sec (4X FDR)",
+        ] {
+            assert!(rate(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(text: Vec<u8>) {
+            let _ = (state(&text), rate(&text));
+            let _ = rate(&[b"18446744073709551615 Gb/sec (4X ", &text[..], b"\n"].concat());
+        }
+    }
+}

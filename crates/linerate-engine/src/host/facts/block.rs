@@ -1,0 +1,284 @@
+//! Facts of block devices and file systems.
+
+use std::collections::BTreeMap;
+
+use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, QueueLimits, Storage};
+use linerate_core::parse::mounts::{self, Mount};
+use linerate_core::parse::{sysctl, sysfs};
+use linerate_core::units::Bytes;
+
+use super::{PROC, Reader, SYS};
+use crate::host::{Machine, gap, read};
+
+mod transport;
+
+const CLASS: &str = "/sys/class/block";
+/// sysfs counts in sectors of this size, whatever the device has.
+const SECTOR: u64 = 512;
+/// Kinds of file systems that lie on other hosts, or that a host lends its guest.
+const REMOTE: [&str; 10] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "9p",
+    "virtiofs",
+];
+/// What their speed depends on; addresses and names are left out.
+const OPTIONS: [&str; 13] = [
+    "vers",
+    "proto",
+    "rsize",
+    "wsize",
+    "nconnect",
+    "rdma",
+    "multichannel",
+    "max_channels",
+    "cache",
+    "seal",
+    "sec",
+    "sync",
+    "noac",
+];
+
+/// All block devices and file systems. What cannot be read has a gap: `facts.block.queue`.
+pub fn storage(machine: &dyn Machine) -> Storage {
+    let mut reader = Reader {
+        machine,
+        gaps: Vec::new(),
+    };
+    let names = machine.list(CLASS);
+    let names = names
+        .map_err(|error| reader.miss("block", CLASS, &error, SYS))
+        .unwrap_or_default();
+    let devices = reader.block_devices(&names);
+    let mounts = reader.get("filesystems", "/proc/self/mountinfo", PROC, mounts::parse);
+    let mut storage = Storage {
+        devices,
+        ..Storage::default()
+    };
+    storage.filesystems = filesystems(mounts.unwrap_or_default(), &storage.devices);
+    reader.files_below(&mut storage);
+    reader.hidden(&storage);
+    storage.gaps = reader.gaps;
+    storage
+}
+
+impl Reader<'_> {
+    /// All devices that hold something. Those without their files, because they went away or
+    /// because a tree of files lacks them, share a gap.
+    fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
+        let (mut devices, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            match read(
+                self.machine,
+                &format!("{CLASS}/{name}/size"),
+                sysctl::number,
+            ) {
+                Ok(0) => {}
+                Ok(sectors) => devices.push(self.block_device(name, sectors)),
+                Err(error) => missing.push((name.as_str(), error)),
+            }
+        }
+        if let Some((_, error)) = missing.first() {
+            let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+            let why = format!("cannot read the size of {}: {error}", names.join(", "));
+            self.gaps.push(gap("facts.block.size", &why, "lsblk"));
+        }
+        devices
+    }
+
+    fn block_device(&mut self, name: &str, sectors: u64) -> BlockDevice {
+        let folder = format!("{CLASS}/{name}");
+        let mut device = BlockDevice {
+            name: name.to_owned(),
+            number: self.optional_line(&format!("{folder}/dev")),
+            size: sectors.checked_mul(SECTOR).map(Bytes),
+            ..BlockDevice::default()
+        };
+        device.below = self
+            .machine
+            .list(&format!("{folder}/slaves"))
+            .unwrap_or_default();
+        self.layer(&mut device, &folder);
+        if device.layer == Layer::Disk {
+            device.queue = self.queue_limits(&folder);
+            self.disk(&mut device, &folder);
+        }
+        device
+    }
+
+    fn layer(&mut self, device: &mut BlockDevice, folder: &str) {
+        let name = device.name.as_str();
+        if self.machine.file(&format!("{folder}/partition")).is_ok() {
+            device.layer = Layer::Partition;
+            device.below = self.parent(folder).into_iter().collect();
+        } else if name.starts_with("dm-") {
+            device.label = self.optional_line(&format!("{folder}/dm/name"));
+            let uuid = self.optional_line(&format!("{folder}/dm/uuid"));
+            device.layer = match uuid.split('-').next() {
+                Some("mpath") => Layer::Multipath,
+                Some("LVM") => Layer::Volume,
+                Some("CRYPT") => Layer::Crypt,
+                _ => Layer::Mapped,
+            };
+        } else if name.starts_with("md") {
+            device.layer = Layer::Raid;
+        } else if name.starts_with("loop") {
+            device.layer = Layer::Loop;
+        } else if ["zram", "ram", "pmem"]
+            .iter()
+            .any(|kind| name.starts_with(kind))
+        {
+            device.layer = Layer::Memory;
+        }
+    }
+
+    /// The disk that a partition is a part of: the folder above its own.
+    fn parent(&self, folder: &str) -> Option<String> {
+        let uevent = read(self.machine, &format!("{folder}/../uevent"), |text| {
+            Ok(sysctl::value_text(text, "DEVNAME"))
+        });
+        // Below /dev a name may have slashes, which sysfs writes as exclamation marks.
+        uevent.ok().flatten().map(|name| name.replace('/', "!"))
+    }
+
+    fn queue_limits(&mut self, folder: &str) -> QueueLimits {
+        let queue = format!("{folder}/queue");
+        if let Err(error) = self.machine.list(&queue) {
+            self.miss("block.queue", &queue, &error, "lsblk -t");
+            return QueueLimits::default();
+        }
+        let path = |name: &str| format!("{queue}/{name}");
+        let mut number =
+            |name: &str| self.get("block.queue", &path(name), "lsblk -t", sysctl::number);
+        let (rotational, requests) = (number("rotational"), number("nr_requests"));
+        let (largest, hardware) = (number("max_sectors_kb"), number("max_hw_sectors_kb"));
+        let ahead = number("read_ahead_kb");
+        let (logical, physical) = (number("logical_block_size"), number("physical_block_size"));
+        let kib = |n: Option<u64>| n.and_then(|n| n.checked_mul(1024)).map(Bytes);
+        let scheduler = self.get("block.queue", &path("scheduler"), "lsblk -t", sysfs::chosen);
+        // Only SCSI devices have a depth of their own.
+        let depth = read(
+            self.machine,
+            &format!("{folder}/device/queue_depth"),
+            sysctl::number,
+        );
+        QueueLimits {
+            scheduler: scheduler.unwrap_or_default(),
+            rotational: rotational.map(|n| n != 0),
+            requests,
+            depth: depth.ok(),
+            largest: kib(largest),
+            largest_hardware: kib(hardware),
+            read_ahead: kib(ahead),
+            logical_block: logical.map(Bytes),
+            physical_block: physical.map(Bytes),
+            write_cache: self.optional_line(&path("write_cache")),
+        }
+    }
+
+    /// What a loop device lies on: the device of the file system that holds its file.
+    fn files_below(&self, storage: &mut Storage) {
+        let below: Vec<(usize, String)> = storage
+            .devices
+            .iter()
+            .enumerate()
+            .filter(|(_, device)| device.layer == Layer::Loop)
+            .filter_map(|(at, device)| {
+                let path = format!("{CLASS}/{}/loop/backing_file", device.name);
+                let filesystem = storage.filesystem(&self.optional_line(&path))?;
+                Some((at, filesystem.device.clone()))
+            })
+            .filter(|(_, device)| !device.is_empty())
+            .collect();
+        for (at, device) in below {
+            storage.devices[at].below.push(device);
+        }
+    }
+
+    /// What no file tells.
+    fn hidden(&mut self, storage: &Storage) {
+        let disks = |transport: &str| {
+            let all = storage.devices.iter().filter(|d| d.layer == Layer::Disk);
+            let some = all.filter(|d| d.transport == transport);
+            some.map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (unknown, lent) = (disks(""), disks("virtio"));
+        if !unknown.is_empty() {
+            let why = format!("nothing in sysfs tells how {unknown} is reached");
+            self.gaps
+                .push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
+        }
+        if !lent.is_empty() {
+            let why = format!("{lent} is virtual: only the host knows what lies behind it");
+            self.gaps
+                .push(gap("facts.block.transport", &why, "lsblk, on the host"));
+        }
+        if storage
+            .devices
+            .iter()
+            .any(|device| device.layer == Layer::Multipath)
+        {
+            let why = "sysfs does not tell how the device mapper chooses among paths";
+            self.gaps
+                .push(gap("facts.block.policy", why, "sudo multipath -ll"));
+        }
+    }
+}
+
+/// Those of the mounts that bytes are read from or written to elsewhere than in memory.
+fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
+    let numbers: BTreeMap<&str, &str> = devices
+        .iter()
+        .map(|d| (d.number.as_str(), d.name.as_str()))
+        .collect();
+    let labels: BTreeMap<&str, &str> = devices
+        .iter()
+        .map(|d| (d.label.as_str(), d.name.as_str()))
+        .collect();
+    let device = |mount: &Mount| {
+        // File systems over several devices have no number: the source names one of them.
+        let source = mount.source.strip_prefix("/dev/");
+        let named = source.map(|name| match name.strip_prefix("mapper/") {
+            Some(label) => labels.get(label).copied().unwrap_or_default(),
+            None => name,
+        });
+        let numbered = numbers.get(mount.number.as_str()).copied();
+        numbered.or(named).unwrap_or_default().to_owned()
+    };
+    let kept = mounts.into_iter().filter_map(|mount| {
+        let remote = REMOTE.contains(&mount.kind.as_str()) || mount.kind.starts_with("fuse.");
+        let device = if remote {
+            String::new()
+        } else {
+            device(&mount)
+        };
+        (remote || !device.is_empty()).then(|| FileSystem {
+            options: if remote {
+                telling(&mount.options)
+            } else {
+                Vec::new()
+            },
+            point: mount.point,
+            kind: mount.kind,
+            device,
+        })
+    });
+    kept.collect()
+}
+
+fn telling(options: &[String]) -> Vec<String> {
+    let tells = |option: &&String| {
+        let key = option.split('=').next().unwrap_or_default();
+        OPTIONS.contains(&key)
+    };
+    options.iter().filter(tells).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! Facts of RDMA devices, from sysfs alone: no library is needed. Every file can fail by itself;
+//! the device is shown anyway.
+
+use std::io;
+
+use linerate_core::facts::infiniband::{
+    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, PhysicalState,
+};
+use linerate_core::facts::nic::Counter;
+use linerate_core::parse::{Malformed, infiniband, sysctl, sysfs};
+
+use super::{Reader, SYS};
+use crate::host::{Machine, gap, read};
+
+const CLASS: &str = "/sys/class/infiniband";
+/// Why there is no fact of what a port could do.
+const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
+
+/// All RDMA devices. What cannot be read has a gap: `facts.infiniband.rate`.
+pub fn infiniband(machine: &dyn Machine) -> Infiniband {
+    let mut reader = Reader {
+        machine,
+        gaps: Vec::new(),
+    };
+    let names = reader.ib_names();
+    let devices: Vec<_> = names
+        .iter()
+        .filter_map(|name| reader.ib_device(name))
+        .collect();
+    let mut ports = devices.iter().flat_map(|device: &IbDevice| &device.ports);
+    if ports.any(|port| port.layer == Some(Layer::InfiniBand)) {
+        reader
+            .gaps
+            .push(gap("facts.infiniband.allowed", ALLOWED, "sudo iblinkinfo"));
+    }
+    Infiniband {
+        devices,
+        gaps: reader.gaps,
+    }
+}
+
+impl Reader<'_> {
+    /// A /sys without the class has no such devices.
+    fn ib_names(&mut self) -> Vec<String> {
+        let names = self.machine.list(CLASS);
+        names.unwrap_or_else(|error| {
+            let none =
+                error.kind() == io::ErrorKind::NotFound && self.machine.list("/sys/class").is_ok();
+            if !none {
+                self.miss("infiniband", CLASS, &error, SYS);
+            }
+            Vec::new()
+        })
+    }
+
+    fn ib_device(&mut self, name: &str) -> Option<IbDevice> {
+        let folder = format!("{CLASS}/{name}");
+        let ports = self.machine.list(&format!("{folder}/ports"));
+        let ports = ports
+            .map_err(|error| self.miss("infiniband", &format!("{folder}/ports"), &error, "ibstat"))
+            .ok()?;
+        let mut numbers: Vec<u32> = ports.iter().filter_map(|port| port.parse().ok()).collect();
+        numbers.sort_unstable();
+        let pci = self.pci_above(&format!("{folder}/device"));
+        Some(IbDevice {
+            name: name.to_owned(),
+            model: self.optional_line(&format!("{folder}/hca_type")),
+            firmware: self.optional_line(&format!("{folder}/fw_ver")),
+            board: self.optional_line(&format!("{folder}/board_id")),
+            node: self.node_of(&pci),
+            pci,
+            ports: numbers
+                .into_iter()
+                .map(|number| self.ib_port(&folder, number))
+                .collect(),
+        })
+    }
+
+    fn ib_port(&mut self, device: &str, number: u32) -> IbPort {
+        let folder = format!("{device}/ports/{number}");
+        let layer = self.ib("layer", &folder, "link_layer", |text| {
+            Ok(sysctl::line(text))
+        });
+        IbPort {
+            number,
+            state: self
+                .ib("state", &folder, "state", infiniband::state)
+                .and_then(LinkState::of),
+            physical: self
+                .ib("physical", &folder, "phys_state", infiniband::state)
+                .and_then(PhysicalState::of),
+            rate: self.ib("rate", &folder, "rate", infiniband::rate),
+            layer: match layer.as_deref() {
+                Some("InfiniBand") => Some(Layer::InfiniBand),
+                Some("Ethernet") => Some(Layer::Ethernet),
+                _ => None,
+            },
+            lid: self.ib("lid", &folder, "lid", sysfs::hexadecimal_or_decimal),
+            sm_lid: self.ib("sm_lid", &folder, "sm_lid", sysfs::hexadecimal_or_decimal),
+            gids: self.gids(&folder),
+            counters: self.ib_counters(&folder),
+        }
+    }
+
+    fn ib<T>(
+        &mut self,
+        fact: &str,
+        folder: &str,
+        file: &str,
+        decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        let path = format!("{folder}/{file}");
+        self.get(&format!("infiniband.{fact}"), &path, "ibstat", decode)
+    }
+
+    /// The addresses in use. To read what belongs to an unused one is an error.
+    fn gids(&mut self, folder: &str) -> Vec<Gid> {
+        let path = format!("{folder}/gids");
+        let names = self.machine.list(&path);
+        let names = names
+            .map_err(|error| self.miss("infiniband.gids", &path, &error, "ibv_devinfo -v"))
+            .unwrap_or_default();
+        let mut indices: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        indices.sort_unstable();
+        let gids = indices.into_iter().filter_map(|index| {
+            let gid = self.optional_line(&format!("{path}/{index}"));
+            let used = gid.bytes().any(|b| b != b'0' && b != b':');
+            used.then(|| Gid {
+                index,
+                gid,
+                kind: self.optional_line(&format!("{folder}/gid_attrs/types/{index}")),
+                netdev: self.optional_line(&format!("{folder}/gid_attrs/ndevs/{index}")),
+            })
+        });
+        gids.collect()
+    }
+
+    /// Counters that are numbers; those that the hardware does not have say so in words.
+    fn ib_counters(&self, folder: &str) -> Vec<Counter> {
+        let mut counters = Vec::new();
+        for (kind, prefix) in [("counters", ""), ("hw_counters", "hw.")] {
+            let names = self
+                .machine
+                .list(&format!("{folder}/{kind}"))
+                .unwrap_or_default();
+            for name in names.iter().filter(|name| *name != "lifespan") {
+                let value = read(
+                    self.machine,
+                    &format!("{folder}/{kind}/{name}"),
+                    sysctl::number,
+                );
+                counters.extend(value.ok().map(|value| Counter {
+                    name: format!("{prefix}{name}"),
+                    value,
+                }));
+            }
+        }
+        counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use linerate_core::facts::infiniband::{Infiniband, Layer, LinkState, PhysicalState};
+    use linerate_core::units::Rate;
+
+    use super::infiniband;
+    use crate::host::testing::tree;
+    use crate::host::{Capture, Live, Replay};
+
+    fn of(root: &Path) -> Infiniband {
+        let machine = Capture::new(Live::under(root).unwrap());
+        let live = infiniband(&machine);
+        assert_eq!(
+            infiniband(&Replay::new(machine.captured())),
+            live,
+            "a replay"
+        );
+        live
+    }
+
+    const DEVICE: &str = "/sys/devices/pci0000:00/0000:03:00.0/infiniband/mlx5_0";
+
+    /// A port of a device whose link has these values.
+    fn port(state: &str, physical: &str, rate: &str, layer: &str) -> Vec<(String, String)> {
+        let file =
+            |name: &str, text: &str| (format!("{DEVICE}/ports/1/{name}"), format!("{text}\n"));
+        vec![
+            file("state", state),
+            file("phys_state", physical),
+            file("rate", rate),
+            file("link_layer", layer),
+            file("lid", "0x3"),
+            file("sm_lid", "0x1"),
+            file("gids/0", "fe80:0000:0000:0000:0002:c903:0001:0203"),
+            file("gids/1", "0000:0000:0000:0000:0000:0000:0000:0000"),
+            file("gid_attrs/types/0", "IB/RoCE v1"),
+            file("counters/symbol_error", "7"),
+            file("counters/port_xmit_wait", "N/A (no PMA)"),
+            file("hw_counters/out_of_sequence", "2"),
+            file("hw_counters/lifespan", "10"),
+            (format!("{DEVICE}/hca_type"), "MT4115\n".to_owned()),
+            (format!("{DEVICE}/fw_ver"), "12.28.2006\n".to_owned()),
+            (format!("{DEVICE}/board_id"), "MT_2180110032\n".to_owned()),
+            (
+                format!("{DEVICE}/device"),
+                "->../../../0000:03:00.0".to_owned(),
+            ),
+            (
+                "/sys/devices/pci0000:00/0000:03:00.0/uevent".to_owned(),
+                "DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:03:00.0\n".to_owned(),
+            ),
+            (
+                "/sys/bus/pci/devices/0000:03:00.0/numa_node".to_owned(),
+                "1\n".to_owned(),
+            ),
+            (
+                "/sys/class/infiniband/mlx5_0".to_owned(),
+                format!("->../../..{DEVICE}"),
+            ),
+        ]
+    }
+
+    fn plant(files: &[(String, String)]) -> tempfile::TempDir {
+        let files: Vec<_> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
+        tree(&files)
+    }
+
+    #[test]
+    fn a_port_is_described_whole() {
+        let root = plant(&port(
+            "4: ACTIVE",
+            "5: LinkUp",
+            "56 Gb/sec (4X FDR)",
+            "InfiniBand",
+        ));
+        let got = of(root.path());
+        let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
+        assert_eq!(whats, ["facts.infiniband.allowed"]);
+        let [device] = &got.devices[..] else {
+            panic!("{:?}", got.devices)
+        };
+        assert_eq!(
+            (device.name.as_str(), device.model.as_str()),
+            ("mlx5_0", "MT4115")
+        );
+        assert_eq!(
+            (device.pci.as_str(), device.node),
+            ("0000:03:00.0", Some(1))
+        );
+        assert_eq!(
+            (device.firmware.as_str(), device.board.as_str()),
+            ("12.28.2006", "MT_2180110032")
+        );
+        let port = &device.ports[0];
+        assert_eq!(port.state, Some(LinkState::Active));
+        assert_eq!(port.physical, Some(PhysicalState::LinkUp));
+        assert_eq!(
+            (port.lid, port.sm_lid, port.layer),
+            (Some(3), Some(1), Some(Layer::InfiniBand))
+        );
+        let rate = port.rate.as_ref().unwrap();
+        assert_eq!(
+            (rate.rate, rate.width, rate.speed.as_str()),
+            (Rate(56_000_000_000), 4, "FDR")
+        );
+        assert_eq!(
+            (port.gids.len(), port.gids[0].kind.as_str()),
+            (1, "IB/RoCE v1")
+        );
+        let counters: Vec<_> = port
+            .counters
+            .iter()
+            .map(|c| (c.name.as_str(), c.value))
+            .collect();
+        assert_eq!(counters, [("symbol_error", 7), ("hw.out_of_sequence", 2)]);
+    }
+
+    #[test]
+    fn what_the_states_mean() {
+        for (state, physical, layer, want) in [
+            ("4: ACTIVE", "5: LinkUp", "InfiniBand", None),
+            (
+                "2: INIT",
+                "5: LinkUp",
+                "InfiniBand",
+                Some("no subnet manager"),
+            ),
+            ("2: INIT", "5: LinkUp", "Ethernet", None),
+            ("1: DOWN", "2: Polling", "InfiniBand", Some("no cable")),
+            (
+                "1: DOWN",
+                "3: Disabled",
+                "Ethernet",
+                Some("switched it off"),
+            ),
+            (
+                "1: DOWN",
+                "4: PortConfigurationTraining",
+                "InfiniBand",
+                Some("cable"),
+            ),
+        ] {
+            let mut files = port(state, physical, "56 Gb/sec (4X FDR)", layer);
+            files.retain(|(path, _)| !path.ends_with("symbol_error"));
+            let concerns = of(plant(&files).path()).concerns();
+            let whys: Vec<_> = concerns.iter().map(|c| c.why.as_str()).collect();
+            assert_eq!(
+                whys.len(),
+                usize::from(want.is_some()),
+                "{state} {physical}: {whys:?}"
+            );
+            assert!(
+                want.is_none_or(|want| whys[0].contains(want)),
+                "{state} {physical}: {whys:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_file_that_fails_costs_one_fact() {
+        let mut files = port("4: ACTIVE", "5: LinkUp", "", "Ethernet");
+        files.retain(|(path, _)| !path.ends_with("sm_lid"));
+        files.push((format!("{DEVICE}/ports/1/sm_lid"), "->sm_lid".to_owned()));
+        let got = of(plant(&files).path());
+        let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
+        assert_eq!(whats, ["facts.infiniband.rate", "facts.infiniband.sm_lid"]);
+        let port = &got.devices[0].ports[0];
+        assert_eq!(
+            (port.rate.is_none(), port.sm_lid, port.lid),
+            (true, None, Some(3))
+        );
+    }
+
+    #[test]
+    fn a_machine_without_such_devices_has_no_gap_and_one_without_sys_has() {
+        let without = of(tree(&[("/sys/class/net/lo/ifindex", "1\n")]).path());
+        assert_eq!((without.devices.len(), without.gaps.len()), (0, 0));
+        let nothing = of(tree(&[]).path());
+        assert_eq!((nothing.devices.len(), nothing.gaps.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_device_that_goes_away_is_a_gap() {
+        let gone = of(tree(&[("/sys/class/infiniband/mlx5_0", "->../../none")]).path());
+        assert_eq!((gone.devices.len(), gone.gaps.len()), (0, 1));
+    }
+}

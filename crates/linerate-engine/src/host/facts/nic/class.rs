@@ -1,0 +1,243 @@
+//! Ports from /sys alone, for a tree of files, which answers no queries.
+
+use linerate_core::facts::nic::{Bond, Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
+use linerate_core::parse::link::LOOPBACK;
+use linerate_core::parse::{sysctl, sysfs};
+
+use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
+use super::{Port, Reader};
+use crate::host::{gap, read};
+
+const CLASS: &str = "/sys/class/net";
+
+impl Reader<'_> {
+    /// The ports that /sys lists. That the kernel was not asked has a gap already.
+    pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
+        let names = self.machine.list(CLASS).unwrap_or_default();
+        let (mut nics, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.listed_nic(&name) {
+                Some(nic) => nics.push(nic),
+                None => missing.push(name),
+            }
+        }
+        if !missing.is_empty() {
+            let why = format!(
+                "{CLASS} lists them without their files: {}",
+                missing.join(", ")
+            );
+            self.gaps.push(gap("facts.nic", &why, "ip link"));
+        }
+        nics.sort_by_key(|nic| nic.index);
+        nics
+    }
+
+    fn listed_nic(&mut self, name: &str) -> Option<Nic> {
+        let folder = format!("{CLASS}/{name}");
+        let index = u32::try_from(self.whole(&format!("{folder}/ifindex"))?).ok()?;
+        let mut nic = Nic {
+            name: name.to_owned(),
+            index,
+            is_virtual: true,
+            up: self.optional_line(&format!("{folder}/operstate")) == "up",
+            mtu: self
+                .whole(&format!("{folder}/mtu"))
+                .and_then(|mtu| u32::try_from(mtu).ok()),
+            kind: self.of_uevent(&folder, "DEVTYPE"),
+            errors: self.listed_errors(&folder),
+            ..Nic::default()
+        };
+        if self.whole(&format!("{folder}/type")) == Some(u64::from(LOOPBACK)) {
+            "loopback".clone_into(&mut nic.driver);
+            return Some(nic);
+        }
+        self.listed_device(&mut nic, &folder);
+        self.listed_stack(&mut nic, &folder);
+        nic.link = self.listed_link(&folder);
+        let mut port = Port {
+            name: name.to_owned(),
+            index,
+            went: false,
+            reader: self,
+        };
+        port.queues(&mut nic, Some(&folder));
+        Some(nic)
+    }
+
+    fn listed_device(&self, nic: &mut Nic, folder: &str) {
+        let device = format!("{folder}/device");
+        if self.machine.list(&device).is_err() {
+            nic.driver.clone_from(&nic.kind);
+            return;
+        }
+        nic.driver = self.of_uevent(&device, "DRIVER");
+        nic.pci = self.pci_above(&device);
+        nic.node = self.node_of(&nic.pci);
+        // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
+        let alias = self.of_uevent(&device, "MODALIAS");
+        let bus = alias.split(':').next().unwrap_or_default();
+        nic.is_virtual =
+            VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
+    }
+
+    /// `lower_NAME` leads to each port below, `master` to the one above.
+    fn listed_stack(&self, nic: &mut Nic, folder: &str) {
+        let index = |path: String| u32::try_from(self.whole(&path)?).ok();
+        nic.stack.above = index(format!("{folder}/master/ifindex"));
+        let names = self.machine.list(folder).unwrap_or_default();
+        let lower = names.iter().filter(|name| name.starts_with("lower_"));
+        let below = lower.filter_map(|name| index(format!("{folder}/{name}/ifindex")));
+        nic.stack.below = below.collect();
+        nic.stack.below.sort_unstable();
+        // `802.3ad 4`: the name, then its number.
+        let word = |file: &str| {
+            let line = self.optional_line(&format!("{folder}/bonding/{file}"));
+            line.split(' ').next().unwrap_or_default().to_owned()
+        };
+        let mode = word("mode");
+        nic.stack.bond = (!mode.is_empty()).then(|| Bond {
+            mode,
+            hash: word("xmit_hash_policy"),
+            active: None,
+        });
+    }
+
+    /// A port that is down has neither speed nor duplex: that is no gap.
+    fn listed_link(&self, folder: &str) -> LinkModes {
+        let speed = read(
+            self.machine,
+            &format!("{folder}/speed"),
+            sysfs::number_or_none,
+        );
+        LinkModes {
+            speed: speed.ok().flatten().and_then(speed_of_mbps),
+            duplex: match self.optional_line(&format!("{folder}/duplex")).as_str() {
+                "full" => Some(Duplex::Full),
+                "half" => Some(Duplex::Half),
+                _ => None,
+            },
+            ..LinkModes::default()
+        }
+    }
+
+    fn listed_errors(&self, folder: &str) -> PortErrors {
+        let count = |name: &str| self.whole(&format!("{folder}/statistics/{name}"));
+        let changes = self.whole(&format!("{folder}/carrier_changes"));
+        PortErrors {
+            rx_errors: count("rx_errors"),
+            tx_errors: count("tx_errors"),
+            rx_dropped: count("rx_dropped"),
+            tx_dropped: count("tx_dropped"),
+            rx_missed: count("rx_missed_errors"),
+            rx_fifo: count("rx_fifo_errors"),
+            rx_crc: count("rx_crc_errors"),
+            collisions: count("collisions"),
+            carrier_changes: changes.and_then(|n| u32::try_from(n).ok()),
+        }
+    }
+
+    fn whole(&self, path: &str) -> Option<u64> {
+        read(self.machine, path, sysctl::number).ok()
+    }
+
+    fn of_uevent(&self, folder: &str, key: &str) -> String {
+        let value = read(self.machine, &format!("{folder}/uevent"), |text| {
+            Ok(sysctl::value_text(text, key))
+        });
+        value.ok().flatten().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::nic::Network;
+
+    use crate::host::testing::tree;
+    use crate::host::{Capture, Live, Replay, network};
+
+    /// The ports of a tree in which each has these files.
+    fn of(ports: &[(&str, &[(&str, &str)])]) -> Network {
+        let files = ports.iter().enumerate().flat_map(|(at, (port, own))| {
+            let folder = format!("/sys/class/net/{port}");
+            let index = (format!("{folder}/ifindex"), format!("{}\n", at + 1));
+            let own = own.iter();
+            let own = own.map(move |(file, text)| (format!("{folder}/{file}"), (*text).to_owned()));
+            std::iter::once(index).chain(own).collect::<Vec<_>>()
+        });
+        let files: Vec<_> = files.collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
+        let root = tree(&files);
+        let machine = Capture::new(Live::under(root.path()).unwrap());
+        let live = network(&machine);
+        assert_eq!(network(&Replay::new(machine.captured())), live, "a replay");
+        live
+    }
+
+    #[test]
+    fn a_bus_that_a_hypervisor_made_up_is_told_from_one_with_wires() {
+        for (alias, driver, want) in [
+            ("virtio:d00000001v00001AF4", "virtio_net", true),
+            ("vmbus:635161f83edfc546", "hv_netvsc", true),
+            ("pci:v00001D0Fd0000EC20", "ena", true),
+            ("pci:v00008086d00001572", "i40e", false),
+            ("usb:v0B95p1790d0100", "ax88179_178a", false),
+            ("of:NethernetT(null)Cst,stm32-dwmac", "dwmac4", false),
+        ] {
+            let uevent = format!("DRIVER={driver}\nMODALIAS={alias}\n");
+            let network = of(&[("eth0", &[("device/uevent", uevent.as_str())])]);
+            assert_eq!(network.nics[0].is_virtual, want, "{alias}");
+            assert_eq!(network.nics[0].driver, driver);
+        }
+    }
+
+    #[test]
+    fn a_bond_is_made_of_its_members() {
+        let network = of(&[
+            (
+                "bond0",
+                &[
+                    ("bonding/mode", "802.3ad 4\n"),
+                    ("bonding/xmit_hash_policy", "layer3+4 1\n"),
+                    ("lower_a", "->../a"),
+                    ("lower_b", "->../b"),
+                ],
+            ),
+            ("a", &[("master", "->../bond0"), ("speed", "65535\n")]),
+            ("b", &[("master", "->../bond0"), ("speed", "-1\n")]),
+        ]);
+        let stack = &network.nics[0].stack;
+        assert_eq!((stack.below.as_slice(), stack.above), (&[2, 3][..], None));
+        let bond = stack.bond.as_ref().unwrap();
+        assert_eq!(
+            (bond.mode.as_str(), bond.hash.as_str()),
+            ("802.3ad", "layer3+4")
+        );
+        for member in &network.nics[1..] {
+            assert_eq!((member.stack.above, member.link.speed), (Some(1), None));
+        }
+        assert_eq!(network.leaves(1), [2, 3]);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_or_in_circles_share_a_gap() {
+        let root = tree(&[
+            ("/sys/class/net/eth0", "->../../gone"),
+            ("/sys/class/net/eth1", "->eth1"),
+            ("/sys/class/net/eth2/ifindex", "77"),
+        ]);
+        let network = network(&Live::under(root.path()).unwrap());
+        assert_eq!(network.nics, []);
+        let why: Vec<_> = network
+            .gaps
+            .iter()
+            .filter(|g| g.what == "facts.nic")
+            .collect();
+        assert!(
+            why.len() == 1 && why[0].why.ends_with("eth0, eth1, eth2"),
+            "{why:?}"
+        );
+    }
+}

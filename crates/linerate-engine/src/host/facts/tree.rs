@@ -1,0 +1,43 @@
+//! What several facts need of the tree of devices in /sys.
+
+use linerate_core::parse::{sysctl, sysfs};
+
+use super::Reader;
+use crate::host::read;
+
+/// Most levels between a device and the PCI function that it sits on.
+const LEVELS: usize = 16;
+
+impl Reader<'_> {
+    /// Address of the PCI function that is or lies above the device in `folder`; empty for none.
+    /// The kernel resolves `..` at the device's own place, not at the link that leads to it.
+    pub(super) fn pci_above(&self, folder: &str) -> String {
+        let mut place = folder.to_owned();
+        for _ in 0..LEVELS {
+            let slot = read(self.machine, &format!("{place}/uevent"), |text| {
+                Ok(sysctl::value_text(text, "PCI_SLOT_NAME"))
+            });
+            if let Ok(Some(slot)) = slot {
+                return slot;
+            }
+            place.push_str("/..");
+        }
+        String::new()
+    }
+
+    /// NUMA node of a PCI function; `None` where it has no meaning.
+    pub(super) fn node_of(&self, pci: &str) -> Option<u32> {
+        if pci.is_empty() {
+            return None;
+        }
+        let path = format!("/sys/bus/pci/devices/{pci}/numa_node");
+        let node = read(self.machine, &path, sysfs::number_or_none).ok()??;
+        u32::try_from(node).ok()
+    }
+
+    /// First line of a file that not all devices have; empty where it cannot be read.
+    pub(super) fn optional_line(&self, path: &str) -> String {
+        let line = read(self.machine, path, |text| Ok(sysctl::line(text)));
+        line.unwrap_or_default()
+    }
+}
