@@ -7,11 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::Gap;
 use crate::units::Rate;
 
-mod concern;
-
-pub use concern::Concern;
-pub(super) use concern::{Odd, odd};
-
 /// All ports of a network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
