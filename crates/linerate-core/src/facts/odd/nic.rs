@@ -137,7 +137,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
             id: "irq-remote",
             subject: nic.name.clone(),
             what: format!(
-                "interrupts {} of its queues go to {}, none of node {}, where the card sits",
+                "interrupts of its queues ({}) go to {}, none of node {}, where the card sits",
                 ranges(&numbers),
                 cpus(&by),
                 node.id
@@ -258,7 +258,9 @@ mod tests {
         let found = find(&all);
         assert_eq!(ids(&all), ["irq-remote"]);
         assert!(
-            found[0].what.contains("8-9 of its queues go to CPUs 2-3"),
+            found[0]
+                .what
+                .contains("(8-9) go to CPUs 2-3, none of node 0"),
             "{}",
             found[0].what
         );
