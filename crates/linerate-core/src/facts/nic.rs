@@ -297,6 +297,13 @@ pub struct Counter {
     pub value: u64,
 }
 
+impl Nic {
+    /// How many queues of one way are known.
+    pub fn queues_of(&self, way: Direction) -> usize {
+        self.queues.iter().filter(|q| q.direction == way).count()
+    }
+}
+
 impl LinkModes {
     /// The fastest mode that both ends offer; `None` where the other end's are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {

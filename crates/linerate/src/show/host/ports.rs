@@ -45,19 +45,19 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         parts.push("half duplex".to_owned());
     }
     parts.extend(state(nic));
-    let queues = |direction| {
-        nic.queues
-            .iter()
-            .filter(|q| q.direction == direction)
-            .count()
-    };
-    if !nic.queues.is_empty() {
-        let (rx, tx) = (queues(Direction::Rx), queues(Direction::Tx));
-        parts.push(format!("queues {rx} rx {tx} tx"));
-    }
+    parts.extend(queues(nic));
     parts.extend(stack(&inventory.network, nic));
     parts.extend(place(inventory, nic.node, &nic.pci));
     parts.join(", ")
+}
+
+/// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
+fn queues(nic: &Nic) -> Option<String> {
+    let ways = [(Direction::Rx, "rx"), (Direction::Tx, "tx")];
+    let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
+    let known = ways.iter().filter(|(n, _)| *n > 0);
+    let known: Vec<String> = known.map(|(n, name)| format!("{n} {name}")).collect();
+    (!known.is_empty()).then(|| format!("queues {}", known.join(" ")))
 }
 
 /// What a port made by software is.

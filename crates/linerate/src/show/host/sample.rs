@@ -157,9 +157,8 @@ fn processors() -> cpu::Processors {
     }
 }
 
-/// A bond of two cards, of which one has no cable; six ports made by software.
-fn network() -> Network {
-    let text = |text: &str| text.to_owned();
+/// Two cards, of which one has no cable.
+fn cards() -> [Nic; 2] {
     let queue = |direction, number| Queue {
         direction,
         number,
@@ -168,42 +167,39 @@ fn network() -> Network {
         cpus: None,
         flows: None,
     };
-    let member = Stack {
-        above: Some(9),
-        ..Stack::default()
-    };
-    let mut card = Nic {
-        name: text("eth2"),
-        index: 2,
-        driver: text("mlx4_en"),
-        pci: text("0000:82:00.0"),
-        node: Some(1),
-        up: true,
-        mtu: Some(9000),
-        queues: vec![
-            queue(Direction::Rx, 0),
-            queue(Direction::Rx, 1),
-            queue(Direction::Tx, 0),
-        ],
-        stack: member.clone(),
-        ..Nic::default()
-    };
-    card.link.speed = Some(Rate(40_000_000_000));
-    let spare = Nic {
-        name: text("eth3"),
-        index: 3,
-        driver: text("tg3"),
-        pci: text("0000:01:00.0"),
-        down: text("no cable"),
-        mtu: Some(9000),
-        stack: member,
-        ..Nic::default()
-    };
-    let software = |name: &str, index, kind: &str| Nic {
-        name: text(name),
+    let card = |name: &str, index, driver: &str, pci: &str| Nic {
+        name: name.to_owned(),
         index,
-        kind: text(kind),
-        driver: text(kind),
+        driver: driver.to_owned(),
+        pci: pci.to_owned(),
+        mtu: Some(9000),
+        stack: Stack {
+            above: Some(9),
+            ..Stack::default()
+        },
+        ..Nic::default()
+    };
+    let mut used = card("eth2", 2, "mlx4_en", "0000:82:00.0");
+    used.node = Some(1);
+    used.up = true;
+    used.link.speed = Some(Rate(40_000_000_000));
+    used.queues = vec![
+        queue(Direction::Rx, 0),
+        queue(Direction::Rx, 1),
+        queue(Direction::Tx, 0),
+    ];
+    let mut spare = card("eth3", 3, "tg3", "0000:01:00.0");
+    spare.down = "no cable".to_owned();
+    [used, spare]
+}
+
+/// A VLAN on a bond of the two cards, and six ports that are alike.
+fn network() -> Network {
+    let software = |name: &str, index, kind: &str| Nic {
+        name: name.to_owned(),
+        index,
+        kind: kind.to_owned(),
+        driver: kind.to_owned(),
         is_virtual: true,
         up: true,
         mtu: Some(9000),
@@ -212,15 +208,15 @@ fn network() -> Network {
     let mut bond = software("bond0", 9, "bond");
     bond.stack.below = vec![2, 3];
     bond.stack.bond = Some(Bond {
-        mode: text("802.3ad"),
-        hash: text("layer3+4"),
+        mode: "802.3ad".to_owned(),
+        hash: "layer3+4".to_owned(),
         active: None,
     });
     let mut vlan = software("bond0.7", 10, "vlan");
     vlan.stack.below = vec![9];
     vlan.stack.vlan = Some(7);
     let pairs = (20..26).map(|index| software(&format!("veth{index}"), index, "veth"));
-    let nics = [card, spare, bond, vlan].into_iter().chain(pairs);
+    let nics = cards().into_iter().chain([bond, vlan]).chain(pairs);
     Network {
         nics: nics.collect(),
         ..Network::default()

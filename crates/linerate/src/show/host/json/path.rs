@@ -22,8 +22,8 @@ pub(super) struct PortOut<'a> {
     mtu_bytes: Option<u32>,
     speed_bps: Option<u64>,
     duplex: Option<&'static str>,
-    rx_queues: usize,
-    tx_queues: usize,
+    rx_queues: Option<usize>,
+    tx_queues: Option<usize>,
     interrupts: Vec<IrqOut<'a>>,
     vlan: Option<u16>,
     bond: Option<BondOut<'a>>,
@@ -92,7 +92,7 @@ pub(super) fn ports(inventory: &Inventory) -> Vec<PortOut<'_>> {
 
 fn port<'a>(inventory: &'a Inventory, nic: &'a Nic) -> PortOut<'a> {
     let name = |index: u32| Some(inventory.network.nic(index)?.name.as_str());
-    let queues = |way| nic.queues.iter().filter(|q| q.direction == way).count();
+    let queues = |way| Some(nic.queues_of(way)).filter(|&n| n > 0);
     let interrupts = inventory.interrupts.of(nic).into_iter();
     PortOut {
         name: &nic.name,
