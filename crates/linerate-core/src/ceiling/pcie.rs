@@ -5,6 +5,8 @@
 //! data are on the link, at the lower one acknowledgements and credits as often as recommended.
 
 use super::{Bounds, Cost};
+use crate::facts::pci::line_code;
+use crate::units::Transfers;
 
 /// Bytes around the payload of a memory write: framing and data link 8, header 4, address 12.
 //= Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018, section 3
@@ -52,18 +54,17 @@ pub struct Slot {
 }
 
 /// Data of one lane, bits per second, after the line code.
-//= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 3.0 on, flits from 6.0 on
+//= PCI Express Base Specification 6.0, section 4.2: 2.5, 5, 8 GT/s, then twice the one before
 pub fn lane(generation: u32) -> f64 {
-    match generation {
-        1 => 2.5e9 * 8.0 / 10.0,
-        2 => 5e9 * 8.0 / 10.0,
-        3 => 8e9 * 128.0 / 130.0,
-        4 => 16e9 * 128.0 / 130.0,
-        5 => 32e9 * 128.0 / 130.0,
-        6 => 64e9 * 242.0 / 256.0,
-        7 => 128e9 * 242.0 / 256.0,
-        _ => 0.0,
-    }
+    let giga = match generation {
+        1 => 2.5,
+        2 => 5.0,
+        3..=7 => f64::from(1u32 << generation),
+        _ => return 0.0,
+    };
+    let speed = giga * 1e9;
+    let (data, coded) = line_code(Transfers(speed as u64));
+    speed * data as f64 / coded as f64
 }
 
 /// Symbols after which an acknowledgement is due. From the fourth generation on the third's are

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
-use super::nic::{Concern, Odd, odd};
 use crate::units::Bytes;
 
 /// All block devices and file systems of a host.
@@ -138,52 +137,15 @@ pub struct FileSystem {
     pub options: Vec<String>,
 }
 
-impl BlockDevice {
-    fn dead_paths(&self) -> Option<Odd> {
-        let dead = self.paths.iter();
-        let dead = dead.filter(|path| !path.state.is_empty() && path.state != "live");
-        let dead: Vec<_> = dead
-            .map(|path| format!("{} is {}", path.name, path.state))
-            .collect();
-        (!dead.is_empty()).then(|| {
-            odd(
-                &format!("of {} ways, {}", self.paths.len(), dead.join(", ")),
-                "fewer ways carry the same load, and none may be left when the next one fails",
-                "sudo nvme list-subsys; then the network or the target of that address",
-            )
-        })
-    }
-
-    /// Several ways of which the policy uses one for each node.
-    fn idle_paths(&self) -> Option<Odd> {
-        let live = self
-            .paths
-            .iter()
-            .filter(|path| path.state == "live")
-            .count();
-        (live > 1 && self.policy == "numa").then(|| {
-            odd(
-                &format!("{live} ways, of which each node uses one"),
-                "policy `numa`: from one node, several links give the speed of one",
-                "echo round-robin > /sys/class/nvme-subsystem/SUBSYSTEM/iopolicy (undo: echo numa)",
-            )
-        })
-    }
-}
-
 impl Storage {
     /// The device with this name.
     pub fn device(&self, name: &str) -> Option<&BlockDevice> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// What is odd about the ways to all disks.
-    pub fn concerns(&self) -> Vec<Concern> {
-        let each = self.devices.iter().flat_map(|device| {
-            let odd = [device.dead_paths(), device.idle_paths()];
-            Concern::all(&device.name, odd).collect::<Vec<_>>()
-        });
-        each.collect()
+    /// The disks, or what passes for them.
+    pub fn disks(&self) -> impl Iterator<Item = &BlockDevice> {
+        self.devices.iter().filter(|d| d.layer == Layer::Disk)
     }
 
     /// The file system that holds a path: the one mounted last at the longest part of it.
@@ -256,42 +218,6 @@ mod tests {
         assert_eq!(names("sda"), ["sda"]);
         assert_eq!(names("loop0"), [""; 0]);
         assert_eq!(names("none"), [""; 0]);
-    }
-
-    #[test]
-    fn ways_that_are_dead_or_idle_are_odd() {
-        let whats = |states: &[&str], policy: &str| {
-            let path = |state: &&str| Path {
-                name: "nvme0".to_owned(),
-                state: (*state).to_owned(),
-                ..Path::default()
-            };
-            let disk = BlockDevice {
-                policy: policy.to_owned(),
-                paths: states.iter().map(path).collect(),
-                ..device("nvme0n1", &[])
-            };
-            let storage = Storage {
-                devices: vec![disk],
-                ..Storage::default()
-            };
-            storage
-                .concerns()
-                .into_iter()
-                .map(|c| c.what)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(whats(&["live"], "numa"), [""; 0]);
-        assert_eq!(whats(&["live", "live"], "round-robin"), [""; 0]);
-        assert_eq!(
-            whats(&["live", "live"], "numa"),
-            ["2 ways, of which each node uses one"]
-        );
-        assert_eq!(
-            whats(&["live", "connecting"], "numa"),
-            ["of 2 ways, nvme0 is connecting"]
-        );
-        assert_eq!(whats(&["", ""], "numa"), [""; 0]);
     }
 
     #[test]

@@ -26,11 +26,19 @@ pub struct Inventory {
     pub memory: memory::Memory,
     /// Its PCI devices, in the order of their addresses.
     pub pci: Vec<pci::Device>,
+    /// Its network ports.
+    pub network: nic::Network,
+    /// Its interrupts.
+    pub interrupts: irq::Interrupts,
+    /// Its RDMA devices.
+    pub infiniband: infiniband::Infiniband,
+    /// Its disks and what lies on them.
+    pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
     /// What it is doing; `None` where two readings of it cannot be had.
     pub busy: Option<cpu::Busy>,
-    /// What could not be read.
+    /// What could not be read, of all of them.
     pub gaps: Vec<Gap>,
 }
 

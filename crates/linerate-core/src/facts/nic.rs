@@ -7,11 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::Gap;
 use crate::units::Rate;
 
-mod concern;
-
-pub use concern::Concern;
-pub(super) use concern::{Odd, odd};
-
 /// All ports of a network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -300,6 +295,13 @@ pub struct Counter {
     pub name: String,
     /// Value since it was last cleared.
     pub value: u64,
+}
+
+impl Nic {
+    /// How many queues of one way are known.
+    pub fn queues_of(&self, way: Direction) -> usize {
+        self.queues.iter().filter(|q| q.direction == way).count()
+    }
 }
 
 impl LinkModes {

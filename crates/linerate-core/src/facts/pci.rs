@@ -135,17 +135,22 @@ pub struct Link {
     pub width: Option<u8>,
 }
 
+/// How many bits of data stand in how many that are transferred, at this speed of a lane.
+//= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
+pub fn line_code(speed: Transfers) -> (u64, u64) {
+    match speed.0 {
+        0..=5_000_000_000 => (8, 10),
+        5_000_000_001..=32_000_000_000 => (128, 130),
+        _ => (242, 256),
+    }
+}
+
 impl Link {
     /// Bits that it carries each second and way, without the line code; packets take more from it.
-    //= reference/rdma.md section 6: 8b/10b up to 5 GT/s, 128b/130b up to 32, then flits of 242 in 256
     pub fn rate(self) -> Option<Rate> {
-        let (speed, width) = (self.speed?.0, u64::from(self.width?));
-        let (data, coded) = match speed {
-            0..=5_000_000_000 => (8, 10),
-            5_000_000_001..=32_000_000_000 => (128, 130),
-            _ => (242, 256),
-        };
-        Some(Rate(speed / coded * data * width))
+        let (speed, width) = (self.speed?, u64::from(self.width?));
+        let (data, coded) = line_code(speed);
+        Some(Rate(speed.0 / coded * data * width))
     }
 
     /// What two ends can do together.

@@ -3,7 +3,7 @@
 //! Numbers of attributes are those of linux/ethtool_netlink.h.
 
 use super::Malformed;
-use super::genetlink::bodies;
+use super::genetlink::{bodies, change_bodies};
 use super::netlink::{attributes, string, u32_at, u64_at};
 use crate::facts::nic::speed_of_mbps;
 use crate::facts::nic::{Channels, Coalesce, Duplex, Fec, LinkModes, Pause, Rings, Rss, Setting};
@@ -191,6 +191,15 @@ pub fn rss(reply: &[u8]) -> Result<Rss, Malformed> {
         Ok(())
     })?;
     Ok(rss)
+}
+
+/// Overwrites all that [`rss`] does not read: whoever knows the key of the hash can aim at a queue.
+pub fn mask_rss(reply: &mut [u8]) {
+    change_bodies(reply, |kind, value| {
+        if !matches!(kind, 3 | 4) {
+            value.fill(0);
+        }
+    });
 }
 
 /// Calls `take` with each attribute of a reply, which must hold a message.

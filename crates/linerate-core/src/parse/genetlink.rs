@@ -17,6 +17,15 @@ pub fn bodies(reply: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
     })
 }
 
+/// Hands each attribute of each message to `change`.
+pub(super) fn change_bodies(reply: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
+    netlink::change_messages(reply, |_, body| {
+        if let Some((_, attributes)) = body.split_at_mut_checked(FIXED) {
+            netlink::change_attributes(attributes, &mut change);
+        }
+    });
+}
+
 /// The number of a family, from the reply to `CTRL_CMD_GETFAMILY`.
 pub fn family(reply: &[u8]) -> Result<u16, Malformed> {
     for body in bodies(reply) {

@@ -93,6 +93,42 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> 
     })
 }
 
+/// Overwrites all that [`parse`] does not read: addresses, keys, names that people gave. What
+/// `address` makes of a hardware address stays.
+pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
+    netlink::change_messages(reply, |kind, body| {
+        let attributes = body.split_at_mut_checked(FIXED);
+        let Some((_, attributes)) = attributes.filter(|_| kind == NEW_LINK) else {
+            return;
+        };
+        netlink::change_attributes(attributes, |kind, value| match kind {
+            1 => address(value),
+            18 => mask_info(value),
+            3..=6 | 10 | 23 | 35 | 37 | 51 | 56 | 57 => {}
+            _ => value.fill(0),
+        });
+    });
+}
+
+/// As [`mask`], of `IFLA_LINKINFO`.
+fn mask_info(value: &mut [u8]) {
+    let read: &[u16] = match info(value).as_ref().map(|(kind, _)| &**kind) {
+        Ok("bond") => &[1, 2, 14],
+        Ok("vlan") => &[1],
+        Ok("vxlan") => &[3],
+        _ => &[],
+    };
+    netlink::change_attributes(value, |kind, value| match kind {
+        1 => {}
+        2 => netlink::change_attributes(value, |kind, value| {
+            if !read.contains(&kind) {
+                value.fill(0);
+            }
+        }),
+        _ => value.fill(0),
+    });
+}
+
 fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
     // IFF_UP and IFF_LOWER_UP.
     const CARRIER: u32 = 1 | 1 << 16;
@@ -304,6 +340,38 @@ mod tests {
     }
 
     #[test]
+    fn a_masked_reply_reads_the_same_but_for_its_address() {
+        const SECRET: &[u8] = b"secret78";
+        let details = [attr(2, &3u32.to_ne_bytes()), attr(5, SECRET), attr(1, &[4])];
+        for kind in [&b"bond"[..], b"vxlan", b"gre"] {
+            let mut reply = stacked(kind, &details);
+            let more = [
+                attr(2, SECRET),
+                attr(20, SECRET),
+                attr(22, &attr(1, SECRET)),
+            ];
+            reply.extend(msg(
+                16,
+                &[vec![0; 16], attr(1, b"secret"), more.concat()].concat(),
+            ));
+            let before = reply.clone();
+            super::mask(&mut reply, |address| address.fill(9));
+            assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
+            let facts = |link: &Link<'_>| {
+                let stack = (link.underlay(), link.vlan(), link.bond());
+                (link.index, link.mtu_max, link.kind.to_string(), stack)
+            };
+            let read = |reply: &[u8]| {
+                parse(reply)
+                    .map(|l| l.map(|l| facts(&l)))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(read(&reply), read(&before));
+            assert_eq!(parse(&reply).nth(1).unwrap().unwrap().address, [9; 6]);
+        }
+    }
+
+    #[test]
     fn a_port_without_carrier_is_not_up() {
         let mut reply = sample();
         reply[16 + 8..16 + 12].copy_from_slice(&0x1003u32.to_ne_bytes());
@@ -324,6 +392,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn arbitrary_replies_are_masked_without_panic(bytes: Vec<u8>) {
+            for mut reply in [bytes.clone(), msg(16, &bytes)] {
+                super::mask(&mut reply, |address| address.fill(0));
+            }
+        }
+
         #[test]
         fn mutated_replies_never_panic(changes: Vec<(prop::sample::Index, u8)>, end: prop::sample::Index) {
             let mut reply = sample();

@@ -47,6 +47,40 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Mal
     }
 }
 
+/// Hands the type and body of each message to `change`. What is left behind the last whole one is
+/// overwritten.
+pub(super) fn change_messages(reply: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
+    let mut rest = reply;
+    while let Some((kind, length)) = message(rest).ok().map(|(m, _)| (m.kind, m.body.len())) {
+        rest = change_front(rest, 16, length, |body| change(kind, body));
+    }
+    rest.fill(0);
+}
+
+/// As [`change_messages`], of attributes.
+pub(super) fn change_attributes(bytes: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
+    let mut rest = bytes;
+    while let Some((kind, length)) = attribute(rest).ok().map(|((kind, v), _)| (kind, v.len())) {
+        rest = change_front(rest, 4, length, |value| change(kind, value));
+    }
+    rest.fill(0);
+}
+
+/// Changes what stands behind a header, overwrites its padding, and gives what follows.
+fn change_front(
+    bytes: &mut [u8],
+    header: usize,
+    length: usize,
+    change: impl FnOnce(&mut [u8]),
+) -> &mut [u8] {
+    let end = header + length;
+    let next = end.next_multiple_of(4).min(bytes.len());
+    let (front, rest) = bytes.split_at_mut(next);
+    change(&mut front[header..end]);
+    front[end..].fill(0);
+    rest
+}
+
 /// The error number that an error message carries: positive, 0 for an acknowledgement.
 pub fn error_number(body: &[u8]) -> Result<i32, Malformed> {
     Ok(i32::from_ne_bytes(array(body, 0, "netlink error")?).saturating_neg())

@@ -1,32 +1,87 @@
 //! A capture that may be given away: names, addresses and serial numbers are taken out.
 
-use linerate_core::facts::machine::CLOUD_TAGS;
-use linerate_core::parse::{smbios, sysctl};
+use std::mem;
 
-use super::{Answer, Captured};
+use linerate_core::facts::machine::CLOUD_TAGS;
+use linerate_core::parse::{ethtool, link, smbios, sysctl};
+
+use super::{Answer, Captured, Ethtool, Query};
+
+mod address;
+
+use address::Addresses;
 
 const MASKED: &[u8] = b"masked\n";
+/// Files in /sys that name one piece of hardware, one file or one host.
+const NAMES: [&str; 9] = [
+    "/serial",
+    "/wwid",
+    "/nguid",
+    "/eui",
+    "/unique_id",
+    "/node_guid",
+    "/sys_image_guid",
+    "/dm/name",
+    "/loop/backing_file",
+];
+/// What of a device's `uevent` is read.
+const UEVENT: [&[u8]; 5] = [
+    b"DEVNAME=",
+    b"DEVTYPE=",
+    b"DRIVER=",
+    b"MODALIAS=",
+    b"PCI_SLOT_NAME=",
+];
 
 impl Captured {
-    /// Overwrites the host's name, names and memory addresses of processes, addresses in the names
-    /// of ports, what is mounted beside cgroups, and serial numbers.
+    /// Overwrites the host's name, names and memory addresses of processes, what is mounted beside
+    /// cgroups, addresses of ports and other hosts, keys and serial numbers.
+    ///
+    /// Hardware addresses become numbers, the same wherever they stand: a port is known by its own.
     pub fn mask(&mut self) {
+        let mut addresses = Addresses::default();
         for (path, answers) in &mut self.files {
-            for answer in answers {
-                if let Answer::Reply(text) = answer {
-                    mask(path, text);
+            for text in replies(answers) {
+                mask(path, text, &mut addresses);
+                addresses.in_names(text);
+            }
+        }
+        for (query, answers) in &mut self.queries {
+            for reply in replies(answers) {
+                match query {
+                    Query::Link(_) | Query::Links => {
+                        link::mask(reply, |address| addresses.replace(address));
+                    }
+                    Query::Ethtool(Ethtool::Rss, _) => ethtool::mask_rss(reply),
+                    _ => {}
                 }
+                addresses.in_names(reply);
             }
         }
-        for answer in self.lists.values_mut().flatten() {
-            if let Answer::Reply(names) = answer {
-                names.iter_mut().for_each(mask_name);
+        for names in self.lists.values_mut().flat_map(|answers| replies(answers)) {
+            for name in names {
+                *name = addresses.in_name(name);
             }
         }
+        let files = mem::take(&mut self.files).into_iter();
+        self.files = files
+            .map(|(path, answers)| (addresses.in_name(&path), answers))
+            .collect();
+        let lists = mem::take(&mut self.lists).into_iter();
+        self.lists = lists
+            .map(|(path, answers)| (addresses.in_name(&path), answers))
+            .collect();
     }
 }
 
-fn mask(path: &str, text: &mut Vec<u8>) {
+fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
+    answers.iter_mut().filter_map(|answer| match answer {
+        Answer::Reply(reply) => Some(reply),
+        Answer::Failed(_) => None,
+    })
+}
+
+fn mask(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     match path {
         "/proc/sys/kernel/hostname" => *text = MASKED.to_vec(),
         "/proc/cpuinfo" => keep_lines(text, |line| !line.starts_with(b"Serial")),
@@ -41,8 +96,33 @@ fn mask(path: &str, text: &mut Vec<u8>) {
         }
         _ if path.starts_with("/sys/firmware/dmi/") => smbios::mask(text),
         _ if path.starts_with("/proc/") && path.ends_with("/stat") => mask_process(text),
+        _ if path.starts_with("/sys/") => mask_device(path, text, addresses),
         _ => {}
     }
+}
+
+/// Files that devices have.
+fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
+    let is_port = path.starts_with("/sys/class/net/");
+    if is_port && (path.ends_with("/address") || path.ends_with("/broadcast")) {
+        addresses.in_text(text);
+    } else if path.ends_with("/uevent") {
+        keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
+    } else if path.ends_with("/dm/uuid") {
+        // `LVM-...`: what stands in front tells the layer.
+        let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
+        *text = [&text[..kind], MASKED].concat();
+    } else if NAMES.iter().any(|name| path.ends_with(name))
+        || path.contains("/gids/") && is_used(text)
+        || path.ends_with("/address") && text.contains(&b'=')
+    {
+        *text = MASKED.to_vec();
+    }
+}
+
+/// Whether an entry of a table of GIDs is in use: that is a fact, and all zeros name nobody.
+fn is_used(gid: &[u8]) -> bool {
+    gid.iter().any(|b| !b"0:\n".contains(b))
 }
 
 fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
@@ -68,24 +148,17 @@ fn mask_process(text: &mut Vec<u8>) {
     *text = [head, b"masked)", &tail].concat();
 }
 
-/// `enx` and twelve digits: a port that is named after its address.
-fn mask_name(name: &mut String) {
-    let digits = name.strip_prefix("enx");
-    if digits.is_some_and(|d| d.len() == 12 && d.bytes().all(|b| b.is_ascii_hexdigit())) {
-        "enxmasked".clone_into(name);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::host::testing::Fake;
+    use crate::host::testing::{Fake, attr, link, msg};
+    use crate::host::{Answer, Captured, Ethtool, Query, Replay, inventory};
 
     fn file(path: &str, text: &str) -> String {
         let mut fake = Fake::default().file(path, &[text]).0;
         fake.mask();
         match &fake.files[path][0] {
-            super::Answer::Reply(text) => String::from_utf8(text.clone()).unwrap(),
-            super::Answer::Failed(_) => unreachable!("a reply"),
+            Answer::Reply(text) => String::from_utf8(text.clone()).unwrap(),
+            Answer::Failed(_) => unreachable!("a reply"),
         }
     }
 
@@ -114,9 +187,161 @@ mod tests {
         let tag = "/sys/class/dmi/id/chassis_asset_tag";
         assert_eq!(file(tag, "rack 7\n"), "masked\n");
         assert_eq!(file(tag, "OracleCloud.com\n"), "OracleCloud.com\n");
-        let mut fake = Fake::default().list("/a", &["enx0123456789ab", "eth0"]).0;
-        fake.mask();
-        let names = vec!["enxmasked".to_owned(), "eth0".to_owned()];
-        assert_eq!(fake.lists["/a"], [super::Answer::Reply(names)]);
+    }
+
+    /// A port that is named after its address, and a tunnel.
+    fn ports() -> Fake {
+        let remote = b"secret-tunnel-16";
+        let tunnel = [
+            attr(1, b"vxlan"),
+            attr(2, &[attr(2, &remote[..4]), attr(16, remote)].concat()),
+        ];
+        let port = link(
+            7,
+            "enx5ec2e7addbe0",
+            &[attr(1, MAC), attr(2, MAC), attr(54, MAC)],
+        );
+        let tunnel = link(8, "vx0", &[attr(1, MAC), attr(18, &tunnel.concat())]);
+        let key = msg(
+            21,
+            &[
+                vec![0; 4],
+                attr(3, &1u32.to_ne_bytes()),
+                attr(5, b"secret-hash-key"),
+            ]
+            .concat(),
+        );
+        let class = "/sys/class/net/enx5ec2e7addbe0";
+        Fake::default()
+            .reply(Query::Links, &[&[port, tunnel].concat()])
+            .reply(Query::Ethtool(Ethtool::Rss, 7), &[&key])
+            .list("/sys/class/net", &["enx5ec2e7addbe0"])
+            .file(&format!("{class}/ifindex"), &["7\n"])
+            .file(&format!("{class}/address"), &["5e:c2:e7:ad:db:e0\n"])
+            .file(&format!("{class}/broadcast"), &["5e:c2:e7:ad:db:ff\n"])
+            .list(&format!("{class}/queues"), &["rx-0", "tx-0"])
+            .file(
+                "/proc/interrupts",
+                &["CPU0\n 64: 5 PCI-MSI 1-edge enx5ec2e7addbe0-rx-0\n"],
+            )
+    }
+
+    /// An RDMA device.
+    fn rdma(fake: Fake) -> Fake {
+        let rdma = "/sys/class/infiniband/mlx5_0";
+        fake.list("/sys/class/infiniband", &["mlx5_0"])
+            .list(&format!("{rdma}/ports"), &["1"])
+            .list(&format!("{rdma}/ports/1/gids"), &["0", "1"])
+            .file(
+                &format!("{rdma}/ports/1/gids/0"),
+                &["fe80:0000:0000:0000:5ec2:e7ff:fead:dbe0\n"],
+            )
+            .file(
+                &format!("{rdma}/ports/1/gids/1"),
+                &["0000:0000:0000:0000:0000:0000:0000:0000\n"],
+            )
+            .file(&format!("{rdma}/ports/1/state"), &["4: ACTIVE\n"])
+            .file(&format!("{rdma}/node_guid"), &["5ec2:e7ff:fead:dbe0\n"])
+    }
+
+    /// A machine with all of that, a disk of each sort and a mount.
+    fn machine() -> Fake {
+        rdma(ports())
+            .list("/sys/class/block", &["dm-0", "nvme0n1", "sda"])
+            .file("/sys/class/block/sda/size", &["2048\n"])
+            .file("/sys/class/block/sda/device/wwid", &["naa.secret\n"])
+            .file("/sys/class/block/sda/device/serial", &["secret\n"])
+            .file(
+                "/sys/class/block/sda/uevent",
+                &["DEVNAME=sda\nPARTNAME=secret\n"],
+            )
+            .file("/sys/class/block/nvme0n1/size", &["4096\n"])
+            .file("/sys/class/nvme/nvme0/transport", &["tcp\n"])
+            .file("/sys/class/nvme/nvme0/state", &["live\n"])
+            .file(
+                "/sys/class/nvme/nvme0/address",
+                &["traddr=secret,trsvcid=4420\n"],
+            )
+            .file("/sys/class/block/dm-0/size", &["8192\n"])
+            .file("/sys/class/block/dm-0/dm/name", &["secret\n"])
+            .file("/sys/class/block/dm-0/dm/uuid", &["LVM-secret\n"])
+            .file(
+                "/proc/self/mountinfo",
+                &["1 1 0:1 / /secret rw - nfs4 secret:/home rw\n"],
+            )
+    }
+
+    const MAC: &[u8] = &[0x5e, 0xc2, 0xe7, 0xad, 0xdb, 0xe0];
+
+    /// Everything that a capture holds, one after the other.
+    fn bytes(captured: &Captured) -> Vec<u8> {
+        let text = |answers: &[Answer<Vec<u8>>]| {
+            let replies = answers.iter().filter_map(|a| match a {
+                Answer::Reply(text) => Some(text.clone()),
+                Answer::Failed(_) => None,
+            });
+            replies.collect::<Vec<_>>().concat()
+        };
+        let mut all = Vec::new();
+        for (path, answers) in &captured.files {
+            all.extend([path.as_bytes(), &text(answers)].concat());
+        }
+        for (_, answers) in &captured.queries {
+            all.extend(text(answers));
+        }
+        all.extend(format!("{:?}", captured.lists).into_bytes());
+        all
+    }
+
+    #[test]
+    fn no_address_key_or_serial_number_of_a_machine_survives() {
+        let holds = |all: &[u8], secret: &[u8]| all.windows(secret.len()).any(|w| w == secret);
+        let secrets: [&[u8]; 6] = [
+            MAC,
+            b"5ec2e7addbe0",
+            b"5e:c2:e7",
+            b"5ec2:e7ff",
+            b"secret",
+            b"fead",
+        ];
+        let mut captured = machine().0;
+        let before = bytes(&captured);
+        captured.mask();
+        let after = bytes(&captured);
+        for secret in secrets {
+            assert!(holds(&before, secret), "{secret:x?}");
+            assert!(!holds(&after, secret), "{secret:x?}");
+        }
+    }
+
+    #[test]
+    fn a_masked_machine_is_the_same_but_for_what_is_masked() {
+        let mut captured = machine().0;
+        let mut whole = inventory(&Replay::new(captured.clone()), &|| {});
+        captured.mask();
+        let masked = inventory(&Replay::new(captured), &|| {});
+        assert_eq!(
+            whole.network.nics[0].queues.len(),
+            2,
+            "its /sys is known to be its own"
+        );
+        assert_eq!(whole.interrupts.of(&whole.network.nics[0]).len(), 1);
+        for gap in &mut whole.gaps {
+            gap.why = gap.why.replace("5ec2e7addbe0", "000000000001");
+            gap.hint = gap.hint.replace("5ec2e7addbe0", "000000000001");
+        }
+        whole.network.nics[0].name = "enx000000000001".to_owned();
+        whole.interrupts.irqs[0].name = "enx000000000001-rx-0".to_owned();
+        whole.infiniband.devices[0].ports[0].gids[0].gid = "masked".to_owned();
+        let mapped = whole.storage.devices.iter_mut().find(|d| d.name == "dm-0");
+        mapped.unwrap().label = "masked".to_owned();
+        let remote = whole
+            .storage
+            .devices
+            .iter_mut()
+            .find(|d| d.name == "nvme0n1");
+        remote.unwrap().paths[0].address = "masked".to_owned();
+        whole.storage.filesystems.clear();
+        assert_eq!(masked, whole);
     }
 }

@@ -4,8 +4,11 @@
 
 use super::Inventory;
 
+mod block;
 mod cpu;
+mod infiniband;
 mod memory;
+mod nic;
 mod pci;
 
 /// Something odd.
@@ -28,8 +31,15 @@ type Rule = fn(&Inventory) -> Vec<Oddity>;
 
 /// In the order in which they are shown: what costs most comes first.
 const RULES: &[Rule] = &[
+    nic::half_duplex,
+    nic::below_common,
+    infiniband::not_set_up,
+    infiniband::narrow,
+    infiniband::below_its_like,
     pci::slot,
     pci::link,
+    nic::mtu_above,
+    nic::refused,
     memory::empty_node,
     memory::channels,
     memory::speed,
@@ -41,9 +51,16 @@ const RULES: &[Rule] = &[
     cpu::turbo_off,
     cpu::clock_source,
     cpu::clock_follows_load,
+    nic::damaged,
+    infiniband::faults,
+    block::dead_ways,
+    block::idle_ways,
+    nic::remote_interrupts,
     cpu::offline,
     pci::payload,
     pci::unknown_node,
+    infiniband::no_link,
+    nic::no_link,
 ];
 
 /// All that is odd, the worst first.

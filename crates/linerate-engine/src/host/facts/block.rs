@@ -204,8 +204,7 @@ impl Reader<'_> {
     /// What no file tells.
     fn hidden(&mut self, storage: &Storage) {
         let disks = |transport: &str| {
-            let all = storage.devices.iter().filter(|d| d.layer == Layer::Disk);
-            let some = all.filter(|d| d.transport == transport);
+            let some = storage.disks().filter(|d| d.transport == transport);
             some.map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let (unknown, lent) = (disks(""), disks("virtio"));

@@ -164,6 +164,7 @@ mod tests {
     use std::path::Path;
 
     use linerate_core::facts::infiniband::{Infiniband, Layer, LinkState, PhysicalState};
+    use linerate_core::facts::{Inventory, odd};
     use linerate_core::units::Rate;
 
     use super::infiniband;
@@ -308,8 +309,11 @@ mod tests {
         ] {
             let mut files = port(state, physical, "56 Gb/sec (4X FDR)", layer);
             files.retain(|(path, _)| !path.ends_with("symbol_error"));
-            let concerns = of(plant(&files).path()).concerns();
-            let whys: Vec<_> = concerns.iter().map(|c| c.why.as_str()).collect();
+            let machine = Inventory {
+                infiniband: of(plant(&files).path()),
+                ..Inventory::default()
+            };
+            let whys: Vec<_> = odd::find(&machine).iter().map(|o| o.why).collect();
             assert_eq!(
                 whys.len(),
                 usize::from(want.is_some()),

@@ -2,6 +2,10 @@
 
 use linerate_core::facts::Inventory;
 
+use super::block::storage;
+use super::infiniband::infiniband;
+use super::irq::interrupts;
+use super::nic::network;
 use super::{PROC, Reader};
 use crate::host::Machine;
 
@@ -15,15 +19,28 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     };
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
     let cpuinfo = cpuinfo.unwrap_or_default();
-    Inventory {
+    let mut inventory = Inventory {
         machine: reader.platform(&cpuinfo),
         processors: reader.processors(&cpuinfo),
         memory: reader.memory(),
         pci: reader.pci(),
+        network: network(machine),
+        interrupts: interrupts(machine),
+        infiniband: infiniband(machine),
+        storage: storage(machine),
         tunables: reader.tunables(),
         busy: reader.busy(pause),
         gaps: reader.gaps,
+    };
+    for gaps in [
+        &mut inventory.network.gaps,
+        &mut inventory.interrupts.gaps,
+        &mut inventory.infiniband.gaps,
+        &mut inventory.storage.gaps,
+    ] {
+        inventory.gaps.append(gaps);
     }
+    inventory
 }
 
 #[cfg(test)]
@@ -34,8 +51,9 @@ mod tests {
     use crate::host::{Answer, Captured, Replay, inventory};
 
     /// Files of which one makes others be read.
-    const FILES: [&str; 12] = [
+    const FILES: [&str; 15] = [
         "/proc/cpuinfo",
+        "/proc/interrupts",
         "/proc/meminfo",
         "/proc/self/cgroup",
         "/proc/self/mountinfo",
@@ -44,6 +62,8 @@ mod tests {
         "/sys/bus/pci/devices/0000:00:00.0/config",
         "/sys/bus/pci/devices/0000:00:00.0/current_link_speed",
         "/sys/bus/pci/devices/0000:00:00.0/numa_node",
+        "/sys/class/block/sda/size",
+        "/sys/class/infiniband/mlx5_0/ports/1/state",
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/node/node0/meminfo",
         "/sys/firmware/dmi/tables/DMI",
@@ -66,6 +86,11 @@ mod tests {
             "nodes",
             "memory.total",
             "pci",
+            "network",
+            "irq.counts",
+            "infiniband",
+            "block",
+            "filesystems",
             "tunables",
         ] {
             let what = format!("facts.{fact}");
@@ -90,6 +115,9 @@ mod tests {
             for (path, known) in [
                 ("/proc", "7"),
                 ("/sys/bus/pci/devices", "0000:00:00.0"),
+                ("/sys/class/block", "sda"),
+                ("/sys/class/infiniband", "mlx5_0"),
+                ("/sys/class/infiniband/mlx5_0/ports", "1"),
                 ("/sys/devices/system/node", "node0"),
             ] {
                 let answer = Answer::Reply(vec![name.clone(), known.to_owned()]);

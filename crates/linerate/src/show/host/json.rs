@@ -14,6 +14,10 @@ use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
 use linerate_core::facts::{Gap, Inventory};
 use serde::Serialize;
 
+use self::path::{DiskOut, PortOut, RdmaOut};
+
+mod path;
+
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
 
@@ -33,6 +37,9 @@ struct Output<'a> {
     nodes: Vec<NodeOut<'a>>,
     memory: MemoryOut<'a>,
     pci: Vec<DeviceOut<'a>>,
+    ports: Vec<PortOut<'a>>,
+    rdma: Vec<RdmaOut<'a>>,
+    disks: Vec<DiskOut<'a>>,
     settings: BTreeMap<&'a str, &'a str>,
     live_busy: Option<BusyOut<'a>>,
     unknown: &'a [Gap],
@@ -209,6 +216,14 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         nodes: inventory.processors.nodes.iter().map(node).collect(),
         memory: memory(&inventory.memory),
         pci: inventory.pci.iter().map(device).collect(),
+        ports: path::ports(inventory),
+        rdma: inventory
+            .infiniband
+            .devices
+            .iter()
+            .map(path::rdma)
+            .collect(),
+        disks: inventory.storage.disks().map(path::disk).collect(),
         settings: settings
             .map(|t| (t.name.as_str(), t.value.as_str()))
             .collect(),
@@ -439,6 +454,10 @@ mod tests {
             ("/pci/0/class", Value::Null),
             ("/pci/1/link/lanes", Value::from(1.5)),
             ("/memory/total_bytes", Value::from(-1)),
+            ("/ports/0/up", Value::Null),
+            ("/ports/0/interrupts/0/cpus", Value::Null),
+            ("/rdma/0/ports/0/port", Value::from("one")),
+            ("/disks/0/ways", Value::from(-1)),
             ("/odd/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
         ] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::facts::pci::{Address, Device, PortKind, bridges_above};
+use linerate_core::facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
 
 use super::super::page::LABEL;
 use super::super::words::count;
@@ -29,6 +29,11 @@ const VENDORS: [(u16, &str); 18] = [
     (0x1d0f, "Amazon"),
     (0x8086, "Intel"),
 ];
+
+/// The link of the device at an address, as it runs.
+pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
+    pci::at(all, address.parse().ok()?)?.now
+}
 
 /// Devices that carry data, under the bridges that they hang from.
 pub(super) fn tree(page: &mut Page, all: &[Device]) {

@@ -1,14 +1,24 @@
 //! A machine made up for the tests of its views: a card in a slot that is too narrow for it.
 
+use linerate_core::facts::block::{self, BlockDevice, QueueLimits, Storage};
+use linerate_core::facts::infiniband::{
+    IbDevice, IbPort, IbRate, Infiniband, Layer, LinkState, PhysicalState,
+};
+use linerate_core::facts::irq::{Interrupts, Irq};
+use linerate_core::facts::nic::{Bond, Direction, Network, Nic, Queue, Stack};
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::facts::{Gap, Inventory, Tunable, cpu, memory::Module};
-use linerate_core::units::{Bytes, Hertz, Nanos, Transfers};
+use linerate_core::units::{Bytes, Hertz, Nanos, Rate, Transfers};
 
 /// The machine.
 pub(super) fn inventory() -> Inventory {
     let mut sample = Inventory {
         pci: pci(),
         processors: processors(),
+        network: network(),
+        interrupts: interrupts(),
+        infiniband: infiniband(),
+        storage: storage(),
         tunables: vec![Tunable {
             name: "net.core.rmem_max".to_owned(),
             value: "212992".to_owned(),
@@ -144,5 +154,149 @@ fn processors() -> cpu::Processors {
             disabled: true,
         }],
         ..cpu::Processors::default()
+    }
+}
+
+/// Two cards, of which one has no cable.
+fn cards() -> [Nic; 2] {
+    let queue = |direction, number| Queue {
+        direction,
+        number,
+        napi: None,
+        irq: None,
+        cpus: None,
+        flows: None,
+    };
+    let card = |name: &str, index, driver: &str, pci: &str| Nic {
+        name: name.to_owned(),
+        index,
+        driver: driver.to_owned(),
+        pci: pci.to_owned(),
+        mtu: Some(9000),
+        stack: Stack {
+            above: Some(9),
+            ..Stack::default()
+        },
+        ..Nic::default()
+    };
+    let mut used = card("eth2", 2, "mlx4_en", "0000:82:00.0");
+    used.node = Some(1);
+    used.up = true;
+    used.link.speed = Some(Rate(40_000_000_000));
+    used.queues = vec![
+        queue(Direction::Rx, 0),
+        queue(Direction::Rx, 1),
+        queue(Direction::Tx, 0),
+    ];
+    let mut spare = card("eth3", 3, "tg3", "0000:01:00.0");
+    spare.down = "no cable".to_owned();
+    [used, spare]
+}
+
+/// A VLAN on a bond of the two cards, and six ports that are alike.
+fn network() -> Network {
+    let software = |name: &str, index, kind: &str| Nic {
+        name: name.to_owned(),
+        index,
+        kind: kind.to_owned(),
+        driver: kind.to_owned(),
+        is_virtual: true,
+        up: true,
+        mtu: Some(9000),
+        ..Nic::default()
+    };
+    let mut bond = software("bond0", 9, "bond");
+    bond.stack.below = vec![2, 3];
+    bond.stack.bond = Some(Bond {
+        mode: "802.3ad".to_owned(),
+        hash: "layer3+4".to_owned(),
+        active: None,
+    });
+    let mut vlan = software("bond0.7", 10, "vlan");
+    vlan.stack.below = vec![9];
+    vlan.stack.vlan = Some(7);
+    let pairs = (20..26).map(|index| software(&format!("veth{index}"), index, "veth"));
+    let nics = cards().into_iter().chain([bond, vlan]).chain(pairs);
+    Network {
+        nics: nics.collect(),
+        ..Network::default()
+    }
+}
+
+/// Of two queues of the card one is served by the wrong node.
+fn interrupts() -> Interrupts {
+    let irq = |number, cpu| Irq {
+        number,
+        name: format!("eth2-rx-{}", number - 64),
+        effective: vec![cpu],
+        ..Irq::default()
+    };
+    Interrupts {
+        irqs: vec![irq(64, 1), irq(65, 0)],
+        gaps: Vec::new(),
+    }
+}
+
+fn infiniband() -> Infiniband {
+    let port = IbPort {
+        number: 1,
+        state: Some(LinkState::Initializing),
+        physical: Some(PhysicalState::LinkUp),
+        rate: Some(IbRate {
+            rate: Rate(40_000_000_000),
+            width: 4,
+            speed: "QDR".to_owned(),
+        }),
+        layer: Some(Layer::InfiniBand),
+        lid: Some(0),
+        sm_lid: Some(0),
+        ..IbPort::default()
+    };
+    let other = IbPort {
+        number: 2,
+        state: Some(LinkState::Active),
+        layer: Some(Layer::Ethernet),
+        ..port.clone()
+    };
+    Infiniband {
+        devices: vec![IbDevice {
+            name: "mlx4_0".to_owned(),
+            model: "MT26428".to_owned(),
+            pci: "0000:82:00.0".to_owned(),
+            node: Some(1),
+            ports: vec![port, other],
+            ..IbDevice::default()
+        }],
+        gaps: Vec::new(),
+    }
+}
+
+/// Eight disks on one adapter, and a partition, which is none.
+fn storage() -> Storage {
+    let disk = |name: String| BlockDevice {
+        name,
+        size: Some(Bytes(4 << 40)),
+        transport: "sas".to_owned(),
+        pci: "0000:03:00.0".to_owned(),
+        node: Some(0),
+        queue: QueueLimits {
+            scheduler: "mq-deadline".to_owned(),
+            rotational: Some(true),
+            requests: Some(256),
+            depth: Some(32),
+            largest: Some(Bytes(1280 << 10)),
+            ..QueueLimits::default()
+        },
+        ..BlockDevice::default()
+    };
+    let mut devices: Vec<BlockDevice> = ('a'..='h').map(|c| disk(format!("sd{c}"))).collect();
+    devices.push(BlockDevice {
+        name: "sda1".to_owned(),
+        layer: block::Layer::Partition,
+        ..BlockDevice::default()
+    });
+    Storage {
+        devices,
+        ..Storage::default()
     }
 }

@@ -8,7 +8,7 @@ use linerate_core::units::{Hertz, Transfers};
 
 use super::super::words::count;
 use super::super::{Ink, Page, Style};
-use super::pci;
+use super::{disks, pci, ports, put};
 
 /// A process that uses less of a CPU is not shown.
 const SHOWN: f64 = 0.05;
@@ -27,6 +27,12 @@ pub fn text(inventory: &Inventory, style: Style) -> String {
     page.gap();
     pci::tree(&mut page, &inventory.pci);
     page.gap();
+    ports::ports(&mut page, inventory);
+    page.gap();
+    ports::infiniband(&mut page, inventory);
+    page.gap();
+    disks::disks(&mut page, inventory);
+    page.gap();
     if let Some(busy) = &inventory.busy {
         self::busy(&mut page, busy);
         page.gap();
@@ -35,11 +41,6 @@ pub fn text(inventory: &Inventory, style: Style) -> String {
     page.gap();
     unknown(&mut page, inventory);
     page.finish()
-}
-
-/// One line under a label, or beside none.
-fn put(page: &mut Page, label: &str, text: &str) {
-    page.entry(label, &[(Ink::Plain, text)], 2);
 }
 
 fn oddities(page: &mut Page, inventory: &Inventory) {

@@ -1,4 +1,5 @@
 use linerate_core::facts::nic::{Network, Nic, Setting};
+use linerate_core::facts::{Inventory, odd};
 use linerate_core::units::Rate;
 use proptest::prelude::*;
 use rustix::io::Errno;
@@ -304,10 +305,10 @@ proptest! {
             reply[at] = byte;
         }
         let network = network(&Replay::new(fake.0));
-        let _ = network.concerns();
         for nic in &network.nics {
             let _ = network.leaves(nic.index);
         }
+        let _ = odd::find(&Inventory { network, ..Inventory::default() });
     }
 }
 

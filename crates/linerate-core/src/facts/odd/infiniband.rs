@@ -1,0 +1,281 @@
+//! Ports of RDMA devices that carry nothing, or less than they could.
+
+use super::Oddity;
+use crate::facts::Inventory;
+use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+
+/// Counters of a port that should stand still.
+const FAULTS: [&str; 5] = [
+    "symbol_error",
+    "link_error_recovery",
+    "link_downed",
+    "port_rcv_errors",
+    "local_link_integrity_errors",
+];
+
+/// What, why, and what to do.
+type Odd = (String, &'static str, String);
+
+/// All ports with the devices that they belong to.
+fn all(inventory: &Inventory) -> impl Iterator<Item = (&IbDevice, &IbPort)> {
+    let devices = inventory.infiniband.devices.iter();
+    devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+}
+
+/// What `odd` finds of each port.
+fn ports(
+    inventory: &Inventory,
+    id: &'static str,
+    odd: impl Fn(&IbDevice, &IbPort) -> Option<Odd>,
+) -> Vec<Oddity> {
+    let each = all(inventory).filter_map(|(device, port)| {
+        let (what, why, fix) = odd(device, port)?;
+        Some(Oddity {
+            id,
+            subject: format!("{} port {}", device.name, port.number),
+            what,
+            why,
+            fix,
+        })
+    });
+    each.collect()
+}
+
+/// A wire that does not work.
+pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-no-link", |_, port| {
+        let enable = match port.layer {
+            Some(Layer::Ethernet) => "ip link set DEVICE up".to_owned(),
+            _ => format!("sudo ibportstate -D 0 {} enable", port.number),
+        };
+        let (what, why, fix) = match port.physical? {
+            PhysicalState::Polling => (
+                "Polling: the port looks for another end and finds none",
+                "no cable, or the other end is dead or switched off",
+                "seat the cable at both ends; see that the other host or switch is on".to_owned(),
+            ),
+            PhysicalState::Disabled => (
+                "Disabled: the port is switched off",
+                "a person or a program switched it off here or at the switch",
+                enable,
+            ),
+            PhysicalState::Training | PhysicalState::ErrorRecovery => (
+                "the two ends cannot agree on width and speed",
+                "a cable that is bad, too long or not made for this speed",
+                "try another cable, then a lower speed at both ends".to_owned(),
+            ),
+            _ => return None,
+        };
+        Some((what.to_owned(), why, fix))
+    })
+}
+
+/// A working wire that nobody has set up. RoCE has no subnet manager.
+pub(super) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-not-set-up", |_, port| {
+        if port.physical != Some(PhysicalState::LinkUp) || port.layer != Some(Layer::InfiniBand) {
+            return None;
+        }
+        let (what, why, fix) = match port.state? {
+            LinkState::Initializing => (
+                "Initializing: the wire works, but the port has no address yet",
+                "no subnet manager runs on this fabric, or it does not reach this port",
+                "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo",
+            ),
+            LinkState::Armed => (
+                "Armed: the port was set up but not started",
+                "the subnet manager stopped half-way, or the first packet has not come yet",
+                "sudo systemctl restart opensm, where it runs",
+            ),
+            _ => return None,
+        };
+        Some((what.to_owned(), why, fix.to_owned()))
+    })
+}
+
+/// One lane, or the slowest speed, on an InfiniBand link.
+pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-narrow", |_, port| {
+        let rate = port
+            .in_use()
+            .filter(|_| port.layer == Some(Layer::InfiniBand))?;
+        let runs = format!("({} {}X {})", rate.rate, rate.width, rate.speed);
+        let (what, why, fix) = match (rate.width, rate.speed.as_str()) {
+            (1, _) => (
+                "one lane in use",
+                "ports have four: with a lane that fails, the link falls back to one",
+                "seat or change the cable; compare both ends: sudo iblinkinfo",
+            ),
+            (_, "SDR") => (
+                "the slowest speed of all",
+                "a bad cable, an end that is limited, or a kernel that cannot name newer speeds",
+                "compare both ends: sudo iblinkinfo",
+            ),
+            _ => return None,
+        };
+        Some((format!("{what} {runs}"), why, fix.to_owned()))
+    })
+}
+
+/// A port slower than another one in use on a board of the same kind.
+pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-slower", |device, port| {
+        let own = port.in_use()?;
+        let alike = all(inventory)
+            .filter(|(d, p)| {
+                !d.board.is_empty() && d.board == device.board && p.layer == port.layer
+            })
+            .filter_map(|(d, p)| Some((d, p.number, p.in_use()?.rate)));
+        let (best, number, rate) = alike.max_by_key(|(_, _, rate)| *rate)?;
+        (rate > own.rate).then(|| {
+            (
+                format!("runs at {}, {} port {number} at {rate}", own.rate, best.name),
+                "both sit on boards of one kind: cable, switch port or a setting holds this one back",
+                "compare both ends of the cable: sudo iblinkinfo".to_owned(),
+            )
+        })
+    })
+}
+
+/// Errors of the wire.
+pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-errors", |_, port| {
+        let faults = port.counters.iter();
+        let faults = faults.filter(|c| c.value > 0 && FAULTS.contains(&c.name.as_str()));
+        let faults: Vec<String> = faults.map(|c| format!("{} {}", c.name, c.value)).collect();
+        (!faults.is_empty()).then(|| {
+            (
+                format!(
+                    "errors since the counters were last cleared: {}",
+                    faults.join(", ")
+                ),
+                "if they still grow, the cable or a transceiver is bad",
+                "sudo perfquery -R; wait; perfquery".to_owned(),
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+    use crate::facts::infiniband::IbRate;
+    use crate::facts::nic::Counter;
+    use crate::units::Rate;
+
+    fn port(
+        state: LinkState,
+        physical: PhysicalState,
+        width: u32,
+        speed: &str,
+        gbps: u64,
+    ) -> IbPort {
+        IbPort {
+            number: 1,
+            state: Some(state),
+            physical: Some(physical),
+            layer: Some(Layer::InfiniBand),
+            rate: Some(IbRate {
+                rate: Rate(gbps * 1_000_000_000),
+                width,
+                speed: speed.to_owned(),
+            }),
+            ..IbPort::default()
+        }
+    }
+
+    fn device(name: &str, board: &str, port: IbPort) -> IbDevice {
+        IbDevice {
+            name: name.to_owned(),
+            board: board.to_owned(),
+            ports: vec![port],
+            ..IbDevice::default()
+        }
+    }
+
+    fn whats(devices: &[IbDevice]) -> Vec<String> {
+        let mut machine = Inventory::default();
+        machine.infiniband.devices = devices.to_vec();
+        let found = find(&machine).into_iter();
+        found
+            .map(|o| format!("{}: {}", o.subject, o.what))
+            .collect()
+    }
+
+    fn healthy() -> IbPort {
+        port(LinkState::Active, PhysicalState::LinkUp, 4, "FDR", 56)
+    }
+
+    fn one(port: IbPort) -> Vec<String> {
+        whats(&[device("mlx5_0", "B", port)])
+    }
+
+    #[test]
+    fn a_healthy_port_is_not_odd() {
+        assert_eq!(one(healthy()), [""; 0]);
+        assert_eq!(one(IbPort::default()), [""; 0]);
+    }
+
+    #[test]
+    fn polling_is_no_other_end_and_initializing_no_subnet_manager() {
+        let polling = one(port(LinkState::Down, PhysicalState::Polling, 4, "FDR", 56));
+        assert!(
+            polling.len() == 1 && polling[0].contains("Polling"),
+            "{polling:?}"
+        );
+        let lost = port(LinkState::Initializing, PhysicalState::LinkUp, 4, "FDR", 56);
+        let got = one(lost.clone());
+        assert!(got.len() == 1 && got[0].contains("Initializing"), "{got:?}");
+        // RoCE has no subnet manager.
+        let roce = IbPort {
+            layer: Some(Layer::Ethernet),
+            ..lost
+        };
+        assert_eq!(one(roce), [""; 0]);
+    }
+
+    #[test]
+    fn one_lane_or_the_slowest_speed_is_odd_on_infiniband_only() {
+        let active =
+            |width, speed, gbps| port(LinkState::Active, PhysicalState::LinkUp, width, speed, gbps);
+        assert!(one(active(1, "FDR", 14))[0].contains("one lane"));
+        assert!(one(active(4, "SDR", 10))[0].contains("slowest"));
+        assert_eq!(one(active(2, "HDR", 100)), [""; 0]);
+        let roce = IbPort {
+            layer: Some(Layer::Ethernet),
+            ..active(1, "EDR", 25)
+        };
+        assert_eq!(one(roce), [""; 0]);
+    }
+
+    #[test]
+    fn a_port_below_another_on_a_board_of_the_same_kind_is_odd() {
+        let slow = port(LinkState::Active, PhysicalState::LinkUp, 4, "QDR", 40);
+        let pair = |board: &str| {
+            whats(&[
+                device("mlx5_0", board, healthy()),
+                device("mlx5_1", "B", slow.clone()),
+            ])
+        };
+        let got = pair("B");
+        assert!(
+            got.len() == 1 && got[0].starts_with("mlx5_1 port 1: runs at 40 Gb/s"),
+            "{got:?}"
+        );
+        assert_eq!(pair("C"), [""; 0]);
+    }
+
+    #[test]
+    fn errors_are_told_with_their_numbers() {
+        let mut bad = healthy();
+        let counter = |name: &str, value| Counter {
+            name: name.to_owned(),
+            value,
+        };
+        bad.counters = vec![counter("symbol_error", 0), counter("port_xmit_wait", 9)];
+        assert_eq!(one(bad.clone()), [""; 0]);
+        bad.counters.push(counter("link_downed", 1));
+        assert!(one(bad)[0].ends_with("link_downed 1"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Ports that carry less than they could.
+
+use super::{Oddity, cpus, ranges};
+use crate::facts::Inventory;
+use crate::facts::nic::{Duplex, Nic};
+
+/// What `odd` finds of each port.
+fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
+    inventory.network.nics.iter().filter_map(odd).collect()
+}
+
+/// A driver that says why there is no link.
+pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        (!nic.down.is_empty()).then(|| Oddity {
+            id: "port-no-link",
+            subject: nic.name.clone(),
+            what: format!("no link: {}", nic.down),
+            why: "the driver says so; nothing can leave by this port",
+            fix: format!("ethtool {0}; ethtool -m {0}", nic.name),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// One end talks at a time.
+pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        (nic.up && nic.link.duplex == Some(Duplex::Half)).then(|| Oddity {
+            id: "port-half-duplex",
+            subject: nic.name.clone(),
+            what: "half duplex: the two ends never talk at once".to_owned(),
+            why: "one end negotiates and the other does not, or a hub is between",
+            fix: format!("at both ends: sudo ethtool -s {} autoneg on", nic.name),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// A link below the fastest mode that both ends offer.
+pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let (speed, common) = (nic.link.speed?, nic.link.fastest_common()?);
+        (nic.up && speed < common).then(|| Oddity {
+            id: "port-speed",
+            subject: nic.name.clone(),
+            what: format!("runs at {speed}, both ends offer {common}"),
+            why: "a cable with a bad pair or lane, or a speed that was set by hand",
+            fix: format!(
+                "sudo ethtool -s {} autoneg on; then another cable",
+                nic.name
+            ),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// Packets that the wire damaged.
+pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let some = |n: Option<u64>| n.filter(|&n| n > 0);
+        let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
+        let what = match (some(nic.errors.rx_crc), blocks) {
+            (None, None) => return None,
+            (Some(crc), None) => format!("{crc} packets came with a bad checksum"),
+            (_, Some(blocks)) => format!("{blocks} blocks could not be corrected"),
+        };
+        Some(Oddity {
+            id: "port-damaged",
+            subject: nic.name.clone(),
+            what: format!("{what} since boot"),
+            why: "if they still grow, the cable or a transceiver is bad",
+            fix: format!("ethtool -S {0}; ethtool -m {0}", nic.name),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// Packets beyond what a cloud allows.
+pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let refused = nic.counters.iter();
+        let refused = refused.filter(|c| c.value > 0 && c.name.contains("allowance_exceeded"));
+        let refused: Vec<_> = refused.map(|c| format!("{} {}", c.name, c.value)).collect();
+        (!refused.is_empty()).then(|| Oddity {
+            id: "port-allowance",
+            subject: nic.name.clone(),
+            what: format!("over the allowance since boot: {}", refused.join(", ")),
+            why: "the cloud queues or drops what is over the allowance of this type of machine",
+            fix: "a larger type of machine, or fewer bursts".to_owned(),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// A port that sends larger packets than one that it is made of.
+pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
+    let network = &inventory.network;
+    let odd = |nic: &Nic| {
+        let below = nic.stack.below.iter();
+        let below = below.filter_map(|&index| network.nic(index));
+        let (least, mtu) = below
+            .filter_map(|n| Some((n, n.mtu?)))
+            .min_by_key(|(_, mtu)| *mtu)?;
+        let own = nic.mtu?;
+        (own > mtu).then(|| Oddity {
+            id: "port-mtu",
+            subject: nic.name.clone(),
+            what: format!("MTU {own} on {} with {mtu}", least.name),
+            why: "packets that fit this port do not fit the one below it: they are lost",
+            fix: format!(
+                "sudo ip link set {0} mtu {mtu} (undo: sudo ip link set {0} mtu {own})",
+                nic.name
+            ),
+        })
+    };
+    ports(inventory, odd)
+}
+
+/// Queues whose interrupts go to CPUs of other nodes than that of the card.
+pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
+    let nodes = &inventory.processors.nodes;
+    let odd = |nic: &Nic| {
+        let node = nodes.iter().find(|n| Some(n.id) == nic.node)?;
+        if node.cpus.is_empty() {
+            return None;
+        }
+        let remote = inventory.interrupts.remote(nic, &node.cpus);
+        let numbers: Vec<u32> = remote.iter().map(|irq| irq.number).collect();
+        let mut by: Vec<u32> = remote
+            .iter()
+            .flat_map(|irq| irq.effective.clone())
+            .collect();
+        by.sort_unstable();
+        by.dedup();
+        (!numbers.is_empty()).then(|| Oddity {
+            id: "irq-remote",
+            subject: nic.name.clone(),
+            what: format!(
+                "interrupts of its queues ({}) go to {}, none of node {}, where the card sits",
+                ranges(&numbers),
+                cpus(&by),
+                node.id
+            ),
+            why: "each packet crosses from node to node before it is looked at",
+            fix: format!(
+                "echo {} into /proc/irq/N/smp_affinity_list for each of them, with irqbalance \
+                 stopped (undo: start it again)",
+                ranges(&node.cpus)
+            ),
+        })
+    };
+    ports(inventory, odd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{find, ids};
+    use crate::facts::Inventory;
+    use crate::facts::cpu::Node;
+    use crate::facts::irq::Irq;
+    use crate::facts::nic::{Counter, Duplex, Nic, Stack};
+    use crate::units::Rate;
+
+    fn nic(index: u32, below: &[u32]) -> Nic {
+        let stack = Stack {
+            below: below.to_vec(),
+            ..Stack::default()
+        };
+        Nic {
+            name: format!("eth{index}"),
+            index,
+            stack,
+            ..Nic::default()
+        }
+    }
+
+    fn machine(nics: &[Nic]) -> Inventory {
+        let mut machine = Inventory::default();
+        machine.network.nics = nics.to_vec();
+        machine
+    }
+
+    fn whats(nics: &[Nic]) -> Vec<String> {
+        let found = find(&machine(nics)).into_iter();
+        found.map(|o| format!("{}: {}", o.id, o.what)).collect()
+    }
+
+    #[test]
+    fn half_duplex_and_a_speed_below_what_both_offer_are_odd() {
+        let mut card = nic(2, &[]);
+        card.up = true;
+        card.link.duplex = Some(Duplex::Full);
+        card.link.speed = Some(Rate(1_000_000_000));
+        card.link.advertised = vec!["1000baseT/Full".to_owned(), "10000baseT/Full".to_owned()];
+        card.link.peer = vec!["1000baseT/Full".to_owned()];
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.link.duplex = Some(Duplex::Half);
+        assert_eq!(ids(&machine(&[card.clone()])), ["port-half-duplex"]);
+        card.link.duplex = None;
+        card.link.peer.push("10000baseT/Full".to_owned());
+        let got = whats(&[card.clone()]);
+        assert_eq!(got, ["port-speed: runs at 1 Gb/s, both ends offer 10 Gb/s"]);
+        card.up = false;
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.down = "no cable".to_owned();
+        assert_eq!(whats(&[card]), ["port-no-link: no link: no cable"]);
+    }
+
+    #[test]
+    fn damaged_packets_and_exceeded_allowances_are_odd() {
+        let mut card = nic(2, &[]);
+        card.errors.rx_crc = Some(0);
+        card.counters = vec![Counter {
+            name: "bw_in_allowance_exceeded".to_owned(),
+            value: 0,
+        }];
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.errors.rx_crc = Some(1);
+        card.counters[0].value = 3;
+        let got = whats(&[card]).join("\n");
+        assert!(
+            got.contains("1 packets") && got.contains("bw_in_allowance_exceeded 3"),
+            "{got}"
+        );
+    }
+
+    #[test]
+    fn a_port_must_not_send_more_than_what_it_is_made_of() {
+        let (mut bond, mut member) = (nic(5, &[2]), nic(2, &[]));
+        bond.mtu = Some(9000);
+        member.mtu = Some(9000);
+        assert_eq!(whats(&[bond.clone(), member.clone()]), [""; 0]);
+        member.mtu = Some(8999);
+        assert!(whats(&[bond.clone(), member])[0].contains("MTU 9000"));
+        assert_eq!(whats(&[bond]), [""; 0], "below lies elsewhere");
+    }
+
+    #[test]
+    fn interrupts_off_the_node_of_their_card_are_odd() {
+        let mut all = machine(&[nic(1, &[])]);
+        all.processors.nodes = (0..2)
+            .map(|id| Node {
+                id,
+                cpus: vec![2 * id, 2 * id + 1],
+                ..Node::default()
+            })
+            .collect();
+        let irq = |number, cpu| Irq {
+            number,
+            name: format!("eth1-TxRx-{number}"),
+            effective: vec![cpu],
+            ..Irq::default()
+        };
+        all.interrupts.irqs = vec![irq(7, 1), irq(8, 2), irq(9, 3)];
+        assert_eq!(ids(&all), [""; 0], "the node of the card is not known");
+        all.network.nics[0].node = Some(0);
+        let found = find(&all);
+        assert_eq!(ids(&all), ["irq-remote"]);
+        assert!(
+            found[0]
+                .what
+                .contains("(8-9) go to CPUs 2-3, none of node 0"),
+            "{}",
+            found[0].what
+        );
+        assert!(found[0].fix.contains("echo 0-1 into"), "{}", found[0].fix);
+        all.interrupts.irqs.truncate(1);
+        assert_eq!(ids(&all), [""; 0]);
+        all.processors.nodes[0].cpus.clear();
+        assert_eq!(ids(&all), [""; 0], "no CPU is near");
+    }
+}

@@ -1,0 +1,111 @@
+//! Hardware addresses, and numbers that stand for them.
+
+/// Digits of an address in a name: of an Ethernet port, or of a GUID.
+const DIGITS: [usize; 2] = [12, 16];
+
+/// The addresses met so far, in the order of the numbers that stand for them.
+#[derive(Default)]
+pub(super) struct Addresses(Vec<Vec<u8>>);
+
+impl Addresses {
+    /// Overwrites an address by the number that stands for it. Zeros are no address.
+    pub(super) fn replace(&mut self, address: &mut [u8]) {
+        if address.iter().all(|&b| b == 0) {
+            return;
+        }
+        let known = self.0.iter().position(|known| known == address);
+        let at = known.unwrap_or_else(|| {
+            self.0.push(address.to_vec());
+            self.0.len() - 1
+        });
+        address.fill(0);
+        for (to, from) in address.iter_mut().rev().zip((at + 1).to_le_bytes()) {
+            *to = from;
+        }
+    }
+
+    /// An address as /sys writes it, `02:00:00:00:00:07`; what is no address is emptied.
+    pub(super) fn in_text(&mut self, text: &mut Vec<u8>) {
+        let line = std::str::from_utf8(text).unwrap_or_default().trim_end();
+        let bytes: Result<Vec<u8>, _> =
+            line.split(':').map(|b| u8::from_str_radix(b, 16)).collect();
+        let mut bytes = bytes.unwrap_or_default();
+        self.replace(&mut bytes);
+        let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        *text = format!("{}\n", bytes.join(":")).into_bytes();
+    }
+
+    /// Addresses in names that udev makes: a letter or more, an `x`, and all digits of the address
+    /// (`enx020000000007`).
+    pub(super) fn in_names(&mut self, text: &mut [u8]) {
+        let mut at = 0;
+        while at + 2 < text.len() {
+            let start = at + 2;
+            at += 1;
+            if !(text[start - 2].is_ascii_lowercase() && text[start - 1] == b'x') {
+                continue;
+            }
+            let digits = text[start..].iter().take_while(|b| b.is_ascii_hexdigit());
+            let length = digits.count();
+            if DIGITS.contains(&length) {
+                self.in_digits(&mut text[start..start + length]);
+            }
+        }
+    }
+
+    fn in_digits(&mut self, digits: &mut [u8]) {
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let mut bytes: Vec<u8> = digits.chunks(2).filter_map(byte).collect();
+        self.replace(&mut bytes);
+        for (pair, byte) in digits.chunks_mut(2).zip(bytes) {
+            pair.copy_from_slice(format!("{byte:02x}").as_bytes());
+        }
+    }
+
+    /// As [`Addresses::in_names`], of one name or path.
+    pub(super) fn in_name(&mut self, name: &str) -> String {
+        let mut bytes = name.as_bytes().to_vec();
+        self.in_names(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Addresses;
+
+    #[test]
+    fn an_address_is_the_same_number_wherever_it_stands() {
+        let mut all = Addresses::default();
+        let mut raw = [2, 0, 0, 0, 0, 7];
+        all.replace(&mut raw);
+        assert_eq!(raw, [0, 0, 0, 0, 0, 1]);
+        let mut text = b"02:00:00:00:00:07\n".to_vec();
+        all.in_text(&mut text);
+        assert_eq!(text, b"00:00:00:00:00:01\n");
+        assert_eq!(all.in_name("/a/enx020000000007/b"), "/a/enx000000000001/b");
+        assert_eq!(all.in_name("wlx020000000008"), "wlx000000000002");
+        let mut none = [0; 6];
+        all.replace(&mut none);
+        assert_eq!(none, [0; 6]);
+    }
+
+    #[test]
+    fn what_is_no_address_stays_or_is_emptied() {
+        let mut all = Addresses::default();
+        for name in [
+            "enx02000000000",
+            "enx0200000000077",
+            "0x020000000007",
+            "eth0",
+            "x",
+        ] {
+            assert_eq!(all.in_name(name), name);
+        }
+        for text in ["\n", "nothing\n"] {
+            let mut bytes = text.as_bytes().to_vec();
+            all.in_text(&mut bytes);
+            assert_eq!(bytes, b"\n");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Network ports and ports of RDMA devices.
+
+use linerate_core::facts::Inventory;
+use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use linerate_core::facts::nic::{Direction, Duplex, Network, Nic};
+
+use super::super::Page;
+use super::{alike, pci, put};
+
+/// Ports with a device of their own, each by itself; then those made by software, those that are
+/// alike on one line.
+pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
+    let network = &inventory.network;
+    let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
+        network.nics.iter().partition(|nic| has_device(nic));
+    let cards = cards
+        .iter()
+        .map(|nic| format!("{}: {}", nic.name, card(inventory, nic)));
+    let mut lines: Vec<String> = cards.collect();
+    let software = software
+        .iter()
+        .map(|nic| (nic.name.as_str(), made(network, nic)));
+    lines.extend(alike(software));
+    for (i, line) in lines.iter().enumerate() {
+        put(page, if i == 0 { "Ports" } else { "" }, line);
+    }
+}
+
+fn has_device(nic: &Nic) -> bool {
+    !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
+}
+
+/// What a port with a device is.
+fn card(inventory: &Inventory, nic: &Nic) -> String {
+    let link = &nic.link;
+    let mut parts = vec![kind(nic)];
+    parts.extend(match link.speed {
+        // What a hypervisor says is nominal.
+        _ if nic.is_virtual => Some("virtual".to_owned()),
+        Some(speed) => Some(speed.to_string()),
+        None if nic.up => Some("speed unknown".to_owned()),
+        None => None,
+    });
+    if link.duplex == Some(Duplex::Half) {
+        parts.push("half duplex".to_owned());
+    }
+    parts.extend(state(nic));
+    parts.extend(queues(nic));
+    parts.extend(stack(&inventory.network, nic));
+    parts.extend(place(inventory, nic.node, &nic.pci));
+    parts.join(", ")
+}
+
+/// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
+fn queues(nic: &Nic) -> Option<String> {
+    let ways = [(Direction::Rx, "rx"), (Direction::Tx, "tx")];
+    let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
+    let known = ways.iter().filter(|(n, _)| *n > 0);
+    let known: Vec<String> = known.map(|(n, name)| format!("{n} {name}")).collect();
+    (!known.is_empty()).then(|| format!("queues {}", known.join(" ")))
+}
+
+/// What a port made by software is.
+fn made(network: &Network, nic: &Nic) -> String {
+    let mut parts = vec![kind(nic)];
+    parts.extend(state(nic));
+    parts.extend(stack(network, nic));
+    parts.join(", ")
+}
+
+fn kind(nic: &Nic) -> String {
+    let known = [&nic.driver, &nic.kind].into_iter().find(|k| !k.is_empty());
+    known.map_or("driver unknown", String::as_str).to_owned()
+}
+
+fn state(nic: &Nic) -> Vec<String> {
+    let state = match (nic.up, nic.down.as_str()) {
+        (true, _) => "up".to_owned(),
+        (false, "") => "down".to_owned(),
+        (false, why) => format!("down ({why})"),
+    };
+    let mtu = nic.mtu.map(|mtu| format!("MTU {mtu}"));
+    mtu.into_iter().chain([state]).collect()
+}
+
+/// What is below a port and above it.
+fn stack(network: &Network, nic: &Nic) -> Vec<String> {
+    let stack = &nic.stack;
+    let name = |index: u32| match network.nic(index) {
+        Some(nic) => nic.name.clone(),
+        None => format!("port {index}"),
+    };
+    let mut parts = Vec::new();
+    parts.extend(stack.vlan.map(|tag| format!("tag {tag}")));
+    parts.extend(stack.bond.as_ref().map(|bond| match bond.hash.as_str() {
+        "" => bond.mode.clone(),
+        hash => format!("{} by {hash}", bond.mode),
+    }));
+    let below: Vec<String> = stack.below.iter().map(|&index| name(index)).collect();
+    if !below.is_empty() {
+        parts.push(format!("on {}", few(&below)));
+    }
+    if stack.below_hidden {
+        parts.push("on a port of another network namespace".to_owned());
+    }
+    parts.extend(stack.above.map(|index| format!("part of {}", name(index))));
+    parts
+}
+
+/// Node, address and link of what a port or disk hangs on.
+pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<String> {
+    let mut parts: Vec<String> = node.iter().map(|node| format!("node {node}")).collect();
+    if !pci.is_empty() {
+        let link = pci::link_of(&inventory.pci, pci);
+        parts.push(match link {
+            Some(link) => format!("PCI {pci} ({link})"),
+            None => format!("PCI {pci}"),
+        });
+    }
+    parts
+}
+
+/// Ports of RDMA devices.
+pub(super) fn infiniband(page: &mut Page, inventory: &Inventory) {
+    let devices = inventory.infiniband.devices.iter();
+    let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    for (i, (device, port)) in ports.enumerate() {
+        let label = if i == 0 { "InfiniBand" } else { "" };
+        let words = ib_port(inventory, device, port);
+        put(
+            page,
+            label,
+            &format!("{} port {}: {words}", device.name, port.number),
+        );
+    }
+}
+
+fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+    let mut parts = Vec::new();
+    if !device.model.is_empty() {
+        parts.push(device.model.clone());
+    }
+    parts.extend(
+        port.layer
+            .filter(|l| *l != Layer::InfiniBand)
+            .map(|l| l.name().to_owned()),
+    );
+    let state = port.state.map_or("state unknown", LinkState::name);
+    parts.push(match port.physical {
+        Some(PhysicalState::LinkUp) | None => state.to_owned(),
+        Some(physical) => format!("{state} ({})", physical.name()),
+    });
+    let rate = port.rate.as_ref();
+    parts.extend(rate.map(|r| format!("{} ({}X {})", r.rate, r.width, r.speed)));
+    // Ethernet has no such numbers.
+    if port.layer != Some(Layer::Ethernet) {
+        parts.extend(port.lid.map(|lid| format!("lid {lid}")));
+        parts.extend(port.sm_lid.map(|lid| format!("sm lid {lid}")));
+    }
+    parts.extend(place(inventory, device.node, &device.pci));
+    parts.join(", ")
+}
+
+/// `eth0, eth1, eth2, eth3 and 4 more`.
+pub(super) fn few(names: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
