@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use linerate_core::facts::odd;
 use linerate_engine::host::{
-    Captured, Replay, Sources, facts, infiniband, interrupts, inventory, network, storage,
+    Captured, Replay, Sources, facts, interrupts, inventory, network, storage,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,7 +25,6 @@ fuzz_target!(|bytes: &[u8]| {
     for nic in &network.nics {
         let _ = (network.leaves(nic.index), interrupts.of(nic));
     }
-    let _ = infiniband(&Replay::new(captured.clone())).concerns();
     let storage = storage(&Replay::new(captured.clone()));
     for device in &storage.devices {
         let _ = storage.leaves(&device.name);

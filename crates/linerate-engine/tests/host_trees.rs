@@ -80,7 +80,6 @@ fn a_tree_without_ports_disks_and_interrupts_has_gaps_and_nothing_of_this_machin
     let whats: Vec<_> = gaps.iter().map(|g| g.what.as_str()).collect();
     let want = [
         "facts.network",
-        "facts.network.flow_entries",
         "facts.irq.counts",
         "facts.infiniband",
         "facts.block",
@@ -101,7 +100,7 @@ fn whats(gaps: &[Gap]) -> Vec<&str> {
 fn the_ports_of_a_tree_are_those_of_its_own_sys() {
     let network = network(&tree(SERVER));
     // The kernel cannot be asked; and the tree's loopback port is a link that leads nowhere.
-    let want = ["facts.network", "facts.nic", "facts.network.flow_entries"];
+    let want = ["facts.network", "facts.nic"];
     assert_eq!(whats(&network.gaps), want);
     let [eth0, eth1, ib0] = &network.nics[..] else {
         panic!("{:?}", network.nics)

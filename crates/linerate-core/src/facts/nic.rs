@@ -13,8 +13,6 @@ use crate::units::Rate;
 pub struct Network {
     /// The ports, in the kernel's order.
     pub nics: Vec<Nic>,
-    /// Entries of the table of receive flow steering (`net.core.rps_sock_flow_entries`); 0 is off.
-    pub flow_entries: Option<u64>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }

@@ -53,17 +53,13 @@ const HASHES: [&str; 6] = [
 
 /// All ports of our network namespace. What cannot be read has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
-    const ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
-    const HINT: &str = "sudo nsenter -t 1 -n sysctl net.core.rps_sock_flow_entries";
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
     };
     let nics = reader.nics();
-    let flow_entries = reader.get("network.flow_entries", ENTRIES, HINT, sysctl::number);
     Network {
         nics,
-        flow_entries,
         gaps: reader.gaps,
     }
 }
