@@ -1,0 +1,142 @@
+//! The judge on models built by hand: what is named, what is proved, and what is not, on both
+//! sides of each threshold.
+
+mod copy;
+mod proof;
+mod thresholds;
+
+use linerate_core::causes::{Answer, cause};
+use linerate_core::facts::{HostFacts, Port};
+use linerate_core::model::{
+    Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
+};
+use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::record::{Host, SetEnd};
+use linerate_core::stats::Interval;
+use linerate_core::trial::kind;
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::verdict::{Certainty, Place, Stage, Verdict, decides, judge, next_trial};
+
+fn thread(busy: f64) -> Thread {
+    Thread {
+        busy: Some(busy),
+        waiting: Some(0.0),
+        bytes_per_op: Some(65_536.0),
+        ..Thread::default()
+    }
+}
+
+/// A load of 1 Gb/s that congestion control holds, on idle CPUs.
+fn load() -> Load {
+    Load {
+        streams: 1,
+        knobs: Knobs::default(),
+        made: [SetEnd::default(), SetEnd::default()],
+        goodput: Estimate {
+            mean: 1e9,
+            interval: None,
+            samples: 30,
+        },
+        goodput_with_ramp: 1e9,
+        ticks: vec![1e9; 30],
+        steady: true,
+        tcp: TcpShares {
+            network: Some(1.0),
+            rwnd_limited: Some(0.0),
+            sndbuf_limited: Some(0.0),
+            starved: Some(0.0),
+            in_flight: Some(Bytes(256 * 1024)),
+            window: Some(Bytes(4 << 20)),
+            rtt: Some(Nanos::from_millis(2)),
+            min_rtt: Some(Nanos::from_micros(100)),
+            send_memory: Some(Bytes(1 << 20)),
+            ..TcpShares::default()
+        },
+        senders: vec![thread(0.2)],
+        receivers: vec![thread(0.2)],
+        unread: Some(0.0),
+        recv_memory: Some(Bytes(1 << 20)),
+        cpus: [Vec::new(), Vec::new()],
+        latency: None,
+        contended: false,
+        foreign: None,
+        local: Vec::new(),
+        interruptions: Vec::new(),
+    }
+}
+
+/// The round trip of a path on which nothing queues: windows and buffers may bind.
+const UNQUEUED: Option<Nanos> = Some(Nanos::from_micros(110));
+
+fn model(base: Load) -> Model {
+    let host = |side| {
+        let mut facts = HostFacts {
+            boot_id: format!("{side:?}"),
+            ..HostFacts::default()
+        };
+        // Without a wire of its own.
+        facts.port = Some(Port {
+            is_virtual: true,
+            ..Port::default()
+        });
+        facts.buffers.rmem_max = Some(4 << 20);
+        facts.buffers.wmem_max = Some(4 << 20);
+        facts.buffers.tcp_rmem = Some([4096, 131_072, 1 << 20]);
+        facts.buffers.tcp_wmem = Some([4096, 16_384, 1 << 20]);
+        Host { side, facts }
+    };
+    let sweep = Load {
+        streams: 2,
+        ..base.clone()
+    };
+    Model {
+        hosts: vec![host(Side::Near), host(Side::Far)],
+        same_machine: false,
+        idle: Some(Latency {
+            percentiles: vec![(50.0, Nanos::from_micros(100))],
+            samples: 500,
+        }),
+        directions: vec![DirectionModel {
+            direction: Direction::Forward,
+            base,
+            sweep: vec![sweep],
+            ceiling: None,
+        }],
+        both: Vec::new(),
+        trials: Vec::new(),
+        resources: Vec::new(),
+        gaps: Vec::new(),
+        complete: true,
+    }
+}
+
+fn outcome(model: &Model, id: &str) -> &'static str {
+    match cause(id)
+        .expect("a known cause")
+        .check(model, Direction::Forward)
+    {
+        Answer::Finding(f) if f.enough => "enough",
+        Answer::Finding(_) => "suspect",
+        Answer::Clear(_) => "clear",
+        Answer::Unknown(_) => "unknown",
+    }
+}
+
+/// Adds a trial of `id` whose effect is `ratio`, to within one per cent.
+fn tried(model: &mut Model, id: &str, ratio: f64) {
+    let number = model.trials.len() as u32;
+    let plan = kind(id)
+        .expect("a known kind")
+        .propose(model, Direction::Forward, number)
+        .expect("it can be tried");
+    model.trials.push(TrialModel {
+        plan,
+        effect: Some(Interval {
+            low: ratio * 0.99,
+            mid: ratio,
+            high: ratio * 1.01,
+        }),
+        slices: 8,
+        goodput: [1e9, 1e9 * ratio],
+    });
+}

@@ -1,0 +1,236 @@
+//! What trials prove, exclude, and leave open.
+
+use super::*;
+
+#[test]
+fn what_invalidates_a_measurement_comes_first() {
+    let mut load = load();
+    load.contended = true;
+    load.interruptions = vec!["the link went down".to_owned()];
+    let verdict = judge(&model(load));
+    let ids: Vec<_> = verdict.limits.iter().map(|l| l.cause).collect();
+    assert_eq!(ids[..2], ["contended", "interrupted"]);
+}
+
+#[test]
+fn the_path_is_proved_only_when_twice_the_streams_carry_the_same() {
+    let mut m = model(load());
+    assert_eq!(
+        judge(&m).limits[0].certainty,
+        Certainty::Supported,
+        "no trial, no proof"
+    );
+    tried(&mut m, "more-streams", 1.0);
+    let verdict = judge(&m);
+    assert_eq!(verdict.limits.len(), 1);
+    assert_eq!(verdict.limits[0].cause, "path-rate");
+    assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
+    assert!(
+        verdict.limits[0]
+            .trial
+            .as_ref()
+            .expect("decided")
+            .excluded
+            .contains(&"flow-rate-cap")
+    );
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 9),
+        None,
+        "what is proved needs no trial"
+    );
+}
+
+#[test]
+fn a_trial_too_wide_for_equality_proves_nothing() {
+    let mut m = model(load());
+    tried(&mut m, "more-streams", 1.0);
+    m.trials[0].effect = Some(Interval {
+        low: 0.95,
+        mid: 1.0,
+        high: 1.05,
+    });
+    let verdict = judge(&m);
+    assert!(
+        verdict
+            .limits
+            .iter()
+            .all(|l| l.certainty == Certainty::Supported)
+    );
+}
+
+#[test]
+fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
+    let mut base = load();
+    base.tcp.rtt = Some(Nanos::from_millis(1));
+    let mut m = model(base);
+    m.directions[0].sweep[0].goodput.mean = 2e9;
+    tried(&mut m, "more-streams", 2.0);
+    let verdict = judge(&m);
+    assert_eq!(verdict.limits[0].cause, "flow-rate-cap");
+    assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
+}
+
+#[test]
+fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = model(base);
+    m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "more-streams");
+    tried(&mut m, "more-streams", 1.9);
+    let limit = &judge(&m).limits[0];
+    assert_eq!((limit.cause, limit.side), ("receive-window", Place::Far));
+    assert_eq!(limit.certainty, Certainty::Proved);
+}
+
+#[test]
+fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = model(base);
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
+        "larger-window"
+    );
+    tried(&mut m, "larger-window", 3.8);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("receive-window", Certainty::Proved)
+    );
+    assert_eq!(limit.advice[0].gain, Some(3.8));
+    assert!(
+        limit.advice[0]
+            .action
+            .contains("tcp_rmem=\"4096 131072 4194304\"")
+    );
+    assert!(limit.advice[0].undo.contains("1048576"));
+}
+
+#[test]
+fn a_full_core_is_proved_by_more_work_and_not_by_evidence_alone() {
+    let mut base = load();
+    base.senders = vec![thread(0.99)];
+    let mut m = model(base);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
+        "sender-work"
+    );
+    tried(&mut m, "sender-work", 0.8);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Proved)
+    );
+    assert_eq!(limit.side, Place::Near);
+}
+
+#[test]
+fn a_busy_core_that_takes_more_work_without_loss_is_excluded() {
+    let mut base = load();
+    base.senders = vec![thread(0.96)];
+    let mut m = model(base);
+    tried(&mut m, "sender-work", 1.0);
+    let verdict = judge(&m);
+    assert!(verdict.limits.iter().all(|l| l.cause != "sender-core"));
+    assert!(
+        verdict
+            .answers
+            .iter()
+            .any(|a| a.cause == "sender-core" && a.outcome == "excluded")
+    );
+}
+
+#[test]
+fn a_trial_decides_only_when_no_prediction_is_cut() {
+    let m = model(load());
+    let plan = kind("more-streams")
+        .expect("kind")
+        .propose(&m, Direction::Forward, 0)
+        .expect("plan");
+    let decided = |low, high| {
+        let mid = f64::midpoint(low, high);
+        let so_far = TrialModel {
+            plan: plan.clone(),
+            effect: Some(Interval { low, mid, high }),
+            slices: 8,
+            goodput: [1e9, mid * 1e9],
+        };
+        decides(&m, &so_far)
+    };
+    assert!(decided(0.99, 1.01));
+    assert!(!decided(0.96, 1.01));
+    assert!(!decided(0.99, 1.80));
+    assert!(decided(1.8, 2.1));
+}
+
+#[test]
+fn work_is_weighed_by_the_rate_at_which_the_trial_ran() {
+    let mut base = load();
+    base.senders = vec![thread(0.99)];
+    base.tcp.network = Some(0.0);
+    let mut m = model(base);
+    // A quarter more work at 1 Gb/s is half as much again at twice that.
+    tried(&mut m, "sender-work", 1.0 / 1.5);
+    let certainty = |m: &Model| judge(m).limits.first().map(|l| l.certainty);
+    assert_eq!(certainty(&m), None, "outside of what it predicted");
+    m.trials[0].goodput = [2e9, 2e9 / 1.5];
+    assert_eq!(certainty(&m), Some(Certainty::Proved));
+}
+
+#[test]
+fn a_trial_about_another_cause_excludes_but_does_not_prove() {
+    let mut base = load();
+    base.senders = vec![thread(0.96)];
+    base.tcp.sndbuf_limited = Some(0.6);
+    let mut m = model(base);
+    tried(&mut m, "half-send-buffer", 1.0);
+    let verdict = judge(&m);
+    assert!(
+        verdict
+            .answers
+            .iter()
+            .any(|a| a.cause == "send-buffer" && a.outcome == "excluded")
+    );
+    let limit = &verdict.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+}
+
+#[test]
+fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
+    let full = |rtt: u64| {
+        let mut base = load();
+        base.tcp.network = Some(0.05);
+        base.tcp.sndbuf_limited = Some(0.95);
+        base.tcp.rtt = Some(Nanos::from_micros(rtt));
+        model(base)
+    };
+    // Idle 100 us: twice that and 200 us more are the bounds.
+    for (rtt, path, buffer) in [(290, "clear", "enough"), (310, "enough", "suspect")] {
+        let m = full(rtt);
+        assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
+        assert_eq!(outcome(&m, "send-buffer"), buffer, "{rtt} us");
+    }
+    let mut m = full(5_000);
+    let first = next_trial(&m, Direction::Forward, 0).map(|t| t.kind);
+    assert_eq!(first.as_deref(), Some("more-streams"));
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    assert_eq!(
+        (limits[0].cause, limits[0].certainty),
+        ("path-rate", Certainty::Proved)
+    );
+}

@@ -1,0 +1,226 @@
+//! What each cause answers just under and just over its thresholds.
+
+use super::*;
+
+type Change = fn(&mut Load, f64);
+/// Values and the answers expected at them.
+type Cases = &'static [(f64, &'static str)];
+
+/// Cause, what is varied, and what it answers at each value.
+const ROWS: &[(&str, Change, Cases)] = &[
+    (
+        "receive-window",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(v);
+            l.tcp.rtt = UNQUEUED;
+        },
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "receive-window",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(0.9);
+            l.tcp.rtt = UNQUEUED;
+            l.receivers = vec![thread(v)];
+        },
+        &[(0.89, "enough"), (0.91, "suspect")],
+    ),
+    (
+        "send-buffer",
+        |l, v| {
+            l.tcp.sndbuf_limited = Some(v);
+            l.tcp.rtt = UNQUEUED;
+        },
+        &[
+            (0.19, "clear"),
+            (0.21, "suspect"),
+            (0.49, "suspect"),
+            (0.51, "enough"),
+        ],
+    ),
+    (
+        "receiver-core",
+        |l, v| l.receivers = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "sender-core",
+        |l, v| l.senders = vec![thread(v)],
+        &[
+            (0.79, "clear"),
+            (0.81, "suspect"),
+            (0.94, "suspect"),
+            (0.96, "enough"),
+        ],
+    ),
+    (
+        "path-rate",
+        |l, v| l.senders = vec![thread(v)],
+        &[(0.89, "enough"), (0.91, "clear")],
+    ),
+    (
+        "path-rate",
+        |l, v| {
+            l.tcp.network = Some(v);
+            l.tcp.rtt = UNQUEUED;
+            l.tcp.retransmitted = Some(0.001);
+        },
+        &[(0.51, "enough"), (0.49, "clear")],
+    ),
+    (
+        "sender-app",
+        |l, v| l.tcp.starved = Some(v),
+        &[(0.49, "clear"), (0.51, "enough")],
+    ),
+    (
+        "receiver-app",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(0.5);
+            l.unread = Some(v * 1e6);
+        },
+        // 30 % of what is outstanding, beyond the 64 KiB of a read.
+        &[(0.17, "clear"), (0.19, "enough")],
+    ),
+    (
+        "receiver-app",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(v);
+            l.unread = Some(1e6);
+        },
+        &[(0.19, "clear"), (0.21, "enough")],
+    ),
+    (
+        "pacing",
+        |l, v| l.knobs.pacing = Some(Rate((v * 1e9) as u64)),
+        &[(1.17, "enough"), (1.19, "clear")],
+    ),
+    (
+        "contended",
+        |l, share| {
+            let side = Side::Far;
+            l.foreign = Some(Foreign { side, share });
+        },
+        &[(0.19, "clear"), (0.21, "enough")],
+    ),
+];
+
+#[test]
+fn each_cause_answers_on_both_sides_of_its_thresholds() {
+    for (id, change, cases) in ROWS {
+        for (value, expected) in *cases {
+            let mut load = load();
+            change(&mut load, *value);
+            assert_eq!(&outcome(&model(load), id), expected, "{id} at {value}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_counter_is_unknown_and_never_fine() {
+    let mut load = load();
+    load.tcp = TcpShares::default();
+    load.senders = vec![Thread::default()];
+    load.receivers = vec![Thread::default()];
+    let verdict = judge(&model(load));
+    assert!(verdict.limits.is_empty());
+    assert!(
+        verdict
+            .unknown
+            .iter()
+            .any(|u| u.what.contains("what limits forward"))
+    );
+    let cleared = verdict
+        .answers
+        .iter()
+        .filter(|a| a.outcome == "clear")
+        .count();
+    assert_eq!(
+        cleared, 4,
+        "contended, interrupted, pacing, and a wire that is not there need no counter"
+    );
+}
+
+#[test]
+fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
+    let mut base = load();
+    base.senders = vec![Thread {
+        busy: Some(0.5),
+        waiting: Some(0.49),
+        ..thread(0.5)
+    }];
+    let mut m = model(base);
+    tried(&mut m, "sender-work", 0.8);
+    assert!(judge(&m).limits.is_empty());
+}
+
+#[test]
+fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed() {
+    let at = |goodput: f64| {
+        let mut m = model(load());
+        m.directions[0].base.goodput.mean = goodput;
+        m.directions[0].ceiling = Some(Ceiling {
+            rate: Rate(1_000_000_000),
+            stage: Stage::Net,
+            name: "far port eth0".into(),
+            formula: String::new(),
+        });
+        m
+    };
+    assert_eq!(outcome(&at(0.979e9), "wire-full"), "clear");
+    let full = judge(&at(0.981e9));
+    let limit = &full.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("wire-full", Certainty::Proved)
+    );
+    assert!(limit.trial.is_none(), "a ceiling needs none");
+    assert_eq!(next_trial(&at(0.981e9), Direction::Forward, 0), None);
+    assert!(full.next.is_empty(), "nothing is above the ceiling");
+    let mut below = at(1e9);
+    let ceiling = below.directions[0].ceiling.as_mut().expect("a ceiling");
+    ceiling.rate = Rate(3_000_000_000);
+    tried(&mut below, "more-streams", 1.0);
+    let below = judge(&below);
+    assert_eq!(below.limits[0].cause, "path-rate");
+    assert_eq!(below.next[0].cause, "wire-full");
+
+    let mut m = model(load());
+    assert_eq!(outcome(&m, "wire-full"), "clear", "virtual ports");
+    m.hosts[1].facts.port = Some(Port {
+        is_ethernet: true,
+        ..Port::default()
+    });
+    assert_eq!(
+        outcome(&m, "wire-full"),
+        "unknown",
+        "a port without a speed"
+    );
+}
+
+#[test]
+fn a_reader_that_has_nothing_outstanding_keeps_up() {
+    let mut base = load();
+    base.tcp.in_flight = Some(Bytes(0));
+    assert_eq!(outcome(&model(base.clone()), "receiver-app"), "clear");
+    base.tcp.rwnd_limited = Some(0.9);
+    assert_eq!(outcome(&model(base), "receiver-app"), "clear");
+}
+
+#[test]
+fn what_a_host_drops_itself_is_not_the_path() {
+    let mut base = load();
+    base.local = vec!["900 packets dropped by the queue of near eth0".to_owned()];
+    let verdict = judge(&model(base));
+    assert!(verdict.limits.is_empty());
+    assert!(verdict.unknown.iter().any(|u| u.why.contains("near eth0")));
+}

@@ -1,0 +1,94 @@
+//! Limits just under and just over another one.
+
+use super::*;
+
+/// Payload that a path of 4 Gb/s carries in full segments of 1448 bytes, in bits per second.
+const CARRIED: f64 = 4e9 * 1448.0 / 1538.0;
+
+/// Puts a limit at so many times what the path carries.
+type Beside = fn(&mut SimPath, &mut Knobs, f64);
+
+/// Bytes in flight that carry so many times `CARRIED` over 2 ms.
+fn in_flight(path: &mut SimPath, times: f64) -> Bytes {
+    path.rtt = Nanos::from_millis(2);
+    Bytes((CARRIED * times / 8.0 * 0.002) as u64)
+}
+
+/// Picoseconds of one byte at so many times `CARRIED`, less what a byte costs anyway.
+fn work(times: f64) -> u64 {
+    let cost = Cost::default();
+    (8e12 / (CARRIED * times)) as u64 - cost.kernel_ps - cost.copy_ps
+}
+
+/// Pause of one operation for so many times `CARRIED`.
+fn pause(times: f64) -> Nanos {
+    Nanos(work(times) * Cost::default().op.0 / 1000)
+}
+
+const BESIDE: &[(&str, Beside)] = &[
+    ("receive-window", |p, _, times| {
+        p.forward.receive_window = in_flight(p, times);
+    }),
+    ("send-buffer", |p, _, times| {
+        p.forward.send_buffer = in_flight(p, times);
+    }),
+    ("receiver-core", |p, _, times| {
+        p.far.receive.user_ps = work(times);
+    }),
+    ("sender-core", |p, _, times| {
+        p.near.send.user_ps = work(times);
+    }),
+    ("receiver-app", |p, _, times| {
+        p.far.receive.pause = pause(times);
+    }),
+    ("sender-app", |p, _, times| {
+        p.near.send.pause = pause(times);
+    }),
+    ("pacing", |_, k, times| {
+        k.pacing = Some(Rate((CARRIED * times) as u64));
+    }),
+];
+
+#[test]
+fn a_limit_just_under_the_path_is_named_and_one_just_over_it_is_not() {
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        for (cause, put) in BESIDE {
+            for (times, binds) in [(0.85, true), (1.2, false)] {
+                let mut path = SimPath {
+                    congestion,
+                    ..SimPath::default()
+                };
+                path.forward.rate = gigabits(4.0);
+                let mut knobs = Knobs::default();
+                put(&mut path, &mut knobs, times);
+                let verdict = verdict_of(&path, knobs, 11);
+                let named = first(&verdict).map(|l| l.cause);
+                let what = format!(
+                    "{cause} at {times} of the path under {}: {}",
+                    congestion.name(),
+                    explain(&verdict)
+                );
+                assert_eq!(named == Some(*cause), binds, "{what}");
+                assert!(binds || matches!(named, None | Some("path-rate")), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_just_under_its_ports_is_not_their_wire() {
+    for (share, cause) in [(1.0, "wire-full"), (0.96, "path-rate")] {
+        let mut path = SimPath::default();
+        path.near.port_speed = Some(gigabits(10.0));
+        path.far.port_speed = Some(gigabits(10.0));
+        path.forward.rate = gigabits(10.0 * share);
+        let verdict = verdict_of(&path, Knobs::default(), 5);
+        let named = first(&verdict).map(|l| (l.cause, l.certainty));
+        assert_eq!(
+            named,
+            Some((cause, Certainty::Proved)),
+            "{share}: {}",
+            explain(&verdict)
+        );
+    }
+}

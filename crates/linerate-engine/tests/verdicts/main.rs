@@ -1,0 +1,158 @@
+//! Whole runs on simulated paths: steps, trials and judge together name what binds, on the right
+//! side, and prove it.
+
+mod beside;
+mod study;
+mod told;
+
+use std::collections::BTreeMap;
+
+use linerate_core::model::{Model, Resource, derive};
+use linerate_core::plan::{Direction, Knobs, Plan, Side};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::verdict::{Answered, Certainty, Limit, Place, Stage, Verdict, judge};
+use linerate_engine::event::{Event, Flow, Sink};
+use linerate_engine::load::sim::noise::{Class, Random};
+use linerate_engine::load::sim::{Congestion, Cost, Sim, SimPath, Span};
+use linerate_engine::run::run;
+
+fn plan(knobs: Knobs) -> Plan {
+    Plan {
+        engine: "sim".to_owned(),
+        peer: None,
+        knobs,
+        directions: vec![Direction::Forward],
+        time: Nanos::from_secs(60),
+        sweep: true,
+        trials: true,
+    }
+}
+
+fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
+    let mut sim = Sim::new(path.clone(), seed);
+    let (record, error) = run(&mut sim, plan(knobs), 0, &mut ());
+    assert!(error.is_none(), "{error:?}");
+    let model = derive(&record);
+    if std::env::var_os("LINERATE_SHOW").is_some() {
+        for t in &model.trials {
+            eprintln!("  trial {} {:?} {} slices", t.plan.kind, t.effect, t.slices);
+        }
+    }
+    judge(&model)
+}
+
+fn gigabits(n: f64) -> Rate {
+    Rate((n * 1e9) as u64)
+}
+
+/// What is planted, on a path of 10 Gb/s with 1 ms of round trip.
+type Plant = fn(&mut SimPath, &mut Knobs);
+
+fn explain(verdict: &Verdict) -> String {
+    let line = |a: &Answered| format!("  {} {}: {}", a.cause, a.outcome, a.why.join("; "));
+    verdict
+        .answers
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn first(verdict: &Verdict) -> Option<&Limit> {
+    verdict.limits.first()
+}
+
+const PLANTED: &[(&str, Place, Plant)] = &[
+    ("wire-full", Place::Path, |p, _| {
+        p.near.port_speed = Some(gigabits(25.0));
+        p.far.port_speed = Some(gigabits(10.0));
+    }),
+    ("path-rate", Place::Path, |p, _| {
+        p.forward.rate = gigabits(1.0);
+    }),
+    ("flow-rate-cap", Place::Path, |p, _| {
+        p.forward.flow_cap = Some(gigabits(1.0));
+    }),
+    ("receive-window", Place::Far, |p, _| {
+        p.rtt = Nanos::from_millis(20);
+        p.forward.receive_window = Bytes(256 << 10);
+    }),
+    ("send-buffer", Place::Near, |p, _| {
+        p.rtt = Nanos::from_millis(20);
+        p.forward.send_buffer = Bytes(256 << 10);
+    }),
+    ("receiver-core", Place::Far, |p, _| {
+        p.far.receive.user_ps = 4_000;
+    }),
+    ("sender-core", Place::Near, |p, _| {
+        p.near.send.user_ps = 4_000;
+    }),
+    ("receiver-app", Place::Far, |p, _| {
+        p.far.receive.pause = Nanos::from_millis(2);
+    }),
+    ("sender-app", Place::Near, |p, _| {
+        p.near.send.pause = Nanos::from_millis(2);
+    }),
+    ("pacing", Place::Near, |_, k| k.pacing = Some(gigabits(1.0))),
+];
+
+#[test]
+fn what_is_planted_is_named_and_proved() {
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        for (cause, place, plant) in PLANTED {
+            let mut path = SimPath {
+                congestion,
+                ..SimPath::default()
+            };
+            path.forward.noise = (Class::White, 0.01);
+            let mut knobs = Knobs::default();
+            plant(&mut path, &mut knobs);
+            let verdict = verdict_of(&path, knobs, 7);
+            let limit = first(&verdict);
+            let found = limit.map(|l| (l.cause, l.side, l.certainty));
+            assert_eq!(
+                found,
+                Some((*cause, *place, Certainty::Proved)),
+                "under {}: {}",
+                congestion.name(),
+                explain(&verdict)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_invalidates_a_run_is_named_first() {
+    let path = SimPath {
+        other_session: Some((
+            Span {
+                from: Nanos(0),
+                to: Nanos::from_secs(100),
+            },
+            0.3,
+        )),
+        ..SimPath::default()
+    };
+    let verdict = verdict_of(&path, Knobs::default(), 7);
+    assert_eq!(
+        first(&verdict).map(|l| l.cause),
+        Some("contended"),
+        "{}",
+        explain(&verdict)
+    );
+
+    let path = SimPath {
+        down: Some(Span {
+            from: Nanos::from_millis(2_500),
+            to: Nanos::from_millis(2_900),
+        }),
+        ..SimPath::default()
+    };
+    let verdict = verdict_of(&path, Knobs::default(), 7);
+    assert_eq!(
+        first(&verdict).map(|l| l.cause),
+        Some("interrupted"),
+        "{}",
+        explain(&verdict)
+    );
+}

@@ -1,0 +1,84 @@
+//! What a run tells of the hosts and of what they share.
+
+use super::*;
+
+/// What was told before the first step: side and text of each notice.
+#[derive(Default)]
+struct Told {
+    notices: Vec<(Side, String)>,
+    begun: bool,
+}
+
+impl Sink for Told {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        match event {
+            Event::StepBegan { .. } => self.begun = true,
+            Event::Notice { side, gap, .. } if !self.begun => {
+                self.notices.push((*side, gap.what.clone()));
+            }
+            _ => {}
+        }
+        Flow::Go
+    }
+}
+
+#[test]
+fn what_the_engine_knows_of_the_hosts_is_told_before_the_first_step() {
+    let mut path = SimPath::default();
+    path.far.buffer_max = Bytes(1 << 20);
+    let told = |bytes| {
+        let plan = Plan {
+            engine: "tcp".to_owned(),
+            trials: false,
+            ..plan(Knobs {
+                recv_buffer: Some(Bytes(bytes)),
+                ..Knobs::default()
+            })
+        };
+        let mut told = Told::default();
+        run(&mut Sim::new(path.clone(), 1), plan, 0, &mut told);
+        assert!(told.begun);
+        told.notices
+    };
+    assert_eq!(told(1 << 20), []);
+    let expected = [(Side::Far, "set.recv_buffer".to_owned())];
+    assert_eq!(told((1 << 20) + 1), expected);
+}
+
+#[test]
+fn ends_on_one_machine_ask_of_the_same_cpus_and_others_of_their_own() {
+    let model = |shared_host| {
+        let path = SimPath {
+            shared_host,
+            ..SimPath::default()
+        };
+        let plan = Plan {
+            sweep: false,
+            trials: false,
+            ..plan(Knobs::default())
+        };
+        let (record, _) = run(&mut Sim::new(path, 3), plan, 0, &mut ());
+        derive(&record)
+    };
+    let cpus = |model: &Model| -> Vec<(String, f64, f64)> {
+        let all = model.resources.iter().filter(|r| r.stage == Stage::Cpu);
+        let numbers = |r: &Resource| Some((r.name.clone(), r.capacity?.mid, r.demand[0]?));
+        all.map(|r| numbers(r).expect("the simulation reads all"))
+            .collect()
+    };
+    let apart = cpus(&model(false));
+    let [(near, 4.0, sends), (far, 4.0, receives)] = apart.as_slice() else {
+        panic!("{apart:?}");
+    };
+    assert_eq!((near.as_str(), far.as_str()), ("near cpu", "far cpu"));
+    let one = cpus(&model(true));
+    let [(shared, 4.0, both)] = one.as_slice() else {
+        panic!("{one:?}");
+    };
+    assert_eq!(shared, "cpu");
+    assert!((both / (sends + receives) - 1.0).abs() < 0.02, "{both}");
+    assert!(
+        sends.min(*receives) > 0.2 * both,
+        "both ends ask for a part"
+    );
+}
