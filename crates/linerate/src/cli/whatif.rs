@@ -11,7 +11,7 @@ use super::exit::{Exit, Failure};
 use super::options::Options;
 use super::out;
 use crate::cases::CASES;
-use crate::show::{Change, whatif, whatif_json};
+use crate::show::whatif::{self as view, Change};
 
 /// No description of a path is longer, and a device that never ends is not read to its end.
 const LONGEST: u64 = 64 << 10;
@@ -42,9 +42,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     };
     let solved = Solved::of(&text, &args.sets).map_err(refuse)?;
     let words = if options.report.json == Some(true) {
-        whatif_json::document(&solved.change(&args.sets)).map_err(Failure::not_measured)?
+        view::document(&solved.change(&args.sets)).map_err(Failure::not_measured)?
     } else {
-        whatif::page(&solved.change(&args.sets), out::style(&options.global))
+        view::page(&solved.change(&args.sets), out::style(&options.global))
     };
     out::print(&words)?;
     Ok(Exit::Done)
@@ -115,7 +115,7 @@ mod tests {
     fn page(name: &str, sets: &[&str]) -> String {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
         let solved = Solved::of(&text_of(name).unwrap(), &sets).unwrap();
-        whatif::page(&solved.change(&sets), Style::PLAIN)
+        view::page(&solved.change(&sets), Style::PLAIN)
     }
 
     /// All cases, one after the other.
@@ -130,7 +130,7 @@ mod tests {
             let mut solved = Solved::of(source, &[]).unwrap();
             let case = &mut solved.before.0;
             let (title, story) = (case.title.clone(), std::mem::take(&mut case.story));
-            let page = whatif::page(&solved.change(&[]), Style::PLAIN);
+            let page = view::page(&solved.change(&[]), Style::PLAIN);
             let _ = write!(
                 text,
                 "\n## {name}: {title}\n\n{}\n\n```\n$ linerate whatif {name}\n{page}```\n",
@@ -247,7 +247,7 @@ mod tests {
                         width,
                         color: false,
                     };
-                    let words = whatif::page(&solved.change(sets), style);
+                    let words = view::page(&solved.change(sets), style);
                     let long = words.lines().find(|line| line.chars().count() > width);
                     assert_eq!(long, None, "{name} at {width}");
                 }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_document_fits_the_published_schema() {
-        let schema = serde_json::from_str(whatif_json::SCHEMA).unwrap();
+        let schema = serde_json::from_str(view::SCHEMA).unwrap();
         let schema = jsonschema::validator_for(&schema).unwrap();
         let nothing = "title = 'x'\nprotocol = 'tcp'\nnear = { port = { pcie = 'none' } }\n\
                        far = { port = { pcie = 'none' } }\n";
@@ -266,7 +266,7 @@ mod tests {
             let sets = ["streams=1".to_owned()];
             for sets in [&sets[..], &[]] {
                 let solved = Solved::of(text, sets).unwrap();
-                let document = whatif_json::document(&solved.change(sets)).unwrap();
+                let document = view::document(&solved.change(sets)).unwrap();
                 let mut document: serde_json::Value = serde_json::from_str(&document).unwrap();
                 let errors: Vec<_> = schema
                     .iter_errors(&document)

@@ -9,11 +9,9 @@ pub mod progress;
 pub(crate) mod sample;
 pub mod text;
 pub(crate) mod whatif;
-pub(crate) mod whatif_json;
 mod words;
 
 pub use page::Style;
 pub(crate) use page::{Ink, Page};
-pub(crate) use whatif::Change;
 #[cfg(test)]
 pub(crate) use words::summary;

@@ -1,12 +1,12 @@
 //! The verdict for people, in text.
 
-use std::fmt::Write as _;
+mod verdict;
 
-use linerate_core::causes::{CAUSES, Cause};
+use linerate_core::causes::Cause;
 use linerate_core::model::{Ceiling, DirectionModel, Model};
 use linerate_core::plan::Direction;
 use linerate_core::record::{End, Record};
-use linerate_core::verdict::{Answered, Certainty, Limit, Measure, Verdict};
+use linerate_core::verdict::{Answered, Verdict};
 
 use super::page::{Ink, LABEL, Page, Span, Style, width_of};
 use super::words;
@@ -15,7 +15,7 @@ use super::words;
 pub fn verdict(
     record: &Record,
     model: &Model,
-    verdict: &Verdict,
+    judged: &Verdict,
     saved: Option<&str>,
     style: Style,
 ) -> String {
@@ -25,11 +25,11 @@ pub fn verdict(
     page.gap();
     table(&mut page, model);
     page.gap();
-    limits(&mut page, model, verdict);
+    verdict::limits(&mut page, model, judged);
     page.gap();
-    next(&mut page, verdict);
-    advice(&mut page, verdict);
-    unknown(&mut page, verdict);
+    verdict::next(&mut page, judged);
+    verdict::advice(&mut page, judged);
+    verdict::unknown(&mut page, judged);
     if let Some(name) = saved {
         page.entry(
             "Saved",
@@ -303,124 +303,6 @@ fn rows(model: &Model) -> Vec<Row> {
     ];
     rows.retain(|r| r.cells.iter().any(Option::is_some));
     rows
-}
-
-fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
-    let mut label = "Limited by";
-    let mut told: Vec<&str> = Vec::new();
-    for limit in &verdict.limits {
-        page.gap();
-        limit_title(page, label, limit);
-        limit_body(page, limit, told.contains(&limit.cause));
-        told.push(limit.cause);
-        label = "";
-    }
-    page.gap();
-    for direction in &model.directions {
-        let explained = verdict
-            .limits
-            .iter()
-            .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
-        if !explained {
-            let text = format!(
-                ", {}: no cause could be supported",
-                direction.direction.name()
-            );
-            page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
-            label = "";
-        }
-    }
-}
-
-fn limit_title(page: &mut Page, label: &str, limit: &Limit) {
-    let ink = match limit.certainty {
-        Certainty::Proved => Ink::Good,
-        Certainty::Supported => Ink::Warn,
-    };
-    let place = format!("{}: ", words::place(limit));
-    let metric = format!(", {} ", words::metric(limit));
-    let certainty = format!("({})", limit.certainty.name());
-    let body = [
-        (Ink::Plain, place.as_str()),
-        (Ink::Bold, limit.cause),
-        (Ink::Plain, &metric),
-        (ink, &certainty),
-    ];
-    page.entry(label, &body, 2);
-}
-
-/// `told`: what the cause means was said before.
-fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
-    let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
-    if let Some(summary) = cause.map(|c| words::summary(c.page())) {
-        page.entry("", &[(Ink::Plain, &summary)], 0);
-    }
-    for evidence in &limit.evidence {
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
-    }
-    if let Some(trial) = &limit.trial {
-        let slices = words::count(u64::from(trial.slices), "slice");
-        let mut text = format!("{}: {}, {slices}", trial.words, words::effect(trial.effect));
-        if !trial.excluded.is_empty() {
-            let _ = write!(text, "; excludes {}", trial.excluded.join(", "));
-        }
-        page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
-    }
-}
-
-fn next(page: &mut Page, verdict: &Verdict) {
-    for (i, limit) in verdict.next.iter().enumerate() {
-        let label = if i == 0 { "Next limit" } else { "" };
-        let mut text = format!(
-            "{}: {}, {}",
-            words::place(limit),
-            limit.cause,
-            words::metric(limit)
-        );
-        if let Some(evidence) = limit.evidence.first() {
-            let _ = write!(text, ": {evidence}");
-        }
-        page.entry(label, &[(Ink::Plain, &text)], 2);
-    }
-}
-
-fn advice(page: &mut Page, verdict: &Verdict) {
-    let advised: Vec<_> = verdict
-        .limits
-        .iter()
-        .filter(|l| !l.advice.is_empty())
-        .collect();
-    let several = advised.iter().any(|l| l.direction != advised[0].direction);
-    let mut label = "Do";
-    for limit in &verdict.limits {
-        for advice in &limit.advice {
-            let way = format!(" ({})", limit.direction.name());
-            let mut body = vec![(Ink::Bold, advice.action.as_str())];
-            if several {
-                body.push((Ink::Dim, &way));
-            }
-            page.entry(label, &body, 2);
-            if let Some(gain) = advice.gain {
-                let text = format!("expect {} goodput x{gain:.2}", limit.direction.name());
-                page.entry("", &[(Ink::Plain, &text)], 2);
-            }
-            if !advice.undo.is_empty() {
-                page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
-            }
-            label = "";
-        }
-    }
-}
-
-fn unknown(page: &mut Page, verdict: &Verdict) {
-    for (i, unknown) in verdict.unknown.iter().enumerate() {
-        let label = if i == 0 { "Unknown" } else { "" };
-        let mut text = format!("{}: {}", unknown.what, unknown.why);
-        if !unknown.hint.is_empty() {
-            let _ = write!(text, " (hint: {})", unknown.hint);
-        }
-        page.entry(label, &[(Ink::Plain, &text)], 2);
-    }
 }
 
 #[cfg(test)]

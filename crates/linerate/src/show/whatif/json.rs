@@ -5,15 +5,15 @@ use linerate_core::ceiling::{Bounds, Ceiling, Solution};
 use linerate_core::plan::Direction;
 use serde::Serialize;
 
-use super::json::integer;
-use super::whatif::Change;
+use super::super::json::integer;
+use super::Change;
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 #[cfg(test)]
-pub(crate) const SCHEMA: &str = include_str!("../../schema/whatif.schema.json");
+pub(crate) const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
 
 #[derive(Serialize)]
 struct Output<'a> {

@@ -6,18 +6,8 @@ use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::plan::Direction;
 use linerate_core::units::{Nanos, Rate};
 
-use super::page::{Ink, Page, Style};
-
-/// A case, and the same after what was set.
-#[derive(Clone, Copy)]
-pub(crate) struct Change<'a> {
-    pub(crate) before: (&'a Case, &'a Answer),
-    pub(crate) after: Option<(&'a Case, &'a Answer)>,
-    /// What was set, as typed.
-    pub(crate) sets: &'a [String],
-    /// Published figures, beside the case as it stands in its file.
-    pub(crate) told: &'a [Told],
-}
+use super::super::{Ink, Page, Style};
+use super::Change;
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>, style: Style) -> String {

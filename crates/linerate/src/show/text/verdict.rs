@@ -1,0 +1,128 @@
+//! What the verdict says: the limits with their proof, what comes next, what to do, what is not known.
+
+use std::fmt::Write as _;
+
+use linerate_core::causes::CAUSES;
+use linerate_core::model::Model;
+use linerate_core::verdict::{Certainty, Limit, Measure, Verdict};
+
+use super::super::page::{Ink, Page};
+use super::super::words;
+
+pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
+    let mut label = "Limited by";
+    let mut told: Vec<&str> = Vec::new();
+    for limit in &verdict.limits {
+        page.gap();
+        limit_title(page, label, limit);
+        limit_body(page, limit, told.contains(&limit.cause));
+        told.push(limit.cause);
+        label = "";
+    }
+    page.gap();
+    for direction in &model.directions {
+        let explained = verdict
+            .limits
+            .iter()
+            .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
+        if !explained {
+            let text = format!(
+                ", {}: no cause could be supported",
+                direction.direction.name()
+            );
+            page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+            label = "";
+        }
+    }
+}
+
+fn limit_title(page: &mut Page, label: &str, limit: &Limit) {
+    let ink = match limit.certainty {
+        Certainty::Proved => Ink::Good,
+        Certainty::Supported => Ink::Warn,
+    };
+    let place = format!("{}: ", words::place(limit));
+    let metric = format!(", {} ", words::metric(limit));
+    let certainty = format!("({})", limit.certainty.name());
+    let body = [
+        (Ink::Plain, place.as_str()),
+        (Ink::Bold, limit.cause),
+        (Ink::Plain, &metric),
+        (ink, &certainty),
+    ];
+    page.entry(label, &body, 2);
+}
+
+/// `told`: what the cause means was said before.
+fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
+    let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
+    if let Some(summary) = cause.map(|c| words::summary(c.page())) {
+        page.entry("", &[(Ink::Plain, &summary)], 0);
+    }
+    for evidence in &limit.evidence {
+        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+    }
+    if let Some(trial) = &limit.trial {
+        let slices = words::count(u64::from(trial.slices), "slice");
+        let mut text = format!("{}: {}, {slices}", trial.words, words::effect(trial.effect));
+        if !trial.excluded.is_empty() {
+            let _ = write!(text, "; excludes {}", trial.excluded.join(", "));
+        }
+        page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
+    }
+}
+
+pub(super) fn next(page: &mut Page, verdict: &Verdict) {
+    for (i, limit) in verdict.next.iter().enumerate() {
+        let label = if i == 0 { "Next limit" } else { "" };
+        let mut text = format!(
+            "{}: {}, {}",
+            words::place(limit),
+            limit.cause,
+            words::metric(limit)
+        );
+        if let Some(evidence) = limit.evidence.first() {
+            let _ = write!(text, ": {evidence}");
+        }
+        page.entry(label, &[(Ink::Plain, &text)], 2);
+    }
+}
+
+pub(super) fn advice(page: &mut Page, verdict: &Verdict) {
+    let advised: Vec<_> = verdict
+        .limits
+        .iter()
+        .filter(|l| !l.advice.is_empty())
+        .collect();
+    let several = advised.iter().any(|l| l.direction != advised[0].direction);
+    let mut label = "Do";
+    for limit in &verdict.limits {
+        for advice in &limit.advice {
+            let way = format!(" ({})", limit.direction.name());
+            let mut body = vec![(Ink::Bold, advice.action.as_str())];
+            if several {
+                body.push((Ink::Dim, &way));
+            }
+            page.entry(label, &body, 2);
+            if let Some(gain) = advice.gain {
+                let text = format!("expect {} goodput x{gain:.2}", limit.direction.name());
+                page.entry("", &[(Ink::Plain, &text)], 2);
+            }
+            if !advice.undo.is_empty() {
+                page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
+            }
+            label = "";
+        }
+    }
+}
+
+pub(super) fn unknown(page: &mut Page, verdict: &Verdict) {
+    for (i, unknown) in verdict.unknown.iter().enumerate() {
+        let label = if i == 0 { "Unknown" } else { "" };
+        let mut text = format!("{}: {}", unknown.what, unknown.why);
+        if !unknown.hint.is_empty() {
+            let _ = write!(text, " (hint: {})", unknown.hint);
+        }
+        page.entry(label, &[(Ink::Plain, &text)], 2);
+    }
+}

@@ -1,0 +1,22 @@
+//! A path described by hand: its ceilings, and what a change would bring, for people and for programs.
+
+mod json;
+mod text;
+
+use linerate_core::case::{Answer, Case, Told};
+
+#[cfg(test)]
+pub(crate) use json::SCHEMA;
+pub(crate) use json::document;
+pub(crate) use text::page;
+
+/// A case, and the same after what was set.
+#[derive(Clone, Copy)]
+pub(crate) struct Change<'a> {
+    pub(crate) before: (&'a Case, &'a Answer),
+    pub(crate) after: Option<(&'a Case, &'a Answer)>,
+    /// What was set, as typed.
+    pub(crate) sets: &'a [String],
+    /// Published figures, beside the case as it stands in its file.
+    pub(crate) told: &'a [Told],
+}
