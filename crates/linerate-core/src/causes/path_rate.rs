@@ -1,13 +1,13 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
-use super::predict::{bystander, wanted};
+use super::predict::{one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::{Answer, Cause, Finding, base, lacks, percent, wire_full};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::Range;
 use crate::trial::Factor;
 use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
@@ -48,15 +48,7 @@ impl Cause for PathRate {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::MoreStreams => Some(EQUAL),
-            // Some keep a shallow queue less full than others; none gets more than there is.
-            Factor::OtherCongestion => Some(Range {
-                low: 0.3,
-                high: EQUAL.high,
-            }),
-            _ => bystander(model, trial),
-        }
+        one_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams]

@@ -78,6 +78,19 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
+/// What one rate for everything predicts: more streams share it, another congestion control fills it
+/// no better, though maybe worse where the queue is shallow.
+pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::MoreStreams => Some(EQUAL),
+        Factor::OtherCongestion => Some(Range {
+            low: 0.3,
+            high: EQUAL.high,
+        }),
+        _ => bystander(model, trial),
+    }
+}
+
 /// More work on a thread that does not bind: no effect while it has time left, else up to as much
 /// as would be missing.
 fn work(wanted: Option<f64>, added: f64) -> Range {

@@ -1,12 +1,12 @@
 //! The port's wire is full: the best verdict there is.
 
-use super::predict::bystander;
+use super::predict::one_rate;
 use super::{Answer, Cause, Finding, base, percent};
 use crate::facts::Gap;
 use crate::model::{Ceiling, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::Range;
 use crate::trial::Factor;
 use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
@@ -63,15 +63,7 @@ impl Cause for WireFull {
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::MoreStreams => Some(EQUAL),
-            // None gets more than there is.
-            Factor::OtherCongestion => Some(Range {
-                low: 0.3,
-                high: EQUAL.high,
-            }),
-            _ => bystander(model, trial),
-        }
+        one_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams]

@@ -350,15 +350,17 @@ impl Network {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn nic(index: u32, below: &[u32]) -> Nic {
+    /// A port and the ports that it stands on.
+    pub(in crate::facts) fn nic(index: u32, below: &[u32]) -> Nic {
         let stack = Stack {
             below: below.to_vec(),
             ..Stack::default()
         };
         Nic {
+            name: format!("eth{index}"),
             index,
             stack,
             ..Nic::default()

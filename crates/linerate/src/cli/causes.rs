@@ -38,6 +38,7 @@ fn page(id: &str) -> Result<&'static str, Failure> {
 mod tests {
     use std::fmt::Write as _;
 
+    use super::super::kept;
     use super::*;
 
     /// All pages, one after the other.
@@ -54,16 +55,7 @@ mod tests {
 
     #[test]
     fn the_document_of_causes_says_what_the_program_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/causes.md");
-        let now = document();
-        if std::env::var_os("LINERATE_BLESS").is_some() {
-            std::fs::write(path, &now).unwrap();
-        }
-        let kept = std::fs::read_to_string(path).unwrap();
-        assert!(
-            kept == now,
-            "docs/causes.md is out of date: LINERATE_BLESS=1 cargo test -p linerate"
-        );
+        kept::check("causes.md", &document());
     }
 
     #[test]

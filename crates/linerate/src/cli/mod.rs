@@ -7,6 +7,8 @@ mod demo;
 mod exit;
 mod help;
 mod host;
+#[cfg(test)]
+mod kept;
 mod lab;
 mod options;
 mod out;

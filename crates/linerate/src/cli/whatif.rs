@@ -109,6 +109,7 @@ fn read(name: &str) -> anyhow::Result<String> {
 mod tests {
     use std::fmt::Write as _;
 
+    use super::super::kept;
     use super::*;
     use crate::show::Style;
 
@@ -179,16 +180,7 @@ mod tests {
 
     #[test]
     fn the_document_of_cases_says_what_the_program_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cases.md");
-        let now = document();
-        if std::env::var_os("LINERATE_BLESS").is_some() {
-            std::fs::write(path, &now).unwrap();
-        }
-        let kept = std::fs::read_to_string(path).unwrap();
-        assert!(
-            kept == now,
-            "docs/cases.md is out of date: LINERATE_BLESS=1 cargo test -p linerate"
-        );
+        kept::check("cases.md", &document());
     }
 
     #[test]

@@ -159,21 +159,9 @@ mod tests {
     use crate::facts::Inventory;
     use crate::facts::cpu::Node;
     use crate::facts::irq::Irq;
-    use crate::facts::nic::{Counter, Duplex, Nic, Stack};
+    use crate::facts::nic::tests::nic;
+    use crate::facts::nic::{Counter, Duplex, Nic};
     use crate::units::Rate;
-
-    fn nic(index: u32, below: &[u32]) -> Nic {
-        let stack = Stack {
-            below: below.to_vec(),
-            ..Stack::default()
-        };
-        Nic {
-            name: format!("eth{index}"),
-            index,
-            stack,
-            ..Nic::default()
-        }
-    }
 
     fn machine(nics: &[Nic]) -> Inventory {
         let mut machine = Inventory::default();
