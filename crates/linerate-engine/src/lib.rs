@@ -11,4 +11,5 @@ pub mod link;
 pub mod load;
 pub mod peer;
 pub mod run;
+mod sheet;
 pub mod store;

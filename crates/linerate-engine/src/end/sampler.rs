@@ -14,7 +14,7 @@ use super::schedule::{Point, points};
 use super::step::Step;
 use crate::host::Sources;
 use crate::load::Probe;
-use crate::load::sheet::Sheet;
+use crate::sheet::Sheet;
 
 /// Longest time without a byte from the end of a step to the end of its threads.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -93,6 +93,7 @@ impl Sampler {
                 (WORKER_BYTES, Some(counters.bytes() as i64)),
                 (WORKER_OPS, Some(counters.ops() as i64)),
             ];
+            // Neither is ever missing: no gap can come of it.
             sheet.push(at(), row);
         }
         self.probe(at);

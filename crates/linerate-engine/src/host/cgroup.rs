@@ -11,7 +11,7 @@ use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpu_stat, sysctl};
 use linerate_core::record::Table;
 
-use super::sheet::Sheets;
+use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, gap, invalid, read, unreadable};
 

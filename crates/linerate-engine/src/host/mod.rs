@@ -23,7 +23,7 @@ mod netlink;
 mod port;
 mod psi;
 mod qdisc;
-mod sheet;
+mod sheets;
 mod socket;
 mod softnet;
 mod sources;

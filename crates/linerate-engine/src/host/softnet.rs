@@ -6,7 +6,7 @@ use linerate_core::parse::softnet::Softnet as Row;
 use linerate_core::parse::{softnet, sysctl};
 use linerate_core::record::Table;
 
-use super::sheet::Sheets;
+use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, gap, read, unreadable};
 

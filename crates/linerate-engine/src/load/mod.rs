@@ -17,7 +17,6 @@ mod advice;
 pub(crate) mod application;
 mod null;
 mod pages;
-pub(crate) mod sheet;
 pub(crate) mod spin;
 mod tcp;
 

@@ -9,13 +9,15 @@ use linerate_sys::socket;
 use super::line::Line;
 use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
-use crate::load::sheet::Sheet;
+use crate::sheet::Sheet;
 
 /// Reads `TCP_INFO` and the socket's queues.
 pub(super) struct SocketProbe {
     line: Line,
     tcp: Sheet,
     socket: Sheet,
+    /// What ended a table.
+    gaps: Vec<Gap>,
 }
 
 impl SocketProbe {
@@ -25,6 +27,7 @@ impl SocketProbe {
             line,
             tcp: Sheet::new("tcp", subject.clone()),
             socket: Sheet::new("socket", subject),
+            gaps: Vec::new(),
         }
     }
 
@@ -54,21 +57,17 @@ impl Probe for SocketProbe {
     fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64) {
         let mut room = [0; tcp_info::ROOM];
         let raw = self.reply(machine, SocketAsk::TcpInfo, &mut room);
-        self.tcp.push(at(), tcp_info::values(raw));
+        self.gaps.extend(self.tcp.push(at(), tcp_info::values(raw)));
 
         let mut room = [0; mem_info::ROOM];
         let raw = self.reply(machine, SocketAsk::MemInfo, &mut room);
         let unread = self.unread(machine);
-        self.socket
-            .push(at(), mem_info::values(raw).chain([unread]));
+        let row = mem_info::values(raw).chain([unread]);
+        self.gaps.extend(self.socket.push(at(), row));
     }
 
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
-        gaps.extend(
-            [self.tcp.ended(), self.socket.ended()]
-                .into_iter()
-                .flatten(),
-        );
+        gaps.append(&mut self.gaps);
         [self.tcp.take(), self.socket.take()]
             .into_iter()
             .flatten()

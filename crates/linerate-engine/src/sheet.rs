@@ -12,8 +12,7 @@ pub(crate) struct Sheet {
     subject: String,
     at: Vec<u64>,
     columns: Vec<(Metric, Vec<i64>)>,
-    /// What the row lacked that ended the table.
-    lacked: Option<&'static str>,
+    ended: bool,
 }
 
 impl Sheet {
@@ -23,16 +22,22 @@ impl Sheet {
             subject,
             at: Vec::new(),
             columns: Vec::new(),
-            lacked: None,
+            ended: false,
         }
     }
 
-    /// Appends a row; every row must name the same metrics in the same order.
-    pub(crate) fn push(&mut self, at: u64, row: impl IntoIterator<Item = (Metric, Option<i64>)>) {
-        let rows = self.at.len();
-        if self.lacked.is_some() {
-            return;
+    /// Appends a row, which names the same metrics in the same order each time; tells once of the row
+    /// that ends the table.
+    pub(crate) fn push(
+        &mut self,
+        at: u64,
+        row: impl IntoIterator<Item = (Metric, Option<i64>)>,
+    ) -> Option<Gap> {
+        if self.ended {
+            return None;
         }
+        let rows = self.at.len();
+        let mut lacked = None;
         for (index, (metric, value)) in row.into_iter().enumerate() {
             if index == self.columns.len() {
                 self.columns.push((metric, Vec::new()));
@@ -41,28 +46,26 @@ impl Sheet {
             match value {
                 Some(value) if values.len() == rows => values.push(value),
                 None if values.len() == rows && rows > 0 => {
-                    self.lacked.get_or_insert(metric.name);
+                    lacked.get_or_insert(metric.name);
                 }
                 // A column that the first row did not have stays empty, and is dropped by `take`.
                 _ => {}
             }
         }
-        if self.lacked.is_some() {
-            self.columns.iter_mut().for_each(|(_, v)| v.truncate(rows));
-        } else {
+        let Some(metric) = lacked else {
             self.at.push(at);
-        }
+            return None;
+        };
+        self.columns.iter_mut().for_each(|(_, v)| v.truncate(rows));
+        self.end(&format!("no longer tells {metric}"))
     }
 
-    /// A gap if the table ended before the step did.
-    pub(crate) fn ended(&self) -> Option<Gap> {
-        let metric = self.lacked?;
-        Some(Gap {
+    /// Ends the table; tells why, unless that was told.
+    pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
+        let told = std::mem::replace(&mut self.ended, true);
+        (!told).then(|| Gap {
             what: self.source.to_owned(),
-            why: format!(
-                "{} of {} can no longer be read: the table ends early",
-                metric, self.subject
-            ),
+            why: format!("{} {why}: its table ends early", self.subject),
             hint: String::new(),
         })
     }
@@ -70,7 +73,7 @@ impl Sheet {
     /// The table so far, if it has rows and columns; the sheet is empty afterwards.
     pub(crate) fn take(&mut self) -> Option<Table> {
         let at = std::mem::take(&mut self.at);
-        self.lacked = None;
+        self.ended = false;
         let columns: Vec<Column> = std::mem::take(&mut self.columns)
             .into_iter()
             .filter(|(_, values)| values.len() == at.len())
@@ -100,34 +103,34 @@ mod tests {
     fn a_table_ends_before_its_first_hole_and_says_so() {
         for hole in 0..3 {
             let mut sheet = Sheet::new("tcp", "s0/0".to_owned());
-            for row in 0..3 {
+            let mut gaps = Vec::new();
+            for row in 0..4 {
                 let known = (row != hole).then_some(row);
-                sheet.push(
+                gaps.extend(sheet.push(
                     row as u64,
                     [
                         (TCP_RTT, Some(row)),
                         (TCP_MIN_RTT, known),
                         (TCP_CWND, Some(9)),
                     ],
-                );
+                ));
             }
-            let gap = sheet.ended();
             let table = sheet.take().unwrap();
             if hole == 0 {
                 // What the first row lacks is no column.
-                assert_eq!(gap, None);
-                assert_eq!(table.column(TCP_RTT), Some([0, 1, 2].as_slice()));
+                assert_eq!(gaps, []);
+                assert_eq!(table.column(TCP_RTT), Some([0, 1, 2, 3].as_slice()));
                 assert_eq!(table.column(TCP_MIN_RTT), None);
-                assert_eq!(table.column(TCP_CWND), Some([9; 3].as_slice()));
+                assert_eq!(table.column(TCP_CWND), Some([9; 4].as_slice()));
             } else {
                 let rows = hole as usize;
-                assert!(gap.unwrap().why.contains(TCP_MIN_RTT.name));
+                assert_eq!(gaps.len(), 1, "{gaps:?}");
+                assert!(gaps[0].why.contains(TCP_MIN_RTT.name));
                 assert_eq!(table.at.len(), rows);
                 assert_eq!(table.column(TCP_RTT), Some(&[0, 1, 2][..rows]));
                 assert_eq!(table.column(TCP_MIN_RTT), Some(&[0, 1, 2][..rows]));
                 assert_eq!(table.column(TCP_CWND), Some(&[9; 3][..rows]));
             }
-            assert_eq!(sheet.ended(), None);
             assert!(sheet.take().is_none());
         }
     }
