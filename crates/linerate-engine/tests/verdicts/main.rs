@@ -8,7 +8,7 @@ mod told;
 use std::collections::BTreeMap;
 
 use linerate_core::model::{Model, Resource, derive};
-use linerate_core::plan::{Direction, Knobs, Plan, Side};
+use linerate_core::plan::{Direction, Knobs, Plan, Purpose, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Answered, Certainty, Limit, Place, Stage, Verdict, judge};
 use linerate_engine::event::{Event, Flow, Sink};

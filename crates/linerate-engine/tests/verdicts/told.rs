@@ -2,10 +2,11 @@
 
 use super::*;
 
-/// What was told before the first step: side and text of each notice.
+/// Side and text of each notice, before the first step and after its begin.
 #[derive(Default)]
 struct Told {
     notices: Vec<(Side, String)>,
+    later: Vec<(Side, String)>,
     begun: bool,
 }
 
@@ -13,8 +14,13 @@ impl Sink for Told {
     fn event(&mut self, event: &Event<'_>) -> Flow {
         match event {
             Event::StepBegan { .. } => self.begun = true,
-            Event::Notice { side, gap, .. } if !self.begun => {
-                self.notices.push((*side, gap.what.clone()));
+            Event::Notice { side, gap, .. } => {
+                let notice = (*side, gap.what.clone());
+                if self.begun {
+                    self.later.push(notice);
+                } else {
+                    self.notices.push(notice);
+                }
             }
             _ => {}
         }
@@ -43,6 +49,26 @@ fn what_the_engine_knows_of_the_hosts_is_told_before_the_first_step() {
     assert_eq!(told(1 << 20), []);
     let expected = [(Side::Far, "set.recv_buffer".to_owned())];
     assert_eq!(told((1 << 20) + 1), expected);
+}
+
+#[test]
+fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_told() {
+    let told = |millis| {
+        let plan = Plan {
+            directions: Direction::ALL.to_vec(),
+            time: Nanos::from_millis(millis),
+            sweep: false,
+            trials: false,
+            ..plan(Knobs::default())
+        };
+        let mut told = Told::default();
+        let (record, _) = run(&mut Sim::new(SimPath::default(), 1), plan, 0, &mut told);
+        let both = record.steps.iter().any(|s| s.plan.purpose == Purpose::Both);
+        (both, told.later)
+    };
+    assert_eq!(told(5_000), (true, Vec::new()));
+    let left_out = (Side::Near, "both directions at once".to_owned());
+    assert_eq!(told(3_000), (false, vec![left_out]));
 }
 
 #[test]
