@@ -19,7 +19,8 @@ if [ -z "${LINERATE:-}" ]; then
   LINERATE=$PWD/target/release/linerate
 fi
 far="$LINERATE serve --open & exec iperf3 -s"
-run="$LINERATE run FAR --open --quiet --direction forward --save $out/\$name"
+# $1 stands for the address of the far host.
+run="$LINERATE run \$1 --open --quiet --direction forward --save $out/\$name"
 
 # edge NAME 'COMMAND BESIDE IT' FAULT ... -- OPTION ...
 edge() {
@@ -33,7 +34,7 @@ edge() {
   done
   echo "== $name: ${faults[*]}"
   flock "$out/turn" timeout 120 "$LINERATE" lab run --congestion cubic "${faults[@]}" --far "$far" -- \
-    sh -c "$beside ${run//\$name/$name} ${*:2}" >"$out/$name.txt" 2>&1
+    sh -c "$beside ${run//\$name/$name} ${*:2}" sh FAR >"$out/$name.txt" 2>&1
   mv "$out/$name"/*.lnr "$out/$name.lnr" && rmdir "$out/$name"
   grep -A1 "Limited by" "$out/$name.txt"
 }
@@ -58,8 +59,9 @@ done
 edge pacing-over "" "$slow" environment:near,LINERATE_PACING=80Mb/s -- --time 20s
 edge pacing-under "" "$slow" environment:near,LINERATE_PACING=115Mb/s -- --time 20s
 # A fifth of what the port carries is too much.
-edge contended-over "iperf3 -c FAR -u -b 30M -t 40 >/dev/null &" "$slow" -- --time 20s
-edge contended-under "iperf3 -c FAR -u -b 13M -t 40 >/dev/null &" "$slow" -- --time 20s
+edge contended-over "iperf3 -c \$1 -u -b 30M -t 40 >/dev/null &" "$slow" -- --time 20s
+edge contended-under "iperf3 -c \$1 -u -b 13M -t 40 >/dev/null &" "$slow" -- --time 20s
 # Half a second without payload in the first base step of 2 s.
 edge interrupted-over "" "$slow" link-down:far,1700ms,500ms -- --time 33s
-edge interrupted-under "" "$slow" link-down:far,1700ms,50ms -- --time 33s
+# Windows of a path of 400 ms come with silence between them: nothing was interrupted.
+edge interrupted-under "" delay:400ms receive-window:far,312KiB -- --time 33s

@@ -12,6 +12,7 @@ mod solve;
 pub mod bond;
 pub mod cpu;
 pub mod ethernet;
+pub mod fingerprint;
 pub mod infiniband;
 pub mod latency;
 pub mod memory;

@@ -1,0 +1,254 @@
+//! Time as a function of size: a floor, and a rate that large messages come up to.
+
+use crate::ceiling::Bounds;
+use crate::units::{Bytes, Nanos};
+
+/// Most points of a sweep.
+pub const MOST_POINTS: usize = 1_000;
+
+/// Fewest spans between two sizes that give a rate.
+const FEWEST: usize = 4;
+
+/// A span counts from so many times the size at which half of the rate is reached: below it the
+/// floor, not the rate, makes the time.
+const LARGE: f64 = 4.0;
+
+/// Passes until the sizes that count no longer change; two are enough for every sweep seen.
+const PASSES: usize = 8;
+
+/// A span whose rate is off by more than this is a knee.
+const KNEE: f64 = 0.03;
+
+/// The time that a message of a size takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Size.
+    pub size: Bytes,
+    /// Time, one way or there and back as long as all points are the same: only the floor differs.
+    pub time: Nanos,
+}
+
+/// Where the rate changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Knee {
+    /// From this size.
+    pub from: Bytes,
+    /// To this one.
+    pub to: Bytes,
+    /// The rate between them, in bits per second.
+    pub rate: f64,
+}
+
+/// A sweep in few figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// Shortest time of any size.
+    pub floor: Nanos,
+    /// Bits per second that one byte more costs among large messages: the median of the spans
+    /// between neighbouring sizes.
+    pub rate: f64,
+    /// Where the median of such spans lies in 95 of 100 sweeps, in bits per second.
+    pub interval: Bounds,
+    /// Spans that gave it.
+    pub spans: usize,
+    /// Size at which half of that rate is reached, floor included.
+    pub half: Bytes,
+    /// Spans among large messages whose rate is another one.
+    pub knees: Vec<Knee>,
+}
+
+/// Two neighbouring sizes.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    from: Point,
+    to: Point,
+    rate: f64,
+}
+
+/// Fits a sweep; `None` where too few of its sizes are large enough to show a rate.
+pub fn fit(points: &[Point]) -> Option<Fit> {
+    let points = ordered(points);
+    let spans = spans(&points);
+    let floor = points.iter().map(|p| p.time).min()?;
+    // The steepest part first: the largest messages, which any sweep has.
+    let mut large: Vec<Span> = spans.iter().rev().take(FEWEST).copied().collect();
+    for _ in 0..PASSES {
+        let rate = median(&large)?;
+        let half = rate / 8.0 * floor.secs();
+        let counting = |s: &&Span| s.from.size.0 as f64 >= LARGE * half;
+        let next: Vec<Span> = spans.iter().filter(counting).copied().collect();
+        let settled = next.len() == large.len();
+        large = next;
+        if settled {
+            break;
+        }
+    }
+    if large.len() < FEWEST {
+        return None;
+    }
+    let rate = median(&large)?;
+    let knee = |s: &&Span| (s.rate / rate - 1.0).abs() > KNEE;
+    Some(Fit {
+        floor,
+        rate,
+        interval: interval(&large),
+        spans: large.len(),
+        half: half(&points, rate)?,
+        knees: large
+            .iter()
+            .filter(knee)
+            .map(|s| Knee {
+                from: s.from.size,
+                to: s.to.size,
+                rate: s.rate,
+            })
+            .collect(),
+    })
+}
+
+/// By size, one point each: the shortest time, which the fewest strangers had a part in.
+fn ordered(points: &[Point]) -> Vec<Point> {
+    let mut all: Vec<Point> = points.iter().take(MOST_POINTS).copied().collect();
+    all.retain(|p| p.time.0 > 0);
+    all.sort_by_key(|p| (p.size, p.time));
+    all.dedup_by_key(|p| p.size);
+    all
+}
+
+/// Spans in which time passes; one in which it does not says nothing of a rate.
+fn spans(points: &[Point]) -> Vec<Span> {
+    let span = |pair: &[Point]| {
+        let [from, to] = *pair else { return None };
+        let time = to.time.0.checked_sub(from.time.0).filter(|t| *t > 0)?;
+        let rate = (to.size.0 - from.size.0) as f64 * 8e9 / time as f64;
+        Some(Span { from, to, rate })
+    };
+    points.windows(2).filter_map(span).collect()
+}
+
+fn sorted(spans: &[Span]) -> Vec<f64> {
+    let mut rates: Vec<f64> = spans.iter().map(|s| s.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates
+}
+
+fn median(spans: &[Span]) -> Option<f64> {
+    let rates = sorted(spans);
+    let middle = rates.len().checked_sub(1)? / 2;
+    Some(f64::midpoint(rates[middle], rates[rates.len() / 2]))
+}
+
+/// Order statistics around the median that hold it in 95 of 100 draws, by the binomial
+/// distribution; all of them where that many would be needed.
+//= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
+fn interval(spans: &[Span]) -> Bounds {
+    let rates = sorted(spans);
+    let n = rates.len();
+    let mut below = 0.0;
+    let mut ways = 0.5f64.powi(n as i32);
+    let mut cut = 0;
+    // Twice the chance that at most `cut` of n lie below the median.
+    for k in 0..n / 2 {
+        below += ways;
+        if 2.0 * below > 0.05 {
+            break;
+        }
+        cut = k + 1;
+        ways *= (n - k) as f64 / (k + 1) as f64;
+    }
+    let low = cut.saturating_sub(1).min(n - 1);
+    Bounds::new(rates[low], rates[n - 1 - low])
+}
+
+/// The size at which size over time comes to half of `rate`, on the line between its neighbours.
+fn half(points: &[Point], rate: f64) -> Option<Bytes> {
+    let of = |p: &Point| p.size.0 as f64 * 8.0 / p.time.secs() / rate;
+    let above = points.iter().position(|p| of(p) >= 0.5)?;
+    let to = &points[above];
+    let Some(from) = above.checked_sub(1).map(|i| &points[i]) else {
+        return Some(to.size);
+    };
+    let (a, b) = (of(from), of(to));
+    let share = (0.5 - a) / (b - a);
+    let size = from.size.0 as f64 + share * (to.size.0 - from.size.0) as f64;
+    Some(Bytes(size as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Times of a line with a floor, at sizes that double.
+    fn line(floor_ns: f64, gigabits: f64, sizes: u32) -> Vec<Point> {
+        let point = |i: u32| {
+            let size = 1u64 << i;
+            let time = floor_ns + size as f64 * 8.0 / gigabits;
+            Point {
+                size: Bytes(size),
+                time: Nanos(time as u64),
+            }
+        };
+        (0..sizes).map(point).collect()
+    }
+
+    fn is_near(a: f64, b: f64, by: f64) -> bool {
+        (a / b - 1.0).abs() <= by
+    }
+
+    #[test]
+    fn a_line_gives_back_its_rate_floor_and_half_size() {
+        for (floor, gigabits) in [(1_000.0, 100.0), (20_000.0, 1.0), (300.0, 0.01)] {
+            let fit = fit(&line(floor, gigabits, 30)).unwrap();
+            assert!(is_near(fit.rate, gigabits * 1e9, 0.001), "{fit:?}");
+            assert!(fit.interval.contains(fit.rate));
+            assert!(fit.floor.0 as f64 >= floor);
+            let half = floor * gigabits / 8.0;
+            assert!(
+                half < 2.0 || is_near(fit.half.0 as f64, half, 0.1),
+                "{fit:?}"
+            );
+            assert_eq!(fit.knees, []);
+        }
+    }
+
+    #[test]
+    fn too_few_large_sizes_give_nothing() {
+        // 100 Gb/s and 1 us: half at 12.5 kB, so that sizes from 50 kB on count: 2^16 to 2^20 is 4.
+        assert_eq!(fit(&line(1_000.0, 100.0, 21)).unwrap().spans, 4);
+        assert_eq!(fit(&line(1_000.0, 100.0, 20)), None);
+        assert_eq!(fit(&[]), None);
+        assert_eq!(fit(&line(1_000.0, 100.0, 1)), None);
+    }
+
+    #[test]
+    fn one_size_that_is_off_makes_a_knee_and_no_other_rate() {
+        let mut points = line(1_000.0, 10.0, 24);
+        let last = points.last_mut().unwrap();
+        last.time = Nanos((last.time.0 as f64 * 1.04) as u64);
+        let off = fit(&points).unwrap();
+        assert!(is_near(off.rate, 1e10, 0.002), "{off:?}");
+        let [knee] = off.knees.as_slice() else {
+            panic!("{off:?}")
+        };
+        assert_eq!((knee.from, knee.to), (Bytes(1 << 22), Bytes(1 << 23)));
+        points.pop();
+        assert_eq!(fit(&points).unwrap().knees, []);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_or_lie_outside_of_its_interval(
+            points in prop::collection::vec((0u64.., 0u64..), 0..40),
+        ) {
+            let points: Vec<Point> = points
+                .into_iter()
+                .map(|(size, time)| Point { size: Bytes(size), time: Nanos(time) })
+                .collect();
+            if let Some(fit) = fit(&points) {
+                prop_assert!(fit.rate.is_finite() && fit.rate > 0.0);
+                prop_assert!(fit.knees.len() <= fit.spans);
+            }
+        }
+    }
+}
