@@ -117,6 +117,7 @@ impl LocalEnd {
             Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
         });
         let made = made.collect::<Result<Vec<_>, _>>()?;
+        got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
         (got.write_size, got.read_size) = sizes(&plan, cap);
         self.sets.insert(set, EndSet { plan, lanes: made });

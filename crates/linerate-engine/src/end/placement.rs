@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::HostFacts;
+use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::placement::{self, Seat};
 use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
 use linerate_core::units::Bytes;
@@ -25,13 +25,18 @@ pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
         return Vec::new();
     };
     let streams = plan.knobs.streams as usize;
+    let on_node = |cpu: &u32| facts.topology.node_of(*cpu);
+    let mut allowed = allowed.to_vec();
+    if let Some(node) = asked_node(end.side, plan) {
+        allowed.retain(|cpu| on_node(cpu) == Some(node));
+    }
     if streams > allowed.len() {
         return Vec::new();
     }
     let (ours, others) = if end.shared {
-        halves(facts, allowed, end.side)
+        halves(facts, &allowed, end.side)
     } else {
-        (allowed.to_vec(), Vec::new())
+        (allowed, Vec::new())
     };
     let seats = placement::seats(facts, &ours);
     let alike = |a: &Seat, b: &Seat| (a.away, a.kind, a.serves) == (b.away, b.kind, b.serves);
@@ -44,6 +49,28 @@ pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
     let theirs = placement::seats(facts, &others).into_iter().rev();
     let all = seats.iter().copied().chain(theirs);
     all.skip(skip).take(streams).map(|seat| seat.cpu).collect()
+}
+
+/// The NUMA node that a set's threads on this side are to be kept on.
+fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
+    match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => plan.knobs.sender_node,
+        Pattern::Stream { .. } => plan.knobs.receiver_node,
+        Pattern::PingPong { .. } => None,
+    }
+}
+
+/// A gap where threads could not be kept on the node that was asked for.
+pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
+    let node = asked_node(side, plan).filter(|_| cpus.is_empty())?;
+    Some(Gap {
+        what: format!("threads on node {node}"),
+        why: format!(
+            "it has fewer than {} CPUs for this process",
+            plan.knobs.streams
+        ),
+        hint: String::new(),
+    })
 }
 
 /// Which end of a path it is, and whether the other one is on the same machine.
@@ -81,6 +108,7 @@ pub(super) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
 #[cfg(test)]
 mod tests {
     use linerate_core::facts::Port;
+    use linerate_core::facts::topology::Node;
     use linerate_core::plan::Knobs;
 
     use super::*;
@@ -161,6 +189,25 @@ mod tests {
                 "{near:?} {far:?}"
             );
         }
+    }
+
+    #[test]
+    fn threads_keep_to_the_node_that_is_asked_for_or_are_not_pinned() {
+        let mut facts = HostFacts::default();
+        let node = |id, cpus: [u32; 2]| Node {
+            id,
+            cpus: cpus.to_vec(),
+            distances: Vec::new(),
+        };
+        facts.topology.nodes = vec![node(0, [0, 1]), node(1, [2, 3])];
+        let take = |side, n| {
+            let mut plan = plan(Direction::Forward, n);
+            plan.knobs.receiver_node = Some(1);
+            cpus(&facts, &[0, 1, 2, 3], end(side, false), &plan)
+        };
+        assert_eq!(take(Side::Far, 2), [2, 3]);
+        assert_eq!(take(Side::Near, 2), [0, 1]);
+        assert_eq!(take(Side::Far, 3), [0; 0]);
     }
 
     #[test]
