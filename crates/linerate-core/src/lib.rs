@@ -14,6 +14,7 @@ pub mod facts;
 pub mod metric;
 pub mod model;
 pub mod parse;
+pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod stats;

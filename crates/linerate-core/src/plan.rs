@@ -116,6 +116,10 @@ pub struct Knobs {
     pub receive: Receive,
     /// Extra CPU work per byte.
     pub extra_work: ExtraWork,
+    /// The NUMA node that sending threads are kept on; `None` leaves the choice to that end.
+    pub sender_node: Option<u32>,
+    /// The same for receiving threads.
+    pub receiver_node: Option<u32>,
 }
 
 impl Default for Knobs {
@@ -133,6 +137,8 @@ impl Default for Knobs {
             congestion: None,
             receive: Receive::Copy,
             extra_work: ExtraWork::default(),
+            sender_node: None,
+            receiver_node: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A trial changes one factor of the connections that the tool itself owns. Trials stand apart
 //! from causes, because one trial parts several rivals.
 
-use crate::model::{Load, Model, TcpShares};
+use crate::model::{Load, Model, TcpShares, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos};
@@ -35,6 +35,8 @@ pub enum Factor {
     OtherCongestion,
     /// Payload dropped in the kernel instead of copied to the receiving program.
     Discard,
+    /// One end's threads on the NUMA node that the port's interrupts are sent to.
+    NearInterrupts,
 }
 
 /// A row of the table.
@@ -119,6 +121,12 @@ pub const TRIALS: &[TrialKind] = &[
         words: "whether the size of a write matters",
         change: "writes of half the size",
     },
+    TrialKind {
+        id: "near-interrupts",
+        factor: Factor::NearInterrupts,
+        words: "whether threads gain beside the port's interrupts",
+        change: "moving the threads to the node of the port's interrupts",
+    },
     // Last: how much it gains depends on what a copy weighs here, which only the trial shows.
     TrialKind {
         id: "discard",
@@ -173,7 +181,7 @@ impl TrialKind {
     }
 
     fn settings(&self, model: &Model, direction: Direction, load: &Load) -> Option<(Knobs, Knobs)> {
-        let before = load.knobs.clone();
+        let mut before = load.knobs.clone();
         let mut after = before.clone();
         match self.factor {
             Factor::MoreStreams => {
@@ -201,35 +209,27 @@ impl TrialKind {
             Factor::ReceiverWork => after.extra_work = work(load, false)?,
             Factor::SmallerReads => {
                 let size = operation(&load.receivers)?;
-                return Some((
-                    Knobs {
-                        read_size: Bytes(size),
-                        ..before
-                    },
-                    Knobs {
-                        read_size: Bytes(size / 2),
-                        ..after
-                    },
-                ));
+                before.read_size = Bytes(size);
+                after.read_size = Bytes(size / 2);
             }
             Factor::SmallerWrites => {
                 let size = operation(&load.senders)?;
-                return Some((
-                    Knobs {
-                        write_size: Bytes(size),
-                        ..before
-                    },
-                    Knobs {
-                        write_size: Bytes(size / 2),
-                        ..after
-                    },
-                ));
+                before.write_size = Bytes(size);
+                after.write_size = Bytes(size / 2);
             }
             Factor::OtherCongestion => {
                 after.congestion = Some(other_congestion(model, direction, load)?);
             }
             Factor::Unpaced => after.pacing = None,
             Factor::Discard => after.receive = Receive::Discard,
+            Factor::NearInterrupts => {
+                let (side, node) = follows(model, direction)?;
+                if side == direction.sender() {
+                    after.sender_node = Some(node);
+                } else {
+                    after.receiver_node = Some(node);
+                }
+            }
         }
         Some((before, after))
     }

@@ -71,8 +71,7 @@ impl LocalEnd {
         self.engine().map(Engine::caps).unwrap_or_default()
     }
 
-    /// Says that both ends share one machine: the near end then takes CPUs from the first on, the
-    /// far end from the last on.
+    /// Says that both ends share one machine, and with it the CPUs.
     pub fn share_machine(&mut self, shared: bool) {
         self.shared = shared;
     }
@@ -106,13 +105,19 @@ impl LocalEnd {
         let engine = self.engine()?;
         let (workers, mut got) = engine.connect(self.side, &plan, offer, lines)?;
         let role = role(engine, self.side, plan.pattern);
-        let cpus = placement::cpus(&self.cpus, self.side, self.shared, &plan);
-        let cap = placement::op_cap(self.facts().l2_cache);
+        let facts = self.facts();
+        let end = placement::End {
+            side: self.side,
+            shared: self.shared,
+        };
+        let cpus = placement::cpus(&facts, &self.cpus, end, &plan);
+        let cap = placement::op_cap(facts.l2_cache);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
         });
         let made = made.collect::<Result<Vec<_>, _>>()?;
+        got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
         (got.write_size, got.read_size) = sizes(&plan, cap);
         self.sets.insert(set, EndSet { plan, lanes: made });

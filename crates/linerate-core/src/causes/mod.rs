@@ -6,6 +6,7 @@ mod contended;
 mod core_bound;
 mod flow_rate_cap;
 mod interrupted;
+mod numa_remote;
 mod pacing;
 mod path_rate;
 mod predict;
@@ -41,6 +42,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &pacing::Pacing,
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
+    &numa_remote::NumaRemote,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

@@ -75,6 +75,11 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
         Factor::SmallerReads => cheap(wanted(&load.receivers)),
         Factor::SmallerWrites => cheap(wanted(&load.senders)),
+        // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
+        Factor::NearInterrupts => Some(Range {
+            low: 0.5,
+            high: EQUAL.high,
+        }),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::parse::proc_stat::CpuTimes;
 use crate::units::{Bytes, Hertz, Nanos};
 
@@ -93,7 +95,7 @@ pub struct Cache {
 }
 
 /// CPUs that are alike, where not all are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kind {
     /// What sets them apart: `performance`, `efficiency`, `nominal 1.9 GHz`.
     pub name: String,

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod nic;
 pub mod odd;
 pub mod pci;
+pub mod topology;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
 /// few in [`HostFacts`].
@@ -81,6 +82,8 @@ pub struct Port {
     pub is_virtual: bool,
     /// NUMA node; `None` when unknown or without meaning.
     pub node: Option<u32>,
+    /// CPUs that the interrupts of its queues are sent to, ascending; empty when unknown.
+    pub served_by: Vec<u32>,
 }
 
 /// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and what
@@ -116,6 +119,8 @@ pub struct HostFacts {
     pub cpus: Vec<u32>,
     /// NUMA nodes; 1 where there is no sysfs to say otherwise.
     pub nodes: u32,
+    /// Where its CPUs stand.
+    pub topology: topology::Topology,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.

@@ -8,12 +8,14 @@ mod foreign;
 mod held;
 mod interruptions;
 mod load;
+mod off_node;
 mod readings;
 mod resources;
 mod wire;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
+pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};

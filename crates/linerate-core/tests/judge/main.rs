@@ -2,6 +2,7 @@
 //! sides of each threshold.
 
 mod copy;
+mod host;
 mod proof;
 mod thresholds;
 

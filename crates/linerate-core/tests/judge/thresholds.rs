@@ -145,8 +145,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 4,
-        "contended, interrupted, pacing, and a wire that is not there need no counter"
+        cleared, 5,
+        "contended, interrupted, pacing, and a wire and nodes that are not there need no counter"
     );
 }
 

@@ -1,5 +1,9 @@
 //! Which CPU each thread is kept on, and how large operations may grow there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::placement::{self, Seat};
 use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
 use linerate_core::units::Bytes;
 
@@ -12,33 +16,86 @@ const CAP_MAX: u32 = 1024 * 1024;
 /// The CPU of each stream's thread; empty when threads are left to the scheduler: where there are
 /// more of them than CPUs, and for round trips, which should not depend on one CPU's state.
 ///
-/// Forward streams take CPUs from the first on and reverse streams the ones after them, so that
-/// both directions can run at once; an end that shares its machine with the near end takes them
-/// from the last one down. Sets with as many streams get the same CPUs, so that trials compare
-/// like with like.
-pub(super) fn cpus(allowed: &[u32], side: Side, shared: bool, plan: &SetPlan) -> Vec<u32> {
+/// Streams take the CPUs that `seats` puts first. Reverse streams take the ones after those of as many
+/// forward streams, so that both directions can run at once, where they are as good. Ends that share
+/// their machine take every other core each. Sets with as many streams get the same CPUs, so that
+/// trials compare like with like.
+pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
     let Pattern::Stream { direction } = plan.pattern else {
         return Vec::new();
     };
     let streams = plan.knobs.streams as usize;
+    let on_node = |cpu: &u32| facts.topology.node_of(*cpu);
+    let mut allowed = allowed.to_vec();
+    if let Some(node) = asked_node(end.side, plan) {
+        allowed.retain(|cpu| on_node(cpu) == Some(node));
+    }
     if streams > allowed.len() {
         return Vec::new();
     }
-    let room = streams * if shared { 4 } else { 2 } <= allowed.len();
-    let skip = if direction == Direction::Reverse && room {
-        streams
+    let (ours, others) = if end.shared {
+        halves(facts, &allowed, end.side)
     } else {
-        0
+        (allowed, Vec::new())
     };
-    let down = shared && side == Side::Far;
-    let nth = |i: usize| {
-        if down {
-            allowed[allowed.len() - 1 - i]
-        } else {
-            allowed[i]
+    let seats = placement::seats(facts, &ours);
+    let alike = |a: &Seat, b: &Seat| (a.away, a.kind, a.serves) == (b.away, b.kind, b.serves);
+    let good = seats.iter().take_while(|seat| alike(seat, &seats[0]));
+    let skip = match direction {
+        Direction::Reverse if 2 * streams <= good.count() => streams,
+        _ => 0,
+    };
+    // What the other end takes first is taken last.
+    let theirs = placement::seats(facts, &others).into_iter().rev();
+    let all = seats.iter().copied().chain(theirs);
+    all.skip(skip).take(streams).map(|seat| seat.cpu).collect()
+}
+
+/// The NUMA node that a set's threads on this side are to be kept on.
+fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
+    match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => plan.knobs.sender_node,
+        Pattern::Stream { .. } => plan.knobs.receiver_node,
+        Pattern::PingPong { .. } => None,
+    }
+}
+
+/// A gap where threads could not be kept on the node that was asked for.
+pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
+    let node = asked_node(side, plan).filter(|_| cpus.is_empty())?;
+    Some(Gap {
+        what: format!("threads on node {node}"),
+        why: format!(
+            "it has fewer than {} CPUs for this process",
+            plan.knobs.streams
+        ),
+        hint: String::new(),
+    })
+}
+
+/// Which end of a path it is, and whether the other one is on the same machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) side: Side,
+    pub(super) shared: bool,
+}
+
+/// The CPUs of an end that shares its machine, and those of the other: every second core, by the
+/// numbers of their CPUs alone. Ports of the ends may differ, what each leaves to the other must not.
+fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>) {
+    let mut first = BTreeMap::new();
+    for core in &facts.topology.cores {
+        for cpu in core {
+            first.insert(*cpu, core[0]);
         }
-    };
-    (skip..skip + streams).map(nth).collect()
+    }
+    let core = |cpu: &u32| first.get(cpu).copied().unwrap_or(*cpu);
+    let cores: BTreeSet<u32> = allowed.iter().map(core).collect();
+    let places: BTreeMap<u32, usize> = cores.into_iter().zip(0..).collect();
+    let parity = usize::from(side == Side::Far);
+    allowed
+        .iter()
+        .partition(|cpu| places[&core(cpu)] % 2 == parity)
 }
 
 /// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
@@ -50,6 +107,8 @@ pub(super) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::facts::Port;
+    use linerate_core::facts::topology::Node;
     use linerate_core::plan::Knobs;
 
     use super::*;
@@ -65,30 +124,114 @@ mod tests {
         }
     }
 
+    fn end(side: Side, shared: bool) -> End {
+        End { side, shared }
+    }
+
+    /// CPUs on one node with a port that some of them serve; all cores have two of them.
+    fn host(served: &[u32], cores: &[[u32; 2]]) -> HostFacts {
+        let port = Port {
+            served_by: served.to_vec(),
+            ..Port::default()
+        };
+        let mut facts = HostFacts {
+            port: Some(port),
+            ..HostFacts::default()
+        };
+        facts.topology.cores = cores.iter().map(|core| core.to_vec()).collect();
+        facts
+    }
+
     #[test]
     fn streams_take_cpus_in_order_and_reverse_ones_the_next() {
-        let all = [2, 3, 5, 7];
-        let take = |d, n| cpus(&all, Side::Near, false, &plan(d, n));
+        let (all, facts) = ([2, 3, 5, 7], HostFacts::default());
+        let take = |d, n| cpus(&facts, &all, end(Side::Near, false), &plan(d, n));
         assert_eq!(take(Direction::Forward, 2), [2, 3]);
         assert_eq!(take(Direction::Reverse, 2), [5, 7]);
         assert_eq!(take(Direction::Reverse, 3), [2, 3, 5]);
     }
 
     #[test]
-    fn ends_that_share_a_machine_begin_at_its_two_ends() {
-        let all = [0, 1, 2, 3];
-        let take = |side, d| cpus(&all, side, true, &plan(d, 1));
-        assert_eq!(take(Side::Near, Direction::Forward), [0]);
-        assert_eq!(take(Side::Far, Direction::Forward), [3]);
-        assert_eq!(take(Side::Near, Direction::Reverse), [1]);
-        assert_eq!(take(Side::Far, Direction::Reverse), [2]);
+    fn reverse_streams_share_good_cpus_rather_than_take_worse_ones() {
+        let take = |served: &[u32], d| {
+            let facts = host(served, &[]);
+            cpus(&facts, &[0, 1, 2, 3], end(Side::Near, false), &plan(d, 2))
+        };
+        assert_eq!(take(&[0], Direction::Forward), [1, 2]);
+        assert_eq!(take(&[0], Direction::Reverse), [1, 2]);
+        assert_eq!(take(&[0, 1, 2, 3], Direction::Reverse), [2, 3]);
+    }
+
+    #[test]
+    fn ends_that_share_a_machine_take_every_other_core() {
+        let all: Vec<u32> = (0..8).collect();
+        let facts = host(&[], &[[0, 4], [1, 5], [2, 6], [3, 7]]);
+        let take = |side, d, n| cpus(&facts, &all, end(side, true), &plan(d, n));
+        assert_eq!(take(Side::Near, Direction::Forward, 1), [0]);
+        assert_eq!(take(Side::Far, Direction::Forward, 1), [1]);
+        assert_eq!(take(Side::Near, Direction::Reverse, 1), [2]);
+        assert_eq!(take(Side::Far, Direction::Reverse, 1), [3]);
+        assert_eq!(take(Side::Near, Direction::Forward, 4), [0, 2, 4, 6]);
+        assert_eq!(take(Side::Far, Direction::Forward, 5), [1, 3, 5, 7, 6]);
+    }
+
+    #[test]
+    fn ends_of_one_machine_take_cpus_apart_though_their_ports_differ() {
+        let all: Vec<u32> = (0..6).collect();
+        for n in 1..=3 {
+            let take = |side, served: &[u32]| {
+                let end = end(side, true);
+                cpus(&host(served, &[]), &all, end, &plan(Direction::Forward, n))
+            };
+            let (near, far) = (take(Side::Near, &[0, 1]), take(Side::Far, &[3, 4]));
+            assert!(
+                near.iter().all(|cpu| !far.contains(cpu)),
+                "{near:?} {far:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn threads_keep_to_the_node_that_is_asked_for_or_are_not_pinned() {
+        let mut facts = HostFacts::default();
+        let node = |id, cpus: [u32; 2]| Node {
+            id,
+            cpus: cpus.to_vec(),
+            distances: Vec::new(),
+        };
+        facts.topology.nodes = vec![node(0, [0, 1]), node(1, [2, 3])];
+        let take = |side, n| {
+            let mut plan = plan(Direction::Forward, n);
+            plan.knobs.receiver_node = Some(1);
+            cpus(&facts, &[0, 1, 2, 3], end(side, false), &plan)
+        };
+        assert_eq!(take(Side::Far, 2), [2, 3]);
+        assert_eq!(take(Side::Near, 2), [0, 1]);
+        assert_eq!(take(Side::Far, 3), [0; 0]);
     }
 
     #[test]
     fn more_streams_than_cpus_are_not_pinned() {
-        let take = |n| cpus(&[0, 1], Side::Far, true, &plan(Direction::Forward, n));
+        let facts = HostFacts::default();
+        let take = |n| {
+            cpus(
+                &facts,
+                &[0, 1],
+                end(Side::Far, true),
+                &plan(Direction::Forward, n),
+            )
+        };
         assert_eq!(take(2), [1, 0]);
         assert_eq!(take(3), [] as [u32; 0]);
+        assert_eq!(
+            cpus(
+                &facts,
+                &[],
+                end(Side::Near, true),
+                &plan(Direction::Forward, 0)
+            ),
+            [0; 0]
+        );
     }
 
     #[test]

@@ -53,6 +53,7 @@ fn host(side: Side, name: &str) -> Host {
             is_ethernet: true,
             is_virtual: false,
             node: Some(0),
+            served_by: Vec::new(),
         }),
         ..HostFacts::default()
     };

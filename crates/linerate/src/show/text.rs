@@ -1,5 +1,6 @@
 //! The verdict for people, in text.
 
+mod placement;
 mod verdict;
 
 use linerate_core::causes::Cause;
@@ -40,9 +41,10 @@ pub fn verdict(
     page.finish()
 }
 
-/// What every cause answered, with its numbers.
-pub fn explain(verdict: &Verdict, style: Style) -> String {
+/// Why threads ran where they did, and what every cause answered, with its numbers.
+pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
     let mut page = Page::new(style);
+    placement::threads(&mut page, model);
     for direction in Direction::ALL {
         let answers: Vec<&Answered> = verdict
             .answers
@@ -341,8 +343,8 @@ mod tests {
 
     #[test]
     fn golden_of_the_explanation() {
-        let (_, _, judged) = sample::limited();
-        insta::assert_snapshot!("explain", explain(&judged, Style::PLAIN));
+        let (_, model, judged) = sample::limited();
+        insta::assert_snapshot!("explain", explain(&model, &judged, Style::PLAIN));
     }
 
     #[test]

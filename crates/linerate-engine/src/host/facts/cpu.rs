@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::cpu::{self, Cache, Clock, Cpu, IdleState, Kind, Node, Processors};
+use linerate_core::facts::topology;
 use linerate_core::parse::{cpuinfo, meminfo, sysctl};
 use linerate_core::units::{Bytes, Hertz, Nanos};
 
 use super::{NODES, Reader, SYS, numbered};
 use crate::host::gap;
 
-const CPUS: &str = "/sys/devices/system/cpu";
+pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 /// Units of measurement that hybrid processors have one of for each kind of core.
 const KINDS: [(&str, &str); 3] = [
     ("cpu_core", "performance"),
@@ -68,22 +69,27 @@ impl Reader<'_> {
     fn cpu(&mut self, id: u32) -> Cpu {
         let folder = format!("{CPUS}/cpu{id}");
         let topology = format!("{folder}/topology");
-        let siblings = format!("{topology}/thread_siblings_list");
         let package = format!("{topology}/physical_package_id");
-        let capacity = self.look(
-            "cpu.capacity",
-            &format!("{folder}/cpu_capacity"),
-            sysctl::number,
-        );
         Cpu {
             id,
             package: self.look("cpu.package", &package, sysctl::id).flatten(),
-            siblings: self
-                .look("cpu.cores", &siblings, sysctl::list)
-                .unwrap_or_default(),
-            capacity: capacity.and_then(|c| u32::try_from(c).ok()),
+            siblings: self.siblings(id),
+            capacity: self.capacity(id),
             clock: self.clock(&folder),
         }
+    }
+
+    /// CPUs of the same core, itself among them.
+    pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
+        let path = format!("{CPUS}/cpu{id}/topology/thread_siblings_list");
+        let siblings = self.look("cpu.cores", &path, sysctl::list);
+        siblings.unwrap_or_default()
+    }
+
+    pub(super) fn capacity(&mut self, id: u32) -> Option<u32> {
+        let path = format!("{CPUS}/cpu{id}/cpu_capacity");
+        let capacity = self.look("cpu.capacity", &path, sysctl::number);
+        capacity.and_then(|c| u32::try_from(c).ok())
     }
 
     fn clock(&mut self, folder: &str) -> Clock {
@@ -138,11 +144,10 @@ impl Reader<'_> {
     }
 
     fn numa_node(&mut self, id: u32) -> Node {
-        let folder = format!("{NODES}/node{id}");
-        let words = |text: &[u8]| Ok(sysctl::words(text));
-        let cpus = self.get("node.cpus", &format!("{folder}/cpulist"), SYS, sysctl::list);
-        let distances = self.look("node.distances", &format!("{folder}/distance"), words);
-        let path = format!("{folder}/meminfo");
+        let topology::Node {
+            cpus, distances, ..
+        } = self.node_place(id);
+        let path = format!("{NODES}/node{id}/meminfo");
         let memory = self.look("node.memory", &path, |text| Ok(text.to_vec()));
         let amount = |key| meminfo::bytes(memory.as_deref()?, key);
         let (total, free) = (amount("MemTotal"), amount("MemFree"));
@@ -155,9 +160,22 @@ impl Reader<'_> {
         }
         Node {
             id,
-            cpus: cpus.unwrap_or_default(),
+            cpus,
             total,
             free,
+            distances,
+        }
+    }
+
+    /// The CPUs of a node and how far it is from others.
+    pub(super) fn node_place(&mut self, id: u32) -> topology::Node {
+        let folder = format!("{NODES}/node{id}");
+        let words = |text: &[u8]| Ok(sysctl::words(text));
+        let cpus = self.get("node.cpus", &format!("{folder}/cpulist"), SYS, sysctl::list);
+        let distances = self.look("node.distances", &format!("{folder}/distance"), words);
+        topology::Node {
+            id,
+            cpus: cpus.unwrap_or_default(),
             distances: distances
                 .iter()
                 .flatten()
@@ -208,7 +226,7 @@ impl Reader<'_> {
         Some((u32::try_from(level).ok()?, kind, Bytes(size)))
     }
 
-    fn kinds(&mut self, cpus: &[Cpu]) -> Vec<Kind> {
+    pub(super) fn kinds(&mut self, cpus: &[Cpu]) -> Vec<Kind> {
         let mut found = Vec::new();
         for (unit, name) in KINDS {
             let path = format!("/sys/devices/{unit}/cpus");

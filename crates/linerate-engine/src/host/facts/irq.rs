@@ -3,6 +3,7 @@
 use std::io;
 
 use linerate_core::facts::irq::{Interrupts, Irq};
+use linerate_core::facts::nic::Nic;
 use linerate_core::parse::{Malformed, interrupts, sysctl, sysfs};
 
 use super::{PROC, Reader};
@@ -25,6 +26,29 @@ pub fn interrupts(machine: &dyn Machine) -> Interrupts {
 }
 
 impl Reader<'_> {
+    /// The interrupts of one port, without counts. Those of a PCI function have a folder of their own:
+    /// of a host with thousands the others need not be read.
+    pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
+        let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
+        let listed = self
+            .machine
+            .list(&folder)
+            .ok()
+            .filter(|_| !nic.pci.is_empty());
+        let mut irqs = if let Some(names) = listed {
+            self.of_drivers(&names)
+        } else {
+            let irqs = self.counted().unwrap_or_default();
+            let all = Interrupts {
+                irqs,
+                gaps: Vec::new(),
+            };
+            all.of(nic).into_iter().cloned().collect()
+        };
+        self.affinities(&mut irqs);
+        irqs
+    }
+
     fn counted(&mut self) -> Option<Vec<Irq>> {
         let all = self.get("irq.counts", "/proc/interrupts", PROC, interrupts::parse)?;
         let irqs = all.into_iter().map(|irq| Irq {
@@ -39,10 +63,12 @@ impl Reader<'_> {
     }
 
     /// Numbers and names only: a folder is named after each driver that asked for the interrupt.
-    fn named(&mut self) -> Vec<Irq> {
-        let Ok(names) = self.machine.list(FOLDER) else {
-            return Vec::new();
-        };
+    fn named(&self) -> Vec<Irq> {
+        let names = self.machine.list(FOLDER);
+        self.of_drivers(&names.unwrap_or_default())
+    }
+
+    fn of_drivers(&self, names: &[String]) -> Vec<Irq> {
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         let irqs = numbers.into_iter().map(|number| Irq {

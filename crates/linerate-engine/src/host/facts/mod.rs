@@ -20,6 +20,7 @@ mod memory;
 pub(super) mod nic;
 mod pci;
 mod port;
+mod topology;
 mod tree;
 mod tunables;
 
@@ -41,13 +42,15 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         sysctl::value_list(t, "Cpus_allowed_list")
     });
     let cpus = cpus.unwrap_or_default();
+    let topology = reader.topology();
     let mut facts = HostFacts {
         name: reader.line("name", "/proc/sys/kernel/hostname"),
         boot_id: reader.line("boot_id", "/proc/sys/kernel/random/boot_id"),
         kernel: reader.line("kernel", "/proc/sys/kernel/osrelease"),
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
         cpu_model: reader.cpu_model(),
-        nodes: reader.nodes(),
+        nodes: (topology.nodes.len() as u32).max(1),
+        topology,
         l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
         port: reader.port(toward),
         congestion_available: reader.congestion(),
@@ -163,11 +166,6 @@ impl Reader<'_> {
             None => {}
         }
         String::new()
-    }
-
-    /// Nodes; at least one.
-    fn nodes(&mut self) -> u32 {
-        (self.node_ids().len() as u32).max(1)
     }
 
     /// Nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no

@@ -1,10 +1,11 @@
 //! Facts of the port that the path leaves by.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
 use linerate_core::facts::Port;
-use linerate_core::facts::nic::speed_of_mbps;
+use linerate_core::facts::nic::{Nic, speed_of_mbps};
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 use linerate_core::parse::sysctl;
 
@@ -76,6 +77,7 @@ impl Reader<'_> {
             VIRTUAL_BUSES.contains(&&*link.bus) || VIRTUAL_DRIVERS.contains(&driver.as_str());
         Port {
             node: self.node(&device).filter(|_| !is_virtual),
+            served_by: self.served_by(link, &device),
             speed_mbps: self.speed(link, class.as_deref(), is_virtual),
             driver,
             is_virtual,
@@ -127,6 +129,25 @@ impl Reader<'_> {
     fn node(&mut self, device: &str) -> Option<u32> {
         let node = read(self.machine, &format!("{device}/numa_node"), sysctl::number);
         node.ok().and_then(|node| u32::try_from(node).ok())
+    }
+
+    /// CPUs that the interrupts of its queues are sent to; of all its interrupts where no name tells
+    /// which are those of queues.
+    fn served_by(&mut self, link: &Link<'_>, device: &str) -> Vec<u32> {
+        let nic = Nic {
+            name: link.name.to_string(),
+            device: link.device.to_string(),
+            pci: match &*link.bus {
+                "pci" => link.device.to_string(),
+                _ => self.pci_above(device),
+            },
+            ..Nic::default()
+        };
+        let irqs = self.interrupts_of(&nic);
+        let told = irqs.iter().any(|irq| irq.queue().is_some());
+        let queues = irqs.iter().filter(|irq| !told || irq.queue().is_some());
+        let cpus: BTreeSet<u32> = queues.flat_map(|irq| &irq.effective).copied().collect();
+        cpus.into_iter().collect()
     }
 
     /// Nominal speed; a gap only where a wire should have one.
@@ -216,8 +237,48 @@ mod tests {
             is_ethernet: true,
             is_virtual: false,
             node: Some(1),
+            served_by: Vec::new(),
         };
         assert_eq!((port, gaps), (want, vec![]));
+    }
+
+    #[test]
+    fn the_interrupts_of_a_card_are_those_of_its_own_folder_and_its_queues_count() {
+        let irq = |fake: Fake, number: u32, name: &str, cpus: &str| {
+            let folder = format!("/proc/irq/{number}");
+            fake.list(&folder, &["smp_affinity", name])
+                .file(&format!("{folder}/effective_affinity_list"), &[cpus])
+        };
+        let with = |names: [&str; 3]| {
+            let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", "100000\n");
+            let fake = device(fake, PCI, "mlx5_core")
+                .list(&format!("{PCI}/msi_irqs"), &["129", "130", "131"])
+                // Of a host with thousands this file is not read.
+                .file("/proc/interrupts", &["not a table"]);
+            let fake = irq(fake, 129, names[0], "4\n");
+            irq(irq(fake, 130, names[1], "6-7\n"), 131, names[2], "5\n")
+        };
+        let mlx5 = [
+            "mlx5_async0@pci:0000:03:00.0",
+            "mlx5_comp0@pci",
+            "mlx5_comp1@pci",
+        ];
+        assert_eq!(port(with(mlx5)).0.served_by, [5, 6, 7]);
+        assert_eq!(port(with(["a", "b", "c"])).0.served_by, [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn without_a_folder_of_interrupts_names_tell_whose_they_are() {
+        let table = "  CPU0 CPU1\n 38: 0 3 Level eth0-rx-0\n 39: 1 0 Level eth1-rx-0\n";
+        let fake = class(
+            machine(&on_bus("platform", "fd580000.eth")),
+            "7\n",
+            "1000\n",
+        );
+        let fake = device(fake, "/sys/bus/platform/devices/fd580000.eth", "bcmgenet")
+            .file("/proc/interrupts", &[table])
+            .file("/proc/irq/38/effective_affinity_list", &["1\n"]);
+        assert_eq!(port(fake).0.served_by, [1]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the two simulated hosts say of themselves: facts, sets as made, counters, totals.
 
+use linerate_core::facts::topology::Topology;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts, Port};
 use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{EndReadings, SetEnd, Total};
@@ -106,6 +107,7 @@ impl Sim {
             cpu_model: "simulated".into(),
             cpus: (0..self.cpus(side).len() as u32).collect(),
             nodes: 1,
+            topology: Topology::default(),
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),
@@ -115,6 +117,7 @@ impl Sim {
                 is_ethernet: true,
                 is_virtual: host.port_speed.is_none(),
                 node: None,
+                served_by: Vec::new(),
             }),
             congestion_available: [Congestion::Cubic, Congestion::Bbr]
                 .map(|c| c.name().to_owned())

@@ -1,0 +1,216 @@
+//! Threads or interrupts are not on the NUMA node of the port.
+
+use super::core_bound::{self, Role};
+use super::predict::{GAIN, threads, wanted};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::facts::odd::ranges;
+use crate::model::{Load, Model, Nodes, OffNode, nodes};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `numa-remote`.
+pub(super) struct NumaRemote;
+
+/// Share of its CPU that an end must want before the way to memory can matter: with time to spare it
+/// waits for something else.
+const SUSPECT: f64 = 0.8;
+
+/// Share from which a thread on the wrong node is named without a trial.
+const ENOUGH: f64 = 0.95;
+
+/// Most that the right node gains: firmware tables put the far node at two to three times the
+/// distance.
+//= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
+const MOST: f64 = 3.0;
+
+/// What one end has on the wrong node while it has no time to spare.
+struct Remote {
+    side: Side,
+    share: f64,
+    off: OffNode,
+}
+
+impl Cause for NumaRemote {
+    fn id(&self) -> &'static str {
+        "numa-remote"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let remote = match worst(model, direction) {
+            Ok(remote) => remote,
+            Err(answer) => return answer,
+        };
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
+        Answer::Finding(Finding {
+            side: Place::from(remote.side),
+            // A core that is full says what is full; this says what fills it, and how much of it is
+            // not known without a trial.
+            share: remote.share / 2.0,
+            enough: !remote.off.threads.is_empty() && at_work >= ENOUGH,
+            reached: false,
+            evidence: evidence(model, &remote),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let remote = worst(model, trial.direction).ok()?;
+        if trial.factor()? == Factor::NearInterrupts {
+            return Some(Range {
+                low: GAIN,
+                high: MOST,
+            });
+        }
+        let role = if remote.side == trial.direction.sender() {
+            Role::Sender
+        } else {
+            Role::Receiver
+        };
+        core_bound::predict(model, trial, role)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::NearInterrupts]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Ok(Remote { side, off, .. }) = worst(model, direction) else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        if !off.threads.is_empty() {
+            let command = match side {
+                Side::Near => "run PEER",
+                Side::Far => "serve",
+            };
+            all.push(Advice {
+                action: format!("numactl --cpunodebind={} linerate {command}", off.node),
+                undo: String::new(),
+                gain: None,
+            });
+        }
+        if !off.interrupts.is_empty() {
+            all.push(interrupts_back(model, side, &off));
+        }
+        all
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/numa-remote.md")
+    }
+}
+
+/// The end with something on the wrong node that wants most of its CPU; else the answer.
+fn worst(model: &Model, direction: Direction) -> Result<Remote, Answer> {
+    let load = base(model, direction)?;
+    let (mut found, mut unknown, mut clear) = (None::<Remote>, None, Vec::new());
+    for host in &model.hosts {
+        let side = host.side;
+        let off = match nodes(&host.facts, load, direction, side) {
+            Nodes::Apart(off) => off,
+            Nodes::Alike(why) => {
+                clear.push(why);
+                continue;
+            }
+            Nodes::Unknown(gap) => {
+                match wants(load, direction, side, &[]) {
+                    Some(share) if share < SUSPECT => clear.push(spare(side, share)),
+                    _ => unknown = Some(Answer::Unknown(vec![gap])),
+                }
+                continue;
+            }
+        };
+        if off.threads.is_empty() && off.interrupts.is_empty() {
+            clear.push(format!(
+                "{} threads and interrupts are on its node",
+                side.name()
+            ));
+            continue;
+        }
+        let Some(share) = wants(load, direction, side, &off.interrupts) else {
+            unknown = Some(lacks(model, "thread", side));
+            continue;
+        };
+        if share < SUSPECT {
+            clear.push(spare(side, share));
+        } else if found.as_ref().is_none_or(|f| f.share < share) {
+            found = Some(Remote { side, share, off });
+        }
+    }
+    let clear = || Answer::Clear(clear.join("; "));
+    found.ok_or_else(|| unknown.unwrap_or_else(clear))
+}
+
+fn spare(side: Side, share: f64) -> String {
+    format!(
+        "{} needed its CPUs only {} of the time",
+        side.name(),
+        percent(share)
+    )
+}
+
+/// Share of its CPU that the busiest thread wants, or the busiest of the CPUs with interrupts.
+fn wants(load: &Load, direction: Direction, side: Side, interrupts: &[u32]) -> Option<f64> {
+    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let served = cpus.iter().filter(|cpu| interrupts.contains(&cpu.number));
+    let served = served.map(|cpu| cpu.busy).reduce(f64::max);
+    let thread = wanted(threads(load, direction, side));
+    [thread, served].into_iter().flatten().reduce(f64::max)
+}
+
+fn evidence(model: &Model, remote: &Remote) -> Vec<String> {
+    let Remote { side, share, off } = remote;
+    let port = port(model, *side);
+    let mut all = Vec::new();
+    let s = |cpus: &[u32]| if cpus.len() == 1 { "" } else { "s" };
+    let home = format!(
+        "{port} is on node {} (CPUs {})",
+        off.node,
+        ranges(&off.near)
+    );
+    if !off.threads.is_empty() {
+        let cpus = format!("CPU{} {}", s(&off.threads), ranges(&off.threads));
+        all.push(format!("threads ran on {cpus}; {home}"));
+    }
+    if !off.interrupts.is_empty() {
+        let cpus = format!("CPU{} {}", s(&off.interrupts), ranges(&off.interrupts));
+        all.push(format!(
+            "all interrupts of {port} are sent to {cpus}; {home}"
+        ));
+    }
+    all.push(format!(
+        "the busiest of these CPUs was wanted {} of the time",
+        percent(*share)
+    ));
+    all
+}
+
+fn port(model: &Model, side: Side) -> &str {
+    let host = model.hosts.iter().find(|h| h.side == side);
+    let port = host.and_then(|h| h.facts.port.as_ref());
+    port.map_or("the port", |p| p.name.as_str())
+}
+
+fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
+    let port = port(model, side);
+    let set = |cpus: &[u32]| {
+        format!(
+            "for i in $(ls /sys/class/net/{port}/device/msi_irqs); do echo {} | \
+             sudo tee /proc/irq/$i/smp_affinity_list; done",
+            ranges(cpus)
+        )
+    };
+    Advice {
+        action: format!(
+            "on {}, with irqbalance stopped: {}",
+            side.name(),
+            set(&off.near)
+        ),
+        undo: format!("{}; then start irqbalance", set(&off.interrupts)),
+        gain: None,
+    }
+}

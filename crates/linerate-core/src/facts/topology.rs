@@ -1,0 +1,115 @@
+//! Where the CPUs of a host stand to each other and to its memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::Kind;
+
+/// What the placement of threads depends on. What is not known is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Topology {
+    /// NUMA nodes, in ascending order; none where the kernel was built without them.
+    pub nodes: Vec<Node>,
+    /// CPUs of each core that has more than one of them.
+    pub cores: Vec<Vec<u32>>,
+    /// CPUs by what they can do, the strongest first; none where all are alike.
+    pub kinds: Vec<Kind>,
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its CPUs; there may be none.
+    pub cpus: Vec<u32>,
+    /// Distances to all nodes, in the order of their numbers; 10 is near.
+    pub distances: Vec<u32>,
+}
+
+/// Distance to another node where the firmware tells none.
+//= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
+const REMOTE: u32 = 20;
+
+impl Topology {
+    /// How far each CPU is from `node`, by the firmware's distances; `None` where there is no such
+    /// node, or no second one with CPUs.
+    pub fn distances_from(&self, node: u32) -> Option<Vec<(u32, u32)>> {
+        let home = self.nodes.iter().find(|n| n.id == node)?;
+        if self.nodes.iter().filter(|n| !n.cpus.is_empty()).count() < 2 {
+            return None;
+        }
+        let told = home.distances.len() == self.nodes.len();
+        let distance = |at: usize| match home.distances.get(at) {
+            Some(&distance) if told => distance,
+            _ if self.nodes[at].id == node => 10,
+            _ => REMOTE,
+        };
+        let all = self.nodes.iter().enumerate();
+        let all = all.flat_map(|(at, n)| n.cpus.iter().map(move |&cpu| (cpu, distance(at))));
+        Some(all.collect())
+    }
+
+    /// CPUs that are nearest to `node`, ascending: its own, or those of the nearest node where it has
+    /// none. `None` as in [`Topology::distances_from`].
+    pub fn near(&self, node: u32) -> Option<Vec<u32>> {
+        let all = self.distances_from(node)?;
+        let least = all.iter().map(|(_, distance)| *distance).min()?;
+        let near = all.into_iter().filter(|(_, distance)| *distance == least);
+        let mut near: Vec<u32> = near.map(|(cpu, _)| cpu).collect();
+        near.sort_unstable();
+        Some(near)
+    }
+
+    /// The node of a CPU.
+    pub fn node_of(&self, cpu: u32) -> Option<u32> {
+        let node = self.nodes.iter().find(|n| n.cpus.contains(&cpu));
+        node.map(|n| n.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(all: &[(u32, &[u32], &[u32])]) -> Topology {
+        let node = |(id, cpus, distances): &(u32, &[u32], &[u32])| Node {
+            id: *id,
+            cpus: cpus.to_vec(),
+            distances: distances.to_vec(),
+        };
+        Topology {
+            nodes: all.iter().map(node).collect(),
+            ..Topology::default()
+        }
+    }
+
+    #[test]
+    fn near_cpus_are_those_of_the_node_or_of_the_nearest_where_it_has_none() {
+        let two = nodes(&[(0, &[0, 1], &[10, 21]), (1, &[2, 3], &[21, 10])]);
+        assert_eq!(two.near(1), Some(vec![2, 3]));
+        assert_eq!((two.node_of(3), two.node_of(4)), (Some(1), None));
+        let memory_only = nodes(&[
+            (0, &[0, 1], &[10, 21, 17]),
+            (1, &[2, 3], &[21, 10, 28]),
+            (8, &[], &[17, 28, 10]),
+        ]);
+        assert_eq!(memory_only.near(8), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn distances_that_do_not_fit_the_nodes_are_not_used() {
+        let odd = nodes(&[(0, &[0], &[10]), (2, &[1], &[5, 5, 5])]);
+        assert_eq!(odd.distances_from(0), Some(vec![(0, 10), (1, 20)]));
+        assert_eq!(odd.near(2), Some(vec![1]));
+    }
+
+    #[test]
+    fn one_node_with_cpus_has_no_near_side() {
+        assert_eq!(nodes(&[(0, &[0, 1], &[10])]).near(0), None);
+        let memory = nodes(&[(0, &[0, 1], &[10, 20]), (1, &[], &[20, 10])]);
+        assert_eq!((memory.near(0), memory.near(7)), (None, None));
+        assert_eq!(Topology::default().near(0), None);
+    }
+}

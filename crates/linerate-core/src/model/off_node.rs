@@ -1,0 +1,123 @@
+//! What of an end is not on the NUMA node of its port.
+
+use super::{Load, Model};
+use crate::facts::{Gap, HostFacts, Port};
+use crate::plan::{Direction, Side};
+
+/// How an end's threads and interrupts stand to the node of its port.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Nodes {
+    /// There is no other node to be on, for this reason.
+    Alike(String),
+    /// It cannot be told.
+    Unknown(Gap),
+    /// There are CPUs near to the port and CPUs that are not.
+    Apart(OffNode),
+}
+
+/// What is on the wrong node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct OffNode {
+    /// Node of the port.
+    pub(crate) node: u32,
+    /// CPUs that are nearest to it.
+    pub(crate) near: Vec<u32>,
+    /// CPUs of others that threads ran on.
+    pub(crate) threads: Vec<u32>,
+    /// CPUs of others that the port's interrupts are sent to, where none is sent to a near one.
+    pub(crate) interrupts: Vec<u32>,
+}
+
+/// Tells it for one end of a load.
+pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: Side) -> Nodes {
+    let topology = &facts.topology;
+    if topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count() < 2 {
+        return if facts.nodes > 1 && topology.nodes.is_empty() {
+            Nodes::Unknown(gap(side, "which CPUs its nodes have was not read", ""))
+        } else {
+            Nodes::Alike(format!("all CPUs of {} are on one node", side.name()))
+        };
+    }
+    let Some(port) = &facts.port else {
+        return Nodes::Unknown(gap(side, "the port was not told", ""));
+    };
+    let Some(node) = port.node else {
+        return if port.is_virtual {
+            Nodes::Alike(format!("the {} port is on no node", side.name()))
+        } else {
+            let why = format!("the firmware does not say on which node {} is", port.name);
+            Nodes::Unknown(gap(side, &why, "linerate host"))
+        };
+    };
+    let Some(near) = topology.near(node) else {
+        let why = format!(
+            "{} is on node {node}, which the kernel does not list",
+            port.name
+        );
+        return Nodes::Unknown(gap(side, &why, ""));
+    };
+    let far = |cpu: &u32| near.binary_search(cpu).is_err();
+    let mut threads: Vec<u32> = ran_on(load, direction, side).filter(far).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let interrupts = if port.served_by.iter().all(far) {
+        port.served_by.clone()
+    } else {
+        Vec::new()
+    };
+    Nodes::Apart(OffNode {
+        node,
+        near,
+        threads,
+        interrupts,
+    })
+}
+
+/// The CPUs that an end's threads ran on.
+fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item = u32> {
+    let threads = if side == direction.sender() {
+        &load.senders
+    } else {
+        &load.receivers
+    };
+    threads.iter().filter_map(|thread| thread.cpu)
+}
+
+/// The end whose threads could follow the port's interrupts to another node, and that node: all its
+/// interrupts are sent there, the threads were kept elsewhere, and as many of its CPUs are free of
+/// interrupts. The receiving end comes first: its work begins in interrupts.
+pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
+    let load = &model.direction(direction)?.base;
+    let ends = [
+        (direction.receiver(), &load.made[1]),
+        (direction.sender(), &load.made[0]),
+    ];
+    ends.into_iter().find_map(|(side, made)| {
+        let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
+        let port = facts.port.as_ref()?;
+        let node = served_from(facts, port)?;
+        let on_it = |cpu: &&u32| facts.topology.node_of(**cpu) == Some(node);
+        let free = facts.cpus.iter().filter(on_it);
+        let free = free.filter(|cpu| !port.served_by.contains(cpu)).count();
+        let elsewhere = !made.cpus.is_empty() && made.cpus.iter().all(|cpu| !on_it(&cpu));
+        (elsewhere && free >= load.streams as usize).then_some((side, node))
+    })
+}
+
+/// The one node that a port's interrupts are sent to.
+fn served_from(facts: &HostFacts, port: &Port) -> Option<u32> {
+    let mut nodes = port
+        .served_by
+        .iter()
+        .map(|&cpu| facts.topology.node_of(cpu));
+    let first = nodes.next()??;
+    nodes.all(|node| node == Some(first)).then_some(first)
+}
+
+fn gap(side: Side, why: &str, hint: &str) -> Gap {
+    Gap {
+        what: format!("the node of the {} port", side.name()),
+        why: why.to_owned(),
+        hint: hint.to_owned(),
+    }
+}

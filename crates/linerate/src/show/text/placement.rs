@@ -1,0 +1,145 @@
+//! Why threads ran where they did.
+
+use linerate_core::facts::HostFacts;
+use linerate_core::facts::odd::ranges;
+use linerate_core::model::{Load, Model};
+use linerate_core::placement::{Seat, seats};
+use linerate_core::plan::{Direction, Side};
+
+use super::super::page::{Ink, Page};
+
+/// A line for the CPUs of each end that have the same reasons; nothing where nothing tells CPUs
+/// apart.
+pub(super) fn threads(page: &mut Page, model: &Model) {
+    let mut lines = Vec::new();
+    for direction in &model.directions {
+        for host in &model.hosts {
+            let cpus = placed(&direction.base, direction.direction, host.side);
+            for (cpus, why) in reasons(&host.facts, cpus) {
+                let (side, way) = (host.side.name(), direction.direction.name());
+                let s = if cpus.len() == 1 { "" } else { "s" };
+                lines.push((format!("  {side} CPU{s} {}, {way}", ranges(&cpus)), why));
+            }
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&[(Ink::Bold, "Where threads were placed")], 0);
+    for (head, why) in lines {
+        page.columns(Ink::Plain, &format!("{head}:"), &why, 4);
+    }
+}
+
+/// The CPUs that an end's threads were kept on.
+fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
+    &load.made[usize::from(side == direction.receiver())].cpus
+}
+
+/// CPUs with the same reasons, in the order in which streams took them.
+fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
+    let mut all: Vec<(Vec<u32>, String)> = Vec::new();
+    for seat in seats(facts, &facts.cpus) {
+        let why = reason(facts, seat);
+        if why.is_empty() || !cpus.contains(&seat.cpu) {
+            continue;
+        }
+        match all.iter_mut().find(|(_, known)| *known == why) {
+            Some((same, _)) => same.push(seat.cpu),
+            None => all.push((vec![seat.cpu], why)),
+        }
+    }
+    for (cpus, _) in &mut all {
+        cpus.sort_unstable();
+    }
+    all
+}
+
+/// What speaks for and against a CPU; empty where nothing is known of it.
+fn reason(facts: &HostFacts, seat: Seat) -> String {
+    let Some(port) = &facts.port else {
+        return String::new();
+    };
+    let mut parts = Vec::new();
+    let near = port.node.and_then(|node| facts.topology.near(node));
+    if near.is_some() {
+        let node = facts.topology.node_of(seat.cpu);
+        let node = node.map_or("another node".to_owned(), |n| format!("node {n}"));
+        let words = if seat.away == 0 {
+            "nearest to"
+        } else {
+            "away from"
+        };
+        parts.push(format!("on {node}, {words} {}", port.name));
+    }
+    if !port.served_by.is_empty() {
+        let where_to = format!("{} are sent to CPU {}", port.name, ranges(&port.served_by));
+        parts.push(match (seat.serves, seat.beside) {
+            (true, _) => format!("serves its interrupts too: those of {where_to}"),
+            (false, true) => format!("shares a core with its interrupts: those of {where_to}"),
+            (false, false) => format!("the interrupts of {where_to}"),
+        });
+    }
+    if seat.sibling {
+        parts.push("another thread of its core comes first".to_owned());
+    }
+    if let Some(kind) = facts.topology.kinds.get(seat.kind) {
+        parts.push(kind.name.clone());
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::topology::Node;
+
+    use super::super::super::page::Style;
+    use super::super::super::sample;
+    use super::*;
+
+    fn shown(change: fn(&mut HostFacts)) -> String {
+        let (_, mut model, _) = sample::limited();
+        change(&mut model.hosts[1].facts);
+        model.directions[0].base.made[1].cpus = vec![1, 4];
+        let mut page = Page::new(Style::PLAIN);
+        threads(&mut page, &model);
+        page.finish()
+    }
+
+    #[test]
+    fn reasons_are_those_of_the_facts_and_none_are_made_up() {
+        let two_nodes = |facts: &mut HostFacts| {
+            let node = |id, cpus: [u32; 4]| Node {
+                id,
+                cpus: cpus.to_vec(),
+                distances: Vec::new(),
+            };
+            facts.topology.nodes = vec![node(0, [0, 1, 2, 3]), node(1, [4, 5, 6, 7])];
+            facts.port.as_mut().unwrap().served_by = vec![0];
+        };
+        assert_eq!(
+            shown(two_nodes),
+            "Where threads were placed\n  \
+             far CPU 1, forward:  on node 0, nearest to eth0; the interrupts of eth0 are\n    \
+             sent to CPU 0\n  \
+             far CPU 4, forward:  on node 1, away from eth0; the interrupts of eth0 are\n    \
+             sent to CPU 0\n"
+        );
+        assert_eq!(shown(|_| ()), "");
+        assert_eq!(shown(|facts| facts.port = None), "");
+        let serving = |facts: &mut HostFacts| {
+            facts.port.as_mut().unwrap().served_by = vec![1, 2];
+            facts.topology.cores = vec![vec![0, 4], vec![1, 5]];
+        };
+        let text = shown(serving).replace("\n    ", " ");
+        assert_eq!(
+            text,
+            "Where threads were placed\n  \
+             far CPU 4, forward:  the interrupts of eth0 are sent to CPU 1-2; another thread of \
+             its core comes first\n  \
+             far CPU 1, forward:  serves its interrupts too: those of eth0 are sent to CPU 1-2; \
+             another thread of its core comes first\n"
+        );
+    }
+}
