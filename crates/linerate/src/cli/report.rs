@@ -48,7 +48,7 @@ fn plain(
     let mut words = text::verdict(record, model, verdict, how.saved, style);
     if how.explain {
         words.push('\n');
-        words += &text::explain(verdict, style);
+        words += &text::explain(model, verdict, style);
     }
     words
 }

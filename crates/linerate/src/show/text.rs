@@ -1,5 +1,6 @@
 //! The verdict for people, in text.
 
+mod path;
 mod verdict;
 
 use linerate_core::causes::Cause;
@@ -40,9 +41,10 @@ pub fn verdict(
     page.finish()
 }
 
-/// What every cause answered, with its numbers.
-pub fn explain(verdict: &Verdict, style: Style) -> String {
+/// The stages of the path with their ceilings, then what every cause answered, with its numbers.
+pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
     let mut page = Page::new(style);
+    path::stages(&mut page, model);
     for direction in Direction::ALL {
         let answers: Vec<&Answered> = verdict
             .answers
@@ -149,6 +151,7 @@ fn hosts(page: &mut Page, model: &Model) {
         column(|h| words::processors(&h.facts)),
         0,
     ];
+    let stages = linerate_core::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
         let cells = [
@@ -168,6 +171,7 @@ fn hosts(page: &mut Page, model: &Model) {
             let text = known.collect::<Vec<_>>().join(", ");
             page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
         }
+        path::below(page, &stages, host.side);
     }
 }
 
@@ -278,12 +282,8 @@ fn rows(model: &Model) -> Vec<Row> {
     let idle = model.idle.as_ref().and_then(words::latency);
     let mut rows = vec![
         row("ceiling", &|d| {
-            let known = |c: &Ceiling| format!("{} ({})", c.rate, c.stage.name());
-            Some(
-                d.ceiling
-                    .as_ref()
-                    .map_or_else(|| "unknown".to_owned(), known),
-            )
+            let known = |c: &Ceiling| format!("{} ({})", c.words(), c.stage.name());
+            Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
         }),
         row("goodput", &|d| {
             let streams = words::count(u64::from(d.base.streams), "stream");
@@ -341,8 +341,8 @@ mod tests {
 
     #[test]
     fn golden_of_the_explanation() {
-        let (_, _, judged) = sample::limited();
-        insta::assert_snapshot!("explain", explain(&judged, Style::PLAIN));
+        let (_, model, judged) = sample::limited();
+        insta::assert_snapshot!("explain", explain(&model, &judged, Style::PLAIN));
     }
 
     #[test]
