@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{driver, ethtool, genetlink, link, netdev, netlink, qdisc, route};
+use linerate_core::parse::{address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route};
 
 fuzz_target!(|reply: &[u8]| {
     for message in netlink::messages(reply).flatten() {
@@ -31,6 +31,6 @@ fuzz_target!(|reply: &[u8]| {
         ethtool::link_state(reply),
     );
     let _ = (driver::info(reply), driver::counters(reply));
-    let _ = qdisc::parse(reply).count();
-    let _ = route::port(reply);
+    let _ = (qdisc::parse(reply).count(), address::parse(reply).count());
+    let _ = route::parse(reply);
 });

@@ -11,7 +11,6 @@ mod schedule;
 mod step;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use linerate_core::facts::HostFacts;
@@ -21,7 +20,7 @@ use linerate_sys::thread;
 
 use self::lane::Lane;
 pub use self::running::Running;
-use crate::host::{self, Machine, Sources};
+use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
 use crate::load::{self, Caps, Engine, Lines, LoadError, Offer};
 
@@ -30,7 +29,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    toward: IpAddr,
+    toward: Toward,
     shared: bool,
     cpus: Vec<u32>,
     facts: Option<HostFacts>,
@@ -44,14 +43,19 @@ struct EndSet {
 }
 
 impl LocalEnd {
-    /// An end without sets. `toward` is the address of the other end: the port that the route to
-    /// it leaves by is the one that is watched.
-    pub fn new(side: Side, engine: &str, machine: Arc<dyn Machine>, toward: IpAddr) -> Self {
+    /// An end without sets. `toward` is the other end: the port that the route to it leaves by is the
+    /// one that is watched.
+    pub fn new(
+        side: Side,
+        engine: &str,
+        machine: Arc<dyn Machine>,
+        toward: impl Into<Toward>,
+    ) -> Self {
         Self {
             side,
             engine: engine.to_owned(),
             machine,
-            toward,
+            toward: toward.into(),
             shared: false,
             // Without the list nothing is pinned, which the set tells.
             cpus: thread::allowed_cpus().unwrap_or_default(),

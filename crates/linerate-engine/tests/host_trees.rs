@@ -1,5 +1,6 @@
 //! Facts of other machines, from parts of their /proc and /sys.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use linerate_core::facts::Gap;
@@ -36,7 +37,7 @@ fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
             256,
         ),
     ] {
-        let facts = facts(&self::tree(tree), "127.0.0.1".parse().unwrap());
+        let facts = facts(&self::tree(tree), "127.0.0.1".parse::<IpAddr>().unwrap());
         assert_eq!(facts.cpu_model, model, "{tree}");
         assert_eq!(facts.nodes, nodes, "{tree}");
         assert_eq!(facts.l2_cache, Some(Bytes(l2_kib << 10)), "{tree}");

@@ -6,6 +6,7 @@
 mod answer;
 mod build;
 mod check;
+mod measured;
 mod packet;
 mod published;
 mod typo;
@@ -18,6 +19,7 @@ use crate::ceiling::storage::Policy;
 use crate::units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
+pub use measured::measured;
 pub use published::{Told, told};
 pub use value::{Clock, Figure, Link, Slot};
 

@@ -4,11 +4,13 @@ mod buffer_bound;
 mod congestion_control;
 mod contended;
 mod core_bound;
+mod duplex;
 mod flow_rate_cap;
 mod interrupted;
 mod numa_remote;
 mod pacing;
 mod path_rate;
+mod pcie_slot;
 mod predict;
 mod queue;
 mod receive_window;
@@ -18,22 +20,33 @@ mod send_buffer;
 mod sender_app;
 mod sender_core;
 mod wire_full;
+mod wrong_route;
 
+pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
 use crate::facts::Gap;
-use crate::model::{Load, Model};
+use crate::model::{Ceiling, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
+/// Share of a ceiling from which it is reached (METHOD section 2).
+pub(crate) const FULL: f64 = 0.98;
+
+/// A thread that wants more of its CPU than this has too little slack for something else to bind.
+const BUSY: f64 = 0.9;
+
 /// Every cause. What makes a measurement invalid comes first.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &interrupted::Interrupted,
     &wire_full::WireFull,
+    &pcie_slot::PcieSlot,
+    &wrong_route::WrongRoute,
+    &duplex::Duplex,
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
     &congestion_control::CongestionControl,
@@ -61,6 +74,11 @@ pub trait Cause: Sync {
     /// proves it without a trial.
     fn is_ceiling(&self) -> bool {
         false
+    }
+    /// The cause that this one is a reason for, if it is no rival of it: where that is proved, both
+    /// are named.
+    fn explains(&self) -> Option<&'static str> {
+        None
     }
     /// What the counters say of it, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;
@@ -135,6 +153,17 @@ fn lacks(model: &Model, what: &str, side: crate::plan::Side) -> Answer {
         },
         |(_, gap)| gap.clone(),
     )])
+}
+
+/// The ceiling of the slower of the two wires.
+fn wire(model: &Model, direction: Direction) -> Option<&Ceiling> {
+    model.direction(direction)?.ceiling_of(Stage::Net)
+}
+
+/// The lowest ceiling that a direction reached.
+fn reached(model: &Model, direction: Direction) -> Option<&Ceiling> {
+    let dir = model.direction(direction)?;
+    dir.ceilings.iter().find(|c| c.reached(&dir.base) >= FULL)
 }
 
 /// A share in per cent, for sentences.

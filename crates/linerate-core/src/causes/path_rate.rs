@@ -2,7 +2,7 @@
 
 use super::predict::{one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
-use super::{Answer, Cause, Finding, base, lacks, percent, wire_full};
+use super::{Answer, BUSY, Cause, Finding, base, lacks, percent, reached};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
@@ -18,9 +18,6 @@ pub(super) struct PathRate;
 /// Share of time that the sender must be held by congestion control alone for the path to be
 /// suspected.
 const HELD: f64 = 0.5;
-
-/// A thread that wants more of its CPU than this has too little slack for the path to bind.
-const BUSY: f64 = 0.9;
 
 /// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
 const FULL_SOFTIRQ: f64 = 0.9;
@@ -106,9 +103,10 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             )));
         }
     }
-    if let Some(rate) = wire_full::is_full(model, direction) {
+    if let Some(ceiling) = reached(model, direction) {
         return Err(Answer::Clear(format!(
-            "the ports themselves carry no more than {rate}"
+            "{} itself carries no more than {}",
+            ceiling.name, ceiling.rate
         )));
     }
     if share < HELD {

@@ -1,14 +1,13 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, Finding, base, percent};
+use super::{Answer, Cause, FULL, Finding, base, percent, wire};
 use crate::facts::Gap;
-use crate::model::{Ceiling, Load, Model};
+use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
 
 /// Id of the cause that stands for the ceiling of the wire.
@@ -16,9 +15,6 @@ pub(crate) const ID: &str = "wire-full";
 
 /// Cause `wire-full`.
 pub(super) struct WireFull;
-
-/// Share of the ceiling from which the wire is full (METHOD section 2).
-const FULL: f64 = 0.98;
 
 impl Cause for WireFull {
     fn id(&self) -> &'static str {
@@ -35,10 +31,10 @@ impl Cause for WireFull {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        let Some(ceiling) = model.direction(direction).and_then(|d| d.ceiling.as_ref()) else {
+        let Some(ceiling) = wire(model, direction) else {
             return without_ceiling(model);
         };
-        let share = share(load, ceiling);
+        let share = ceiling.reached(load);
         if share < FULL {
             return Answer::Clear(format!(
                 "goodput was {} of what {} carries, {} = {}",
@@ -69,8 +65,7 @@ impl Cause for WireFull {
         &[Factor::MoreStreams]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let ceiling = model.direction(direction).and_then(|d| d.ceiling.as_ref());
-        ceiling
+        wire(model, direction)
             .map(|ceiling| Advice {
                 action: format!(
                     "nothing: the path is as fast as {} is; a faster port, or a second one, carries \
@@ -86,19 +81,6 @@ impl Cause for WireFull {
     fn page(&self) -> &'static str {
         include_str!("pages/wire-full.md")
     }
-}
-
-/// Goodput as a share of the ceiling: of the upper end of its interval, where it has one.
-fn share(load: &Load, ceiling: &Ceiling) -> f64 {
-    let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
-    goodput / (ceiling.rate.0 as f64).max(1.0)
-}
-
-/// Whether the wire is full, as far as its ceiling is known.
-pub(super) fn is_full(model: &Model, direction: Direction) -> Option<Rate> {
-    let model = model.direction(direction)?;
-    let ceiling = model.ceiling.as_ref()?;
-    (share(&model.base, ceiling) >= FULL).then_some(ceiling.rate)
 }
 
 /// Ports that a host made up have no wire that could be full; of a real one the speed is missing.

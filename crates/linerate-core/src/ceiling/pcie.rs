@@ -67,6 +67,16 @@ pub fn lane(generation: u32) -> f64 {
     speed * data as f64 / coded as f64
 }
 
+/// The generation of links of this speed.
+pub fn generation(speed: Transfers) -> Option<u32> {
+    let tenths = speed.0 / 100_000_000;
+    GENERATIONS.into_iter().find(|generation| match generation {
+        1 => tenths == 25,
+        2 => tenths == 50,
+        _ => tenths == 10 << generation,
+    })
+}
+
 /// Symbols after which an acknowledgement is due. From the fourth generation on the third's are
 /// taken, as pcie-bench does.
 //= PCI Express Base Specification 3.0, section 3.5.3.1, tables 3-7 to 3-9
@@ -224,6 +234,14 @@ mod tests {
             about(goodput(&slot, &slot.read()).low(), read);
             about(goodput(&slot, &slot.write()).high(), upper);
         }
+    }
+
+    #[test]
+    fn generations_are_known_by_their_speed() {
+        let of = |tenths: u64| generation(Transfers(tenths * 100_000_000));
+        let known = [25, 50, 80, 160, 320, 640, 1280].map(of);
+        assert_eq!(known, GENERATIONS.map(Some));
+        assert_eq!([0, 26, 100].map(of), [None; 3]);
     }
 
     #[test]

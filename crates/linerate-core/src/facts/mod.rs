@@ -14,6 +14,7 @@ pub mod nic;
 pub mod odd;
 pub mod pci;
 pub mod topology;
+pub mod route;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
 /// few in [`HostFacts`].
@@ -125,6 +126,8 @@ pub struct HostFacts {
     pub l2_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.
     pub port: Option<Port>,
+    /// That route, with what lies below the port; `None` in records from before it was read.
+    pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
     pub congestion_available: Vec<String>,
     /// The default congestion control.

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::{Rate, Transfers};
 
 /// Where a device is: `0000:82:00.0`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Address {
     /// Domain, of up to 32 bits.
     pub domain: u32,
@@ -68,7 +72,7 @@ impl FromStr for Address {
 }
 
 /// Buses that lie behind a bridge, first and last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
     /// The bus right behind it.
     pub secondary: u8,
@@ -77,7 +81,8 @@ pub struct Buses {
 }
 
 /// What a PCI Express device is to the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PortKind {
     /// A device at the end of a link.
     Endpoint,
@@ -116,7 +121,7 @@ impl PortKind {
 }
 
 /// Sizes of packets, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     /// Most payload of a packet, as set.
     pub now: u32,
@@ -127,7 +132,8 @@ pub struct Payload {
 }
 
 /// Speed and width of a link; what is unknown is `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Link {
     /// Transfers per second of each lane.
     pub speed: Option<Transfers>,
@@ -175,7 +181,8 @@ impl fmt::Display for Link {
 }
 
 /// A PCI device.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Device {
     /// Where it is.
     pub address: Address,

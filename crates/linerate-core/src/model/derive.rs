@@ -1,10 +1,10 @@
 //! From a record to its model.
 
+use super::ceilings::ceilings;
 use super::interruptions::outages;
 use super::load::{end, load, slice_goodput, stream_set};
 use super::readings::Window;
 use super::resources::resources;
-use super::wire::ceiling;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
 use crate::plan::{Direction, Pattern, Purpose, Side};
@@ -100,7 +100,7 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
-        ceiling: ceiling(&record.hosts, direction, &base.tcp),
+        ceilings: ceilings(&record.hosts, direction, &base.tcp, base.goodput.mean),
         base,
         sweep,
     })

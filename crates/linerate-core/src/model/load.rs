@@ -74,6 +74,8 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
+        collided: [direction.sender(), direction.receiver()]
+            .map(|side| collided(step, side, window)),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,
         ticks: rates,
@@ -249,15 +251,24 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
         .collect()
 }
 
+/// Collisions at a host's port for each packet that it sent.
+fn collided(step: &Step, side: Side, window: Window) -> Option<f64> {
+    let port = end(step, side)?.about("port", |_| true).next()?;
+    let (collisions, _) = growth(port, m::PORT_COLLISIONS, window)?;
+    let (sent, _) = growth(port, m::PORT_TX_PACKETS, window)?;
+    (sent > 0.0).then(|| collisions / sent)
+}
+
 /// What the hosts lost or held back themselves.
 fn local(step: &Step, window: Window) -> Vec<String> {
-    const COUNTERS: [(m::Metric, &str); 6] = [
+    const COUNTERS: [(m::Metric, &str); 7] = [
         (m::QDISC_DROPS, "dropped by the queue of"),
         (m::QDISC_OVERLIMITS, "held back by the shaper of"),
         (m::SOFTNET_DROPPED, "dropped by the backlog of CPU"),
         (m::PORT_RX_DROPPED, "dropped on arrival by"),
         (m::PORT_TX_DROPPED, "dropped on the way out by"),
         (m::PORT_RX_MISSED, "missed by the ring of"),
+        (m::PORT_COLLISIONS, "collided at"),
     ];
     COUNTERS
         .iter()

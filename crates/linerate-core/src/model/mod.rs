@@ -3,6 +3,7 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod ceilings;
 mod derive;
 mod foreign;
 mod held;
@@ -11,12 +12,14 @@ mod load;
 mod off_node;
 mod readings;
 mod resources;
-mod wire;
+mod stages;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
+pub use stages::{PathStage, stages};
 
+use crate::ceiling::Bounds;
 use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
@@ -73,12 +76,31 @@ pub struct Resource {
 pub struct Ceiling {
     /// The goodput.
     pub rate: Rate,
+    /// What it may be instead, because an input was not read or is only known to lie between bounds;
+    /// the same where all is known.
+    pub least: Rate,
     /// The stage that gives it.
     pub stage: crate::verdict::Stage,
+    /// Where it stands.
+    pub side: crate::verdict::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,
     /// The formula with numbers in.
     pub formula: String,
+}
+
+impl Ceiling {
+    /// `9.41 Gb/s`, or `26 to 28.8 Gb/s`.
+    pub fn words(&self) -> String {
+        let ends = Bounds::new(self.least.0 as f64, self.rate.0 as f64);
+        ends.words(|rate| Rate(rate as u64).to_string())
+    }
+
+    /// The share of it that a load reached: of the upper end of its interval, where it has one.
+    pub fn reached(&self, load: &Load) -> f64 {
+        let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
+        goodput / (self.rate.0 as f64).max(1.0)
+    }
 }
 
 /// One direction.
@@ -90,11 +112,21 @@ pub struct DirectionModel {
     pub base: Load,
     /// Loads with other numbers of streams, ascending.
     pub sweep: Vec<Load>,
-    /// The lowest ceiling, where one is known.
-    pub ceiling: Option<Ceiling>,
+    /// The ceilings that are known, the lowest first.
+    pub ceilings: Vec<Ceiling>,
 }
 
 impl DirectionModel {
+    /// The lowest ceiling.
+    pub fn ceiling(&self) -> Option<&Ceiling> {
+        self.ceilings.first()
+    }
+
+    /// The lowest ceiling of a stage.
+    pub fn ceiling_of(&self, stage: crate::verdict::Stage) -> Option<&Ceiling> {
+        self.ceilings.iter().find(|c| c.stage == stage)
+    }
+
     /// The load with the fewest streams that comes within 5 % of the best: where more gain nothing.
     pub fn knee(&self) -> &Load {
         let loads = || std::iter::once(&self.base).chain(&self.sweep);
@@ -173,6 +205,9 @@ pub struct Load {
     pub foreign: Option<Foreign>,
     /// What a host lost or held back itself, in words: drops and shaping at its own port.
     pub local: Vec<String>,
+    /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
+    /// they were not counted.
+    pub collided: [Option<f64>; 2],
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,
 }

@@ -4,6 +4,7 @@
 //! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
 //! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.
 
+pub mod address;
 pub mod cgroup;
 pub mod cpu_stat;
 pub mod cpuinfo;

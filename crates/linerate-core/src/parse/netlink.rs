@@ -5,6 +5,7 @@
 //! adds cannot turn a whole reply into an error.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use super::Malformed;
 
@@ -114,6 +115,15 @@ pub(super) fn after<'a>(
 pub(super) fn string(value: &[u8]) -> Cow<'_, str> {
     let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end])
+}
+
+/// An address of either version of IP, by its length.
+pub(super) fn address(value: &[u8], what: &'static str) -> Result<IpAddr, Malformed> {
+    match value.len() {
+        4 => array::<4>(value, 0, what).map(IpAddr::from),
+        16 => array::<16>(value, 0, what).map(IpAddr::from),
+        _ => Err(Malformed::Short(what)),
+    }
 }
 
 fn array<const N: usize>(

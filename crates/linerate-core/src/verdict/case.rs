@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
         let Answer::Finding(finding) = &party.answer else {
             return None;
         };
-        if party.cause.is_ceiling() && party.stands() {
+        if party.cause.is_ceiling() && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
         let alone = self

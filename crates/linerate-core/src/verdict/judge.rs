@@ -1,9 +1,9 @@
 //! The judge: from a model to its verdict.
 
 use super::case::{Case, Party, Proof};
-use super::{Answered, Certainty, Decided, Limit, Measure, Place, Unknown, Verdict};
-use crate::causes::{Answer, Finding, WIRE_FULL};
-use crate::model::{DirectionModel, Model, TrialModel};
+use super::{Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict};
+use crate::causes::{Answer, FULL, Finding, PCIE_SLOT, WIRE_FULL};
+use crate::model::{Ceiling, DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
 use crate::trial;
@@ -39,26 +39,43 @@ pub fn judge(model: &Model) -> Verdict {
     verdict
 }
 
-/// The ceiling of a direction, where something below it was found to bind: no mending of that goes
-/// beyond it.
+/// The lowest ceiling of a direction that was not reached, where something below it was found to
+/// bind: no mending of that goes beyond it.
 fn next(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
-    let ceiling = dir.ceiling.as_ref()?;
-    let below = found.iter().any(|l| !invalid(l));
-    let reached = found.iter().any(|l| l.cause == WIRE_FULL);
-    (below && !reached).then(|| Limit {
+    // A slot may be named inside of its interval.
+    let named = |c: &Ceiling| {
+        let slot = cause_of(c) == PCIE_SLOT;
+        slot && found.iter().any(|l| l.cause == PCIE_SLOT)
+    };
+    let above = |c: &&Ceiling| c.reached(&dir.base) < FULL && !named(c);
+    let ceiling = dir.ceilings.iter().find(above)?;
+    found.iter().any(|l| !invalid(l)).then(|| Limit {
         metric: Measure::Goodput,
-        cause: WIRE_FULL,
+        cause: cause_of(ceiling),
         stage: ceiling.stage,
-        side: Place::Path,
+        side: match ceiling.stage {
+            Stage::Net => Place::Path,
+            _ => ceiling.side,
+        },
         direction: dir.direction,
         certainty: Certainty::Supported,
         evidence: vec![format!(
             "{} carries {} = {}",
-            ceiling.name, ceiling.formula, ceiling.rate
+            ceiling.name,
+            ceiling.formula,
+            ceiling.words()
         )],
         trial: None,
         advice: Vec::new(),
     })
+}
+
+/// The cause that holds where a ceiling is reached.
+fn cause_of(ceiling: &Ceiling) -> &'static str {
+    match ceiling.stage {
+        Stage::Pcie => PCIE_SLOT,
+        _ => WIRE_FULL,
+    }
 }
 
 fn invalid(limit: &Limit) -> bool {
@@ -108,7 +125,16 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
                 .map(|(p, f)| limit(case, direction, p, f, None)),
         );
     } else {
+        let explains = |p: &Party| {
+            let of = p.cause.explains();
+            of.is_some_and(|id| proved.iter().any(|limit| limit.cause == id))
+        };
+        let beside: Vec<Limit> = findings()
+            .filter(|(p, f)| p.stands() && f.enough && explains(p))
+            .map(|(p, f)| limit(case, direction, p, f, None))
+            .collect();
         limits.extend(proved);
+        limits.extend(beside);
     }
     limits
 }

@@ -3,6 +3,7 @@
 
 mod copy;
 mod host;
+mod path;
 mod proof;
 mod thresholds;
 
@@ -62,6 +63,7 @@ fn load() -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        collided: [None; 2],
         interruptions: Vec::new(),
     }
 }
@@ -101,13 +103,25 @@ fn model(base: Load) -> Model {
             direction: Direction::Forward,
             base,
             sweep: vec![sweep],
-            ceiling: None,
+            ceilings: Vec::new(),
         }],
         both: Vec::new(),
         trials: Vec::new(),
         resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
+    }
+}
+
+/// A ceiling of a stage, from the least to the most that it may be.
+fn ceiling(stage: Stage, least: f64, most: f64) -> Ceiling {
+    Ceiling {
+        rate: Rate(most as u64),
+        least: Rate(least as u64),
+        stage,
+        side: Place::Far,
+        name: "far port eth0".into(),
+        formula: String::new(),
     }
 }
 

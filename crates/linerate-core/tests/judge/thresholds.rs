@@ -145,8 +145,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 5,
-        "contended, interrupted, pacing, and a wire and nodes that are not there need no counter"
+        cleared, 8,
+        "contended, interrupted, pacing, and wires, slots and nodes that are not there need no counter"
     );
 }
 
@@ -168,12 +168,7 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
     let at = |goodput: f64| {
         let mut m = model(load());
         m.directions[0].base.goodput.mean = goodput;
-        m.directions[0].ceiling = Some(Ceiling {
-            rate: Rate(1_000_000_000),
-            stage: Stage::Net,
-            name: "far port eth0".into(),
-            formula: String::new(),
-        });
+        m.directions[0].ceilings = vec![ceiling(Stage::Net, 1e9, 1e9)];
         m
     };
     assert_eq!(outcome(&at(0.979e9), "wire-full"), "clear");
@@ -187,8 +182,7 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
     assert_eq!(next_trial(&at(0.981e9), Direction::Forward, 0), None);
     assert!(full.next.is_empty(), "nothing is above the ceiling");
     let mut below = at(1e9);
-    let ceiling = below.directions[0].ceiling.as_mut().expect("a ceiling");
-    ceiling.rate = Rate(3_000_000_000);
+    below.directions[0].ceilings[0].rate = Rate(3_000_000_000);
     tried(&mut below, "more-streams", 1.0);
     let below = judge(&below);
     assert_eq!(below.limits[0].cause, "path-rate");

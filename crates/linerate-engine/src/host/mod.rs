@@ -47,6 +47,31 @@ pub use sources::Sources;
 /// Most bytes that a file or a reply may have; a larger one is an error.
 pub const LIMIT: usize = 4 << 20;
 
+/// The other end of a path, as the connections to it are addressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Toward {
+    /// Address of the other end.
+    pub peer: IpAddr,
+    /// Address of this end, which rules may route by; `None` where the route decides.
+    pub own: Option<IpAddr>,
+}
+
+impl From<IpAddr> for Toward {
+    fn from(peer: IpAddr) -> Self {
+        Self { peer, own: None }
+    }
+}
+
+impl Toward {
+    /// What the two ends of a connection say.
+    pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
+        Self {
+            peer: peer.to_canonical(),
+            own: own.map(|own| own.to_canonical()),
+        }
+    }
+}
+
 /// A question to the kernel that is not a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Query {
@@ -57,8 +82,10 @@ pub enum Query {
     /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no
     /// request for those of one port).
     Qdiscs,
+    /// All addresses of ports (`RTM_GETADDR` dump).
+    Addresses,
     /// The route to an address (`RTM_GETROUTE`).
-    Route(IpAddr),
+    Route(Toward),
     /// One thing about the port with this index, from the generic netlink family `ethtool`.
     Ethtool(Ethtool, u32),
     /// The queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).

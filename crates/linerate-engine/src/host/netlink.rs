@@ -10,7 +10,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use super::{LIMIT, Query, invalid};
+use super::{LIMIT, Query, Toward, invalid};
 
 /// The kernel answers at once; this only keeps a fault from becoming a hang.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -145,7 +145,8 @@ fn request(query: &Query) -> io::Result<Request> {
         Query::Link(index) => (18, REQUEST, link_request(index)),
         Query::Links => (18, REQUEST | DUMP, link_request(0)),
         Query::Qdiscs => (38, REQUEST | DUMP, vec![0; 20]),
-        Query::Route(address) => (26, REQUEST, route_request(address.to_canonical())),
+        Query::Addresses => (22, REQUEST | DUMP, vec![0; 8]),
+        Query::Route(toward) => (26, REQUEST, route_request(&toward)),
         _ => return Err(io::ErrorKind::Unsupported.into()),
     };
     Ok(Request { kind, flags, body })
@@ -156,17 +157,30 @@ fn link_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat()
 }
 
-/// `struct rtmsg` and the destination, RTA_DST.
-fn route_request(address: IpAddr) -> Vec<u8> {
-    let (family, bytes) = match address {
-        IpAddr::V4(v4) => (AddressFamily::INET, v4.octets().to_vec()),
-        IpAddr::V6(v6) => (AddressFamily::INET6, v6.octets().to_vec()),
+/// `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
+fn route_request(toward: &Toward) -> Vec<u8> {
+    let peer = octets(toward.peer);
+    let own = toward.own.map(octets);
+    let family = match peer.len() {
+        4 => AddressFamily::INET,
+        _ => AddressFamily::INET6,
     };
-    let prefix = bytes.len() as u8 * 8;
-    let mut body = vec![family.as_raw() as u8, prefix];
+    let bits = |bytes: &[u8]| bytes.len() as u8 * 8;
+    let mut body = vec![family.as_raw() as u8, bits(&peer)];
+    body.push(own.as_deref().map_or(0, bits));
     body.resize(12, 0);
-    body.extend(attribute(1, &bytes));
+    body.extend(attribute(1, &peer));
+    if let Some(own) = own {
+        body.extend(attribute(2, &own));
+    }
     body
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
 }
 
 /// An attribute with its padding.
@@ -179,21 +193,28 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::parse::{link, qdisc, route};
+    use std::net::IpAddr;
 
-    use super::{Query, Socket};
+    use linerate_core::parse::{address, link, qdisc, route};
+
+    use super::{Query, Socket, Toward};
 
     #[test]
     fn loopback_is_found_by_its_addresses_and_reads() {
         let mut socket = Socket::open(None).unwrap();
-        let reply = socket
-            .ask(&Query::Route("127.0.0.1".parse().unwrap()))
-            .unwrap();
-        let port = route::port(&reply).unwrap();
-        let mapped = socket
-            .ask(&Query::Route("::ffff:127.0.0.1".parse().unwrap()))
-            .unwrap();
-        assert_eq!(route::port(&mapped), Ok(port));
+        let local: IpAddr = "127.0.0.1".parse().unwrap();
+        let mut port_toward = |toward: Toward| {
+            let reply = socket.ask(&Query::Route(toward)).unwrap();
+            route::parse(&reply).unwrap().port
+        };
+        let port = port_toward(local.into());
+        let mapped: IpAddr = "::ffff:127.0.0.1".parse().unwrap();
+        assert_eq!(port_toward(mapped.into()), port);
+        assert_eq!(port_toward(Toward::of(local, Some(local))), port);
+
+        let reply = socket.ask(&Query::Addresses).unwrap();
+        let addresses: Vec<_> = address::parse(&reply).map(Result::unwrap).collect();
+        assert!(addresses.iter().any(|a| (a.port, a.ip) == (port, local)));
 
         let reply = socket.ask(&Query::Link(port)).unwrap();
         let links: Vec<_> = link::parse(&reply).map(Result::unwrap).collect();

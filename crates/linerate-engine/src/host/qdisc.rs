@@ -125,7 +125,7 @@ mod tests {
         let replies: Vec<&[u8]> = replies.iter().map(Vec::as_slice).collect();
         let (route, link) = (route(4), link(4, "eth0", &[]));
         let (tables, gaps) = Fake::default()
-            .reply(Query::Route(LOOPBACK), &[&route, &route])
+            .reply(Query::Route(LOOPBACK.into()), &[&route, &route])
             .reply(Query::Link(4), &[&link, &link])
             .reply(Query::Qdiscs, &replies)
             .watch("qdisc", rows.len() as u64);

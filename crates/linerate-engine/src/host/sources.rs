@@ -1,11 +1,10 @@
 //! All sources of one end, read together.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use linerate_core::facts::Gap;
-use linerate_core::parse::route;
+use linerate_core::parse::route::{self, Route};
 use linerate_core::record::Table;
 
 use super::cgroup::Cgroup;
@@ -15,7 +14,7 @@ use super::psi::Psi;
 use super::qdisc::Qdisc;
 use super::softnet::Softnet;
 use super::thread::Thread;
-use super::{Machine, Query, invalid, unreadable};
+use super::{Machine, Query, Toward, invalid, unreadable};
 
 /// Reads one thing about the machine, again and again.
 pub(super) trait Source: Send {
@@ -50,27 +49,34 @@ impl Slot {
     }
 }
 
-/// Index of the port that the route to `toward` leaves by.
-pub(super) fn port_toward(machine: &dyn Machine, toward: IpAddr) -> io::Result<u32> {
+/// The route to the other end.
+pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<Route> {
     let reply = machine.query(&Query::Route(toward))?;
-    route::port(&reply).map_err(invalid)
+    route::parse(&reply).map_err(invalid)
 }
 
 /// A gap because the route could not be told.
-pub(super) fn no_route(what: &str, toward: IpAddr, error: &io::Error) -> Gap {
+pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
+    let Toward { peer, own } = toward;
+    let from = own.map_or(String::new(), |own| format!(" from {own}"));
     unreadable(
         what,
-        &format!("the route to {toward}"),
+        &format!("the route to {peer}"),
         error,
-        &format!("ip route get {toward}"),
+        &format!("ip route get {peer}{from}"),
     )
 }
 
 impl Sources {
     /// The host's sources; of its ports, the one that the route to `toward` leaves by.
-    pub fn new(machine: Arc<dyn Machine>, toward: IpAddr) -> Self {
-        let port =
-            |what| port_toward(&*machine, toward).map_err(|error| no_route(what, toward, &error));
+    pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
+        let toward = toward.into();
+        let port = |what| {
+            let route = route_toward(&*machine, toward);
+            route
+                .map(|route| route.port)
+                .map_err(|error| no_route(what, toward, &error))
+        };
         let host = vec![
             Slot::new(Cpu::new()),
             Slot::new(Softnet::new()),

@@ -404,7 +404,7 @@ proptest! {
     ) {
         let machine = Live::new();
         let features = Query::Ethtool(Ethtool::Features, 1);
-        let queries = [Query::Route(LOOPBACK), Query::Link(1), Query::Qdiscs, features];
+        let queries = [Query::Route(LOOPBACK.into()), Query::Link(1), Query::Qdiscs, features];
         for query in queries {
             let mut reply = machine.query(&query).unwrap();
             for (at, byte) in &changes {
@@ -413,7 +413,7 @@ proptest! {
             }
             let end = cut.index(reply.len() + 1);
             for part in [&reply[..], &reply[..end]] {
-                let _ = (link::parse(part).count(), qdisc::parse(part).count(), route::port(part));
+                let _ = (link::parse(part).count(), qdisc::parse(part).count(), route::parse(part));
                 let _ = (ethtool::features(part), ethtool::link_modes(part));
             }
         }

@@ -2,14 +2,18 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{Answer, Case, CaseError, Told, answer, told};
+use linerate_core::case::{Answer, Case, CaseError, Told, answer, measured, told};
+use linerate_core::record::frame::MAGIC;
+use linerate_engine::store::Store;
 
-use super::exit::{Exit, Failure};
-use super::options::Options;
+use super::exit::{Exit, Failure, tell};
+use super::options::{Options, Records};
 use super::out;
+use super::run::records_of;
 use crate::cases::CASES;
 use crate::show::whatif::{self as view, Change};
 
@@ -21,7 +25,8 @@ const HINT: &str = "docs/cases.md has a sample with every key";
 // `linerate whatif`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// A case file, or case1 to case5 for one that the program brings
+    /// A case file, case1 to case5 for one that the program brings, or a record: `last`, its name or
+    /// the path of its file
     case: String,
 
     /// Replace one thing, such as near.port.pcie=gen3x16; may be repeated
@@ -35,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let text = text_of(&args.case)?;
+    let text = text_of(&args.case, &options.records)?;
     let refuse = |error: CaseError| {
         let what = format!("the case {} is not valid", args.case);
         Failure::usage(anyhow::Error::new(error).context(what)).hint(HINT)
@@ -81,14 +86,46 @@ impl Solved {
     }
 }
 
-/// The text of a case that the program brings, else of a file.
-fn text_of(name: &str) -> Result<String, Failure> {
+/// The text of a case that the program brings, else of a file; of a record, the text of the case
+/// that it tells of.
+fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());
     }
+    // Without a place for records there may still be a file.
+    let store = records_of(records).ok();
+    let record = store.filter(|store| store.find(name).is_ok_and(|path| is_record(&path)));
+    if let Some(store) = record {
+        return of_record(&store, name);
+    }
     read(name).map_err(|error| {
         let known = CASES.map(|(name, _)| name).join(", ");
-        Failure::usage(error).hint(format!("the program brings {known}"))
+        Failure::usage(error).hint(format!(
+            "the program brings {known}; `last` is the newest record"
+        ))
+    })
+}
+
+/// Whether a file begins as records do; nothing but a regular file is looked at.
+fn is_record(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let file = is_file.then(|| File::open(path).ok()).flatten();
+    let read = file.map(|file| file.take(MAGIC.len() as u64).read_to_end(&mut start));
+    matches!(read, Some(Ok(_))) && start == MAGIC
+}
+
+fn of_record(store: &Store, name: &str) -> Result<String, Failure> {
+    let loaded = store.load(name).map_err(|error| {
+        let hint = error.hint();
+        Failure::not_measured(error).hint(hint)
+    })?;
+    if let Some(warning) = loaded.warning() {
+        tell(&format!("warning: {warning}\n"));
+    }
+    measured(&loaded.record).map_err(|error| {
+        let what = format!("the record {name} describes no case");
+        Failure::usage(anyhow::Error::new(error).context(what))
     })
 }
 
@@ -112,6 +149,14 @@ mod tests {
     use super::super::kept;
     use super::*;
     use crate::show::Style;
+
+    fn text_of(name: &str) -> Result<String, Failure> {
+        let records = Records {
+            save: Some("/nonexistent".into()),
+            ..Records::default()
+        };
+        super::text_of(name, &records)
+    }
 
     fn page(name: &str, sets: &[&str]) -> String {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();

@@ -3,6 +3,8 @@
 //! Its schema is `schema/run.schema.json`. Units stand in the keys; integers stay below 2^53; what
 //! is unknown is `null`.
 
+mod path;
+
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
 use linerate_core::plan::Direction;
 use linerate_core::record::{Host, Record};
@@ -26,6 +28,7 @@ struct Output<'a> {
     complete: bool,
     same_machine: bool,
     hosts: Vec<HostOut<'a>>,
+    path: Vec<path::StageOut>,
     directions: Directions,
     latency: Latencies,
     verdict: VerdictOut<'a>,
@@ -159,6 +162,7 @@ pub fn verdict(
         complete: model.complete,
         same_machine: model.same_machine,
         hosts: model.hosts.iter().map(host).collect(),
+        path: path::stages(model),
         directions: directions(model),
         latency: latencies(model),
         verdict: VerdictOut {
@@ -222,8 +226,8 @@ fn direction(direction: &DirectionModel) -> DirectionOut {
         goodput_ci_bps: ci(&base.goodput),
         goodput_with_ramp_bps: integer(base.goodput_with_ramp),
         steady: base.steady,
-        ceiling_bps: direction.ceiling.as_ref().map(|c| integer(c.rate.0 as f64)),
-        ceiling_stage: direction.ceiling.as_ref().map(|c| c.stage.name()),
+        ceiling_bps: direction.ceiling().map(|c| integer(c.rate.0 as f64)),
+        ceiling_stage: direction.ceiling().map(|c| c.stage.name()),
         streams: std::iter::once(base)
             .chain(&direction.sweep)
             .map(streams)

@@ -1,11 +1,14 @@
 //! Results made by hand, for the tests of views.
 
+use linerate_core::facts::nic::{LinkModes, Nic};
+use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
+use linerate_core::facts::route::Route;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares};
 use linerate_core::plan::{Direction, Knobs, Plan, Side};
 use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start};
 use linerate_core::stats::Interval;
-use linerate_core::units::{Nanos, Rate};
+use linerate_core::units::{Nanos, Rate, Transfers};
 use linerate_core::verdict::{
     Advice, Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict,
 };
@@ -55,9 +58,71 @@ fn host(side: Side, name: &str) -> Host {
             node: Some(0),
             served_by: Vec::new(),
         }),
+        route: (side == Side::Near).then(route),
         ..HostFacts::default()
     };
     Host { side, facts }
+}
+
+/// A VLAN on a card of x8 in a slot of x4.
+fn route() -> Route {
+    let link = |width| Link {
+        speed: Some(Transfers(8_000_000_000)),
+        width: Some(width),
+    };
+    let card = Device {
+        address: "0000:3b:00.0".parse().unwrap(),
+        kind: Some(PortKind::Endpoint),
+        now: Some(link(4)),
+        max: Some(link(8)),
+        ..Device::default()
+    };
+    let root = Device {
+        address: "0000:3a:00.0".parse().unwrap(),
+        buses: Some(Buses {
+            secondary: 0x3b,
+            subordinate: 0x3b,
+        }),
+        kind: Some(PortKind::Root),
+        now: Some(link(4)),
+        max: Some(link(4)),
+        ..Device::default()
+    };
+    let mut pci = vec![root, card];
+    find_parents(&mut pci);
+    let mut vlan = Nic {
+        name: "eth0".into(),
+        index: 7,
+        kind: "vlan".into(),
+        driver: "vlan".into(),
+        is_virtual: true,
+        up: true,
+        mtu: Some(1500),
+        ..Nic::default()
+    };
+    vlan.stack.below = vec![2];
+    vlan.stack.vlan = Some(100);
+    let card = Nic {
+        name: "ens1".into(),
+        index: 2,
+        driver: "mlx5_core".into(),
+        device: "0000:3b:00.0".into(),
+        pci: "0000:3b:00.0".into(),
+        node: Some(0),
+        up: true,
+        mtu: Some(1500),
+        link: LinkModes {
+            speed: Some(Rate(10_000_000_000)),
+            ..LinkModes::default()
+        },
+        ..Nic::default()
+    };
+    Route {
+        gateway: Some([192, 0, 2, 1].into()),
+        ports: vec![vlan, card],
+        pci,
+        ..Route::default()
+    }
 }
 
 fn estimate(mean: f64, half: f64) -> Estimate {
@@ -105,23 +170,26 @@ fn load(streams: u32, mean: f64) -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        collided: [None; 2],
         interruptions: Vec::new(),
     }
 }
 
-fn direction(direction: Direction, mean: f64, ceiling: Option<Ceiling>) -> DirectionModel {
+fn direction(direction: Direction, mean: f64, ceilings: Vec<Ceiling>) -> DirectionModel {
     DirectionModel {
         direction,
         base: load(1, mean),
         sweep: Vec::new(),
-        ceiling,
+        ceilings,
     }
 }
 
 fn wire() -> Ceiling {
     Ceiling {
         rate: Rate(9_410_000_000),
+        least: Rate(9_410_000_000),
         stage: Stage::Net,
+        side: Place::Far,
         name: "far port eth0".into(),
         formula: "10 Gb/s x 1448/1538".into(),
     }
@@ -136,7 +204,7 @@ pub(crate) fn healthy() -> Result {
         idle: Some(latency(41_000, 58_000)),
         directions: Direction::ALL
             .iter()
-            .map(|d| direction(*d, 9.39e9, Some(wire())))
+            .map(|d| direction(*d, 9.39e9, vec![wire()]))
             .collect(),
         both: Direction::ALL
             .iter()
@@ -263,7 +331,7 @@ pub(crate) fn unknowing() -> Result {
         };
     }
     for d in &mut model.directions {
-        *d = direction(d.direction, 2.1e9, None);
+        *d = direction(d.direction, 2.1e9, Vec::new());
         d.base.goodput.interval = None;
         d.base.steady = d.direction == Direction::Forward;
     }

@@ -1,5 +1,6 @@
 //! The verdict for people, in text.
 
+mod path;
 mod placement;
 mod verdict;
 
@@ -41,9 +42,11 @@ pub fn verdict(
     page.finish()
 }
 
-/// Why threads ran where they did, and what every cause answered, with its numbers.
+/// The stages of the path with their ceilings, why threads ran where they did, and what every cause
+/// answered, with its numbers.
 pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
     let mut page = Page::new(style);
+    path::stages(&mut page, model);
     placement::threads(&mut page, model);
     for direction in Direction::ALL {
         let answers: Vec<&Answered> = verdict
@@ -151,6 +154,7 @@ fn hosts(page: &mut Page, model: &Model) {
         column(|h| words::processors(&h.facts)),
         0,
     ];
+    let stages = linerate_core::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
         let cells = [
@@ -170,6 +174,7 @@ fn hosts(page: &mut Page, model: &Model) {
             let text = known.collect::<Vec<_>>().join(", ");
             page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
         }
+        path::below(page, &stages, host.side);
     }
 }
 
@@ -280,12 +285,8 @@ fn rows(model: &Model) -> Vec<Row> {
     let idle = model.idle.as_ref().and_then(words::latency);
     let mut rows = vec![
         row("ceiling", &|d| {
-            let known = |c: &Ceiling| format!("{} ({})", c.rate, c.stage.name());
-            Some(
-                d.ceiling
-                    .as_ref()
-                    .map_or_else(|| "unknown".to_owned(), known),
-            )
+            let known = |c: &Ceiling| format!("{} ({})", c.words(), c.stage.name());
+            Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
         }),
         row("goodput", &|d| {
             let streams = words::count(u64::from(d.base.streams), "stream");

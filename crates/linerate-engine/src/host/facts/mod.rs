@@ -1,13 +1,12 @@
 //! Facts of the host: what does not change during a run.
 
 use std::io;
-use std::net::IpAddr;
 
 use linerate_core::facts::{BufferLimits, Gap, HostFacts};
 use linerate_core::parse::{Malformed, cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::{Machine, Query, gap, invalid, read, unreadable};
+use super::{Machine, Query, Toward, gap, invalid, read, unreadable};
 
 pub(super) mod block;
 mod busy;
@@ -21,6 +20,7 @@ pub(super) mod nic;
 mod pci;
 mod port;
 mod topology;
+mod route;
 mod tree;
 mod tunables;
 
@@ -33,7 +33,8 @@ const NODES: &str = "/sys/devices/system/node";
 
 /// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
 /// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
-pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
+pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
+    let toward = toward.into();
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
@@ -43,6 +44,7 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
     });
     let cpus = cpus.unwrap_or_default();
     let topology = reader.topology();
+    let (port, route) = reader.port(toward);
     let mut facts = HostFacts {
         name: reader.line("name", "/proc/sys/kernel/hostname"),
         boot_id: reader.line("boot_id", "/proc/sys/kernel/random/boot_id"),
@@ -52,7 +54,8 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         nodes: (topology.nodes.len() as u32).max(1),
         topology,
         l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
-        port: reader.port(toward),
+        port,
+        route,
         congestion_available: reader.congestion(),
         congestion_default: reader.line(
             "congestion_default",

@@ -14,6 +14,7 @@ use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 
 mod class;
+mod stack;
 
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
@@ -31,6 +32,8 @@ const LOSS: [&str; 11] = [
     "timeout",
     "overrun",
 ];
+const WHAT: &str = "the links";
+const HINT: &str = "ip -d -s link";
 /// `IFLA_BOND_MODE`.
 const MODES: [&str; 7] = [
     "balance-rr",
@@ -66,8 +69,6 @@ pub fn network(machine: &dyn Machine) -> Network {
 
 impl Reader<'_> {
     fn nics(&mut self) -> Vec<Nic> {
-        const WHAT: &str = "the links";
-        const HINT: &str = "ip -d -s link";
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
             Err(error) => {
@@ -81,16 +82,22 @@ impl Reader<'_> {
                 };
             }
         };
+        let links = self.links(&reply);
+        let mut nics: Vec<Nic> = links.iter().filter_map(|link| self.nic(link)).collect();
+        stack(&links, &mut nics);
+        nics
+    }
+
+    /// The links of a reply, up to one that makes no sense.
+    fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
-        for link in link::parse(&reply) {
+        for link in link::parse(reply) {
             match link {
                 Ok(link) => links.push(link),
                 Err(error) => self.miss("network", WHAT, &invalid(error), HINT),
             }
         }
-        let mut nics: Vec<Nic> = links.iter().filter_map(|link| self.nic(link)).collect();
-        stack(&links, &mut nics);
-        nics
+        links
     }
 
     /// The port; `None` and one gap where it goes away while it is read.
@@ -139,22 +146,29 @@ impl Port<'_, '_> {
             return nic;
         }
         let class = self.reader.class_folder(link);
-        let device = self.reader.device_folder(link, class.as_deref());
+        let has_device = self.brief(&mut nic, link, class.as_deref());
+        nic.offloads = self.ask(Ethtool::Features, ethtool::features);
+        self.queues(&mut nic, class.as_deref());
+        if has_device {
+            self.hardware(&mut nic);
+        }
+        nic
+    }
+
+    /// What the path of a run needs to know: the device, the wire and the stack. Whether there is a
+    /// device.
+    fn brief(&mut self, nic: &mut Nic, link: &Link<'_>, class: Option<&str>) -> bool {
+        let device = self.reader.device_folder(link, class);
         if let Some(device) = &device {
-            self.device(&mut nic, link, device);
+            self.device(nic, link, device);
         } else {
             nic.driver.clone_from(&nic.kind);
         }
         nic.link = self
             .ask(Ethtool::LinkModes, ethtool::link_modes)
             .unwrap_or_default();
-        nic.offloads = self.ask(Ethtool::Features, ethtool::features);
-        self.details(&mut nic, link);
-        self.queues(&mut nic, class.as_deref());
-        if device.is_some() {
-            self.hardware(&mut nic);
-        }
-        nic
+        self.details(nic, link);
+        device.is_some()
     }
 
     /// What only a port with a device has.

@@ -9,7 +9,7 @@ use linerate_core::parse::sysctl;
 use super::{Reader, SYS, numbered};
 use crate::host::{gap, invalid};
 
-const DEVICES: &str = "/sys/bus/pci/devices";
+pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 /// Folders of a device that hold the names that users know it by.
 const NAMES: [&str; 3] = ["net", "infiniband", "nvme"];
@@ -60,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pci_device(&mut self, address: Address, hidden: &mut Vec<Address>) -> Device {
+    pub(super) fn pci_device(&mut self, address: Address, hidden: &mut Vec<Address>) -> Device {
         let folder = format!("{DEVICES}/{address}");
         let config = self.config(&format!("{folder}/config"));
         let express = config.map(|c| c.express);

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
 
 use linerate_core::facts::Port;
 use linerate_core::facts::nic::{Nic, speed_of_mbps};
+use linerate_core::facts::route::Route;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 use linerate_core::parse::sysctl;
 
 use super::{Reader, SYS};
-use crate::host::sources::{no_route, port_toward};
-use crate::host::{Query, gap, port, read};
+use crate::host::sources::{no_route, route_toward};
+use crate::host::{Query, Toward, gap, port, read};
 
 pub(super) const HIDDEN: &str = "the /sys that is mounted does not show this network namespace";
 
@@ -30,10 +30,20 @@ pub(super) const VIRTUAL_DRIVERS: [&str; 8] = [
 ];
 
 impl Reader<'_> {
-    pub(super) fn port(&mut self, toward: IpAddr) -> Option<Port> {
-        let index = port_toward(self.machine, toward)
-            .map_err(|error| self.gaps.push(no_route("facts.port", toward, &error)))
-            .ok()?;
+    /// The port that the route to the other end leaves by, and that route.
+    pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
+        let route = match route_toward(self.machine, toward) {
+            Ok(route) => route,
+            Err(error) => {
+                self.gaps.push(no_route("facts.port", toward, &error));
+                return (None, None);
+            }
+        };
+        let port = self.described(route.port);
+        (port, Some(self.route(toward, &route)))
+    }
+
+    fn described(&mut self, index: u32) -> Option<Port> {
         let what = format!("the link with index {index}");
         let reply = self.machine.query(&Query::Link(index));
         let reply = reply
@@ -189,7 +199,7 @@ mod tests {
         ]
         .concat();
         Fake::default()
-            .reply(Query::Route(LOOPBACK), &[&route(7)])
+            .reply(Query::Route(LOOPBACK.into()), &[&route(7)])
             .reply(Query::Link(7), &[&link(7, "eth0", &attributes)])
     }
 

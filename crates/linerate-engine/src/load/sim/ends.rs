@@ -1,5 +1,7 @@
 //! What the two simulated hosts say of themselves: facts, sets as made, counters, totals.
 
+use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
+use linerate_core::facts::route::Route;
 use linerate_core::facts::topology::Topology;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts, Port};
 use linerate_core::plan::{SetPlan, Side};
@@ -119,6 +121,7 @@ impl Sim {
                 node: None,
                 served_by: Vec::new(),
             }),
+            route: Some(self.route(side)),
             congestion_available: [Congestion::Cubic, Congestion::Bbr]
                 .map(|c| c.name().to_owned())
                 .into(),
@@ -135,6 +138,28 @@ impl Sim {
     }
 
     /// The counters of one side's port.
+    /// A port without a slot, which sends and receives at once.
+    fn route(&self, side: Side) -> Route {
+        let speed = self.path.host(side).port_speed;
+        let link = LinkModes {
+            speed,
+            duplex: Some(Duplex::Full),
+            ..LinkModes::default()
+        };
+        let nic = Nic {
+            name: "sim0".into(),
+            index: 1,
+            is_virtual: speed.is_none(),
+            up: true,
+            link,
+            ..Nic::default()
+        };
+        Route {
+            ports: vec![nic],
+            ..Route::default()
+        }
+    }
+
     pub(super) fn port(&self, side: Side, all: &[&SimSet]) -> read::Port {
         let mut port = read::Port {
             up: true,

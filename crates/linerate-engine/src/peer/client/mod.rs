@@ -23,7 +23,7 @@ use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop, boot_id, descriptors};
 use crate::end::LocalEnd;
 use crate::event::Flow;
-use crate::host::Machine;
+use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
 #[cfg(test)]
@@ -105,7 +105,8 @@ impl Client {
             Err(e) => return Err(PeerError::broken(address, &e)),
         };
         let machine = Arc::clone(&options.machine);
-        let toward = address.ip().to_canonical();
+        let own = channel.stream().local_addr().ok().map(|own| own.ip());
+        let toward = Toward::of(address.ip(), own);
         let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
         end.share_machine(!far.is_empty() && far == near);
         Ok(Self {

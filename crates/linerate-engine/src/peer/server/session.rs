@@ -16,7 +16,7 @@ use snow::TransportState;
 use super::rooms::{Membership, Room};
 use super::{Limits, Log};
 use crate::end::{LocalEnd, Running};
-use crate::host::Machine;
+use crate::host::{Machine, Toward};
 use crate::load::{ENGINES, Lines, LoadError};
 use crate::peer::channel::{Channel, ChannelError, timespec};
 use crate::peer::{Stop, boot_id};
@@ -137,7 +137,9 @@ impl Session {
             ));
         }
         let far = boot_id(&*guest.machine);
-        let mut end = LocalEnd::new(Side::Far, &engine, guest.machine, guest.from);
+        let own = channel.stream().local_addr().ok().map(|own| own.ip());
+        let toward = Toward::of(guest.from, own);
+        let mut end = LocalEnd::new(Side::Far, &engine, guest.machine, toward);
         end.share_machine(!far.is_empty() && far == near);
         let mut session = Self {
             channel,

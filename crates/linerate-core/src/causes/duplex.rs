@@ -1,0 +1,175 @@
+//! A port that sends or receives, never both: payload and acknowledgements collide.
+
+use super::predict::bystander;
+use super::{Answer, Cause, Finding, base, percent, wire};
+use crate::facts::Gap;
+use crate::facts::nic::Nic;
+use crate::facts::route::Route;
+use crate::model::{Load, Model};
+use crate::plan::{Direction, Side};
+use crate::record::{Host, TrialPlan};
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `duplex`.
+pub(super) struct Duplex;
+
+/// Collisions for each packet sent from which they cost: two ends that both send all the time meet
+/// far more often, and a port that uses both ways never does.
+const COLLIDED: f64 = 0.01;
+
+/// Ports that are faster know no half duplex.
+//= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
+const FASTEST: u64 = 1_000;
+
+/// What one end tells.
+enum Told<'a> {
+    /// It uses one way at a time, and packets collide; or only the latter is known.
+    Collides(String),
+    /// It uses one way at a time.
+    Half(&'a Nic),
+    /// It uses both ways, or has no wire.
+    Fine,
+    /// It does not say.
+    Unread(String),
+}
+
+impl Cause for Duplex {
+    fn id(&self) -> &'static str {
+        "duplex"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Port
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let mut unread = None;
+        let mut half = None;
+        for (at, side) in [direction.sender(), direction.receiver()]
+            .into_iter()
+            .enumerate()
+        {
+            let Some(host) = model.hosts.iter().find(|h| h.side == side) else {
+                continue;
+            };
+            match told(host, load.collided[at]) {
+                Told::Collides(evidence) => {
+                    return finding(model, direction, load, side, vec![evidence], true);
+                }
+                Told::Half(nic) => {
+                    half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
+                }
+                Told::Unread(what) => unread = Some((side, what)),
+                Told::Fine => {}
+            }
+        }
+        match (half, unread) {
+            (Some((side, evidence)), _) => {
+                finding(model, direction, load, side, vec![evidence], false)
+            }
+            (None, Some((side, port))) => Answer::Unknown(vec![Gap {
+                what: format!("the duplex of the {} port {port}", side.name()),
+                why: "neither it nor the collisions were read".to_owned(),
+                hint: format!("ethtool {port}"),
+            }]),
+            (None, None) => Answer::Clear("no port at the ends uses one way at a time".to_owned()),
+        }
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            // More senders collide more, and never get more than the wire has.
+            Factor::MoreStreams => Some(Range {
+                low: 0.5,
+                high: 1.2,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
+        let half = |host: &Host| {
+            let nic = host.facts.route.as_ref()?.half_duplex()?;
+            Some(Advice {
+                action: format!(
+                    "on {}, and at the other end of its cable: ethtool -s {} autoneg on",
+                    host.side.name(),
+                    nic.name
+                ),
+                undo: format!("ethtool -s {} autoneg off duplex half", nic.name),
+                gain: None,
+            })
+        };
+        model.hosts.iter().filter_map(half).collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/duplex.md")
+    }
+}
+
+fn finding(
+    model: &Model,
+    direction: Direction,
+    load: &Load,
+    side: Side,
+    evidence: Vec<String>,
+    enough: bool,
+) -> Answer {
+    let share = wire(model, direction).map_or(0.5, |ceiling| 1.0 - ceiling.reached(load));
+    Answer::Finding(Finding {
+        side: Place::from(side),
+        share: share.clamp(0.0, 1.0),
+        enough,
+        reached: false,
+        evidence,
+    })
+}
+
+fn told(host: &Host, collided: Option<f64>) -> Told<'_> {
+    let route = host.facts.route.as_ref();
+    let half = route.and_then(Route::half_duplex);
+    let collided = collided.filter(|_| route.is_none_or(Route::counts_wires));
+    let often = collided.filter(|share| *share >= COLLIDED);
+    match (half, often) {
+        (Some(nic), Some(share)) => Told::Collides(format!(
+            "{} runs at half duplex, and {} of the packets that it sent collided",
+            nic.name,
+            percent(share)
+        )),
+        (Some(nic), None) => Told::Half(nic),
+        (None, often) => {
+            let Some(name) = unsaid(host) else {
+                return Told::Fine;
+            };
+            match (often, collided) {
+                (Some(share), _) => Told::Collides(format!(
+                    "{} of the packets that {name} sent collided: it uses one way at a time",
+                    percent(share)
+                )),
+                // What is half duplex collides under load.
+                (None, Some(_)) => Told::Fine,
+                (None, None) => Told::Unread(name),
+            }
+        }
+    }
+}
+
+/// The name of a port that may be half duplex and does not say.
+fn unsaid(host: &Host) -> Option<String> {
+    let port = host.facts.port.as_ref()?;
+    let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);
+    let wires = host.facts.route.as_ref().and_then(Route::wires);
+    let Some(wires) = wires else {
+        let may = port.is_ethernet && !port.is_virtual && slow(port.speed_mbps);
+        return may.then(|| port.name.clone());
+    };
+    let open = |nic: &&&Nic| {
+        nic.link.duplex.is_none() && slow(nic.link.speed.map(|rate| rate.0 / 1_000_000))
+    };
+    wires.iter().find(open).map(|nic| nic.name.clone())
+}

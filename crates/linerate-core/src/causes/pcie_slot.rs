@@ -1,0 +1,206 @@
+//! The link of a card's slot is full: the port could carry more.
+
+use super::predict::{one_rate, wanted};
+use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
+use crate::facts::Gap;
+use crate::facts::nic::Nic;
+use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::model::{Ceiling, Load, Model};
+use crate::plan::{Direction, Side};
+use crate::record::{Host, TrialPlan};
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Id of the cause that stands for the ceiling of a slot.
+pub(crate) const ID: &str = "pcie-slot";
+
+/// Cause `pcie-slot`.
+pub(super) struct PcieSlot;
+
+impl Cause for PcieSlot {
+    fn id(&self) -> &'static str {
+        ID
+    }
+    fn stage(&self) -> Stage {
+        Stage::Pcie
+    }
+    fn is_ceiling(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        match full(model, direction, load) {
+            Ok((ceiling, crossing)) => {
+                let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
+                finding(load, ceiling, &crossing, binds)
+            }
+            Err(clear) => unread(model).unwrap_or(Answer::Clear(clear)),
+        }
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        one_rate(model, trial)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|d| &d.base);
+        let full = load.and_then(|load| full(model, direction, load).ok());
+        full.map(|(ceiling, crossing)| Advice {
+            action: format!("on {}: {}", ceiling.side.name(), remedy(&crossing)),
+            undo: String::new(),
+            gain: None,
+        })
+        .into_iter()
+        .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/pcie-slot.md")
+    }
+}
+
+/// The slot that goodput comes up to, and its narrowest link; else why there is none.
+fn full<'a>(
+    model: &'a Model,
+    direction: Direction,
+    load: &Load,
+) -> Result<(&'a Ceiling, Crossing<'a>), String> {
+    let none = || "no port at the ends stands in a slot that could limit it".to_owned();
+    let dir = model.direction(direction).ok_or_else(none)?;
+    let ceiling = dir.ceiling_of(Stage::Pcie).ok_or_else(none)?;
+    if let Some(wire) = wire(model, direction).filter(|wire| wire.rate <= ceiling.least) {
+        return Err(format!("{} carries less: {}", wire.name, wire.rate));
+    }
+    let of_least = ceiling.reached(load) * ceiling.rate.0 as f64 / ceiling.least.0.max(1) as f64;
+    if of_least < FULL {
+        return Err(format!(
+            "goodput was {} of the least that {} carries: {} = {}",
+            percent(of_least),
+            ceiling.name,
+            ceiling.formula,
+            ceiling.words()
+        ));
+    }
+    let crossing = narrowest(model, ceiling).ok_or_else(none)?;
+    Ok((ceiling, crossing))
+}
+
+/// The link that gives a ceiling: the slowest between the cards of its host and the processor.
+fn narrowest<'a>(model: &'a Model, ceiling: &Ceiling) -> Option<Crossing<'a>> {
+    let host = model
+        .hosts
+        .iter()
+        .find(|h| Place::from(h.side) == ceiling.side)?;
+    let route = host.facts.route.as_ref()?;
+    let cards = route.wires()?.into_iter();
+    cards
+        .flat_map(|nic| route.crossings(nic))
+        .min_by_key(Crossing::rate)
+}
+
+/// `binds`: the wire carries more than the slot, whatever of its interval the slot leaves.
+fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Answer {
+    let share = ceiling.reached(load);
+    let reached = binds && share >= FULL;
+    let how = if reached {
+        format!("was {} of all that", percent(share))
+    } else {
+        "lies inside of what".to_owned()
+    };
+    let mut evidence = vec![format!(
+        "goodput of {} {how} {} carries: {} = {}",
+        Rate(load.goodput.mean as u64),
+        ceiling.name,
+        ceiling.formula,
+        ceiling.words()
+    )];
+    evidence.push(origin(crossing));
+    let payload = crossing.device.payload;
+    if payload.is_none() {
+        evidence.push("the payload of its packets was not read: 128 to 512 bytes".to_owned());
+    }
+    // A thread without time left may as well be what ends inside of an estimate.
+    let busy = [&load.senders, &load.receivers]
+        .into_iter()
+        .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
+    Answer::Finding(Finding {
+        side: ceiling.side,
+        share: share.min(1.0),
+        enough: reached || (binds && payload.is_some() && !busy),
+        reached,
+        evidence,
+    })
+}
+
+/// Why the link is what it is.
+fn origin(crossing: &Crossing<'_>) -> String {
+    let (card, slot) = (crossing.device.address, crossing.slot.address);
+    let now = crossing.now;
+    match (crossing.best(), crossing.device.max, crossing.slot.max) {
+        (Some(best), _, _) if best.rate() > now.rate() => {
+            format!("the link of {card} runs at {now}, and both its ends could do {best}")
+        }
+        (_, Some(own), Some(most)) if own.rate() > most.rate() => {
+            format!("{card} could use {own}, and its slot (port {slot}) gives {most} at most")
+        }
+        (_, Some(own), Some(_)) => format!("{card} itself can do no more than {own}"),
+        _ => format!("the link of {card} runs at {now}; its ends do not say what they could do"),
+    }
+}
+
+fn remedy(crossing: &Crossing<'_>) -> String {
+    let card = crossing.device.address;
+    match (crossing.best(), crossing.device.max, crossing.slot.max) {
+        (Some(best), _, _) if best.rate() > crossing.now.rate() => format!(
+            "seat the card {card} anew, clean its contacts, look for a limit of its slot in the \
+             firmware's setup: {best} is possible"
+        ),
+        (_, Some(own), Some(most)) if own.rate() > most.rate() => {
+            format!("move the card {card} to a slot of {own}")
+        }
+        _ => format!("a card with a faster link than that of {card}, in a slot that has it"),
+    }
+}
+
+/// A slot that nobody read may be the one.
+fn unread(model: &Model) -> Option<Answer> {
+    let name = |host: &Host| match &host.facts.port {
+        Some(port) => format!("the slot of the {} port {}", host.side.name(), port.name),
+        None => format!("the slot of the {} port", host.side.name()),
+    };
+    let host = model.hosts.iter().find(|host| !is_read(host))?;
+    Some(Answer::Unknown(vec![Gap {
+        what: name(host),
+        why: "its link was not read, so nobody knows what it carries".to_owned(),
+        hint: match host.side {
+            Side::Near => "lspci -vv".to_owned(),
+            Side::Far => "lspci -vv, on the far host".to_owned(),
+        },
+    }]))
+}
+
+/// Whether the links of all slots of a host's ports are known, or there are none.
+fn is_read(host: &Host) -> bool {
+    let Some(port) = &host.facts.port else {
+        return false;
+    };
+    let wires = |route: &Route| {
+        let wires = route.wires()?;
+        let known = |nic: &Nic| {
+            let links = route.crossings(nic);
+            let all = !links.is_empty() && links.iter().all(|link| link.rate().is_some());
+            all || is_made_up(&links, nic.link.speed.unwrap_or_default())
+        };
+        Some(wires.iter().all(|nic| nic.pci.is_empty() || known(nic)))
+    };
+    match host.facts.route.as_ref().map(wires) {
+        Some(Some(known)) => known,
+        // No wire of its own, or none that could be told: the host made the port up.
+        _ => port.is_virtual,
+    }
+}

@@ -1,0 +1,272 @@
+use super::*;
+use crate::facts::nic::{Bond, LinkModes, Stack};
+use crate::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use crate::facts::{HostFacts, Port};
+use crate::units::{Bytes, Transfers};
+
+fn host(side: Side, mbps: Option<u64>, change: fn(&mut Port)) -> Host {
+    let mut port = Port {
+        name: "eth0".to_owned(),
+        speed_mbps: mbps,
+        is_ethernet: true,
+        ..Port::default()
+    };
+    change(&mut port);
+    let facts = HostFacts {
+        port: Some(port),
+        ..HostFacts::default()
+    };
+    Host { side, facts }
+}
+
+fn all(hosts: &[Host], direction: Direction) -> Vec<Ceiling> {
+    carrying(hosts, direction, 1e6)
+}
+
+fn carrying(hosts: &[Host], direction: Direction, goodput: f64) -> Vec<Ceiling> {
+    let tcp = TcpShares {
+        mss: Some(Bytes(1448)),
+        path_mtu: Some(Bytes(1500)),
+        ..TcpShares::default()
+    };
+    ceilings(hosts, direction, &tcp, goodput)
+}
+
+fn of(hosts: &[Host]) -> Option<(u64, String, String)> {
+    let lowest = all(hosts, Direction::Forward).into_iter().next()?;
+    assert_eq!(lowest.rate, lowest.least, "all inputs are known");
+    Some((lowest.rate.0, lowest.name, lowest.formula))
+}
+
+#[test]
+fn the_slower_port_gives_the_ceiling() {
+    let hosts = [
+        host(Side::Near, Some(25_000), |_| {}),
+        host(Side::Far, Some(10_000), |_| {}),
+    ];
+    let (rate, name, formula) = of(&hosts).unwrap();
+    assert_eq!(rate / 1_000_000, 9_414);
+    assert_eq!(name, "far port eth0");
+    assert_eq!(formula, "10 Gb/s x 1448/1538");
+}
+
+#[test]
+fn a_port_without_a_known_wire_gives_none() {
+    let known = || host(Side::Far, Some(1_000), |_| {});
+    for unknown in [
+        host(Side::Near, None, |_| {}),
+        host(Side::Near, Some(0), |_| {}),
+        host(Side::Near, Some(10), |p| p.is_virtual = true),
+        host(Side::Near, Some(10), |p| p.is_ethernet = false),
+        host(Side::Near, Some(u64::MAX), |_| {}),
+    ] {
+        assert_eq!(of(std::slice::from_ref(&unknown)), None, "{unknown:?}");
+        let (rate, name, _) = of(&[unknown, known()]).unwrap();
+        assert_eq!((rate / 1_000_000, name.as_str()), (941, "far port eth0"));
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]
+fn lanes(giga: u64, width: u8) -> Option<Link> {
+    Some(Link {
+        speed: Some(Transfers(giga * 1_000_000_000)),
+        width: Some(width),
+    })
+}
+
+/// A card of x8 of generation 3 on `bus`, and its root port.
+fn pair(bus: u8, now: Option<Link>, payload: Option<u32>) -> [Device; 2] {
+    let root = Device {
+        address: format!("0000:00:{bus:02x}.0").parse().unwrap(),
+        buses: Some(Buses {
+            secondary: bus,
+            subordinate: bus,
+        }),
+        kind: Some(PortKind::Root),
+        now,
+        max: lanes(8, 16),
+        ..Device::default()
+    };
+    let card = Device {
+        address: format!("0000:{bus:02x}:00.0").parse().unwrap(),
+        kind: Some(PortKind::Endpoint),
+        now,
+        max: lanes(8, 8),
+        payload: payload.map(|now| Payload {
+            now,
+            max: 512,
+            read_request: 512,
+        }),
+        ..Device::default()
+    };
+    [root, card]
+}
+
+fn nic(index: u32, pci: &str, mbps: u64) -> Nic {
+    Nic {
+        name: format!("eth{index}"),
+        index,
+        device: pci.to_owned(),
+        pci: pci.to_owned(),
+        up: true,
+        link: LinkModes {
+            speed: Some(Rate(mbps * 1_000_000)),
+            ..LinkModes::default()
+        },
+        ..Nic::default()
+    }
+}
+
+/// A near host whose route leaves by the first of these ports.
+fn routed(ports: Vec<Nic>, pci: &[[Device; 2]]) -> Host {
+    let mut near = host(Side::Near, None, |_| {});
+    let first = &ports[0];
+    if let Some(port) = &mut near.facts.port {
+        port.name.clone_from(&first.name);
+        port.is_virtual = first.is_virtual;
+    }
+    let mut pci = pci.concat();
+    pci.sort_by_key(|device| device.address);
+    find_parents(&mut pci);
+    near.facts.route = Some(Route {
+        ports,
+        pci,
+        ..Route::default()
+    });
+    near
+}
+
+fn in_slot(now: Option<Link>, payload: Option<u32>, mbps: u64) -> Host {
+    routed(vec![nic(1, "0000:01:00.0", mbps)], &[pair(1, now, payload)])
+}
+
+fn slot_of(host: Host, direction: Direction) -> Ceiling {
+    let found = all(&[host], direction);
+    let slot = found.into_iter().find(|c| c.stage == Stage::Pcie);
+    slot.expect("a ceiling of the slot")
+}
+
+#[test]
+fn a_slot_carries_less_of_what_is_read_than_its_lanes_and_knows_the_direction() {
+    let host = || in_slot(lanes(8, 4), Some(256), 100_000);
+    let sent = slot_of(host(), Direction::Forward);
+    let received = slot_of(host(), Direction::Reverse);
+    assert_eq!(sent.name, "near slot of eth1");
+    // 31.51 Gb/s x 256/276 and 256/280.
+    assert_eq!(sent.rate.0 / 10_000_000, 2_922);
+    assert_eq!(received.rate.0 / 10_000_000, 2_880);
+    assert!(sent.least < sent.rate && received.least < received.rate);
+    assert!(
+        sent.formula
+            .starts_with("4 lanes x 7.8769 Gb/s x 256/(256 + 20)")
+            && sent.formula.ends_with("and 5 % for headers"),
+        "{}",
+        sent.formula
+    );
+}
+
+#[test]
+fn an_unread_payload_widens_the_interval_and_an_unread_link_gives_none() {
+    let known = slot_of(in_slot(lanes(8, 4), Some(256), 100_000), Direction::Reverse);
+    let open = slot_of(in_slot(lanes(8, 4), None, 100_000), Direction::Reverse);
+    assert!(open.least < known.least && known.rate < open.rate);
+    let without = |link: Option<Link>| all(&[in_slot(link, None, 100_000)], Direction::Forward);
+    let half = Link {
+        width: None,
+        ..lanes(8, 4).unwrap()
+    };
+    for link in [None, Some(half)] {
+        let stages: Vec<_> = without(link).iter().map(|c| c.stage).collect();
+        assert_eq!(stages, [Stage::Net], "{link:?}");
+    }
+}
+
+#[test]
+fn a_link_that_no_card_with_such_a_port_could_have_is_made_up() {
+    // x8 of generation 3 are 63 Gb/s: half of a port of 126, but not of one of 127.
+    let slots = |gigabits: u64| {
+        let host = in_slot(lanes(8, 8), Some(256), gigabits * 1_000);
+        let found = all(&[host], Direction::Forward);
+        found.iter().filter(|c| c.stage == Stage::Pcie).count()
+    };
+    assert_eq!((slots(126), slots(127)), (1, 0));
+}
+
+#[test]
+fn a_link_that_carried_more_than_it_could_is_made_up() {
+    let host = [in_slot(lanes(8, 4), Some(256), 40_000)];
+    let slots = |goodput: f64| {
+        let found = carrying(&host, Direction::Forward, goodput);
+        found.iter().filter(|c| c.stage == Stage::Pcie).count()
+    };
+    // 29.2 Gb/s, and 2 % more.
+    assert_eq!((slots(29.7e9), slots(29.9e9)), (1, 0));
+}
+
+/// A bond of two ports of 10 Gb/s with these cards.
+fn bonded(mode: &str, cards: [&str; 2], pci: &[[Device; 2]]) -> Host {
+    let bond = Nic {
+        name: "bond0".to_owned(),
+        index: 9,
+        kind: "bond".to_owned(),
+        is_virtual: true,
+        stack: Stack {
+            below: vec![1, 2],
+            bond: Some(Bond {
+                mode: mode.to_owned(),
+                active: Some(2),
+                ..Bond::default()
+            }),
+            ..Stack::default()
+        },
+        ..Nic::default()
+    };
+    let ports = vec![bond, nic(1, cards[0], 10_000), nic(2, cards[1], 10_000)];
+    routed(ports, pci)
+}
+
+#[test]
+fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
+    let pci = [
+        pair(1, lanes(5, 1), Some(128)),
+        pair(2, lanes(5, 1), Some(128)),
+    ];
+    let two = ["0000:01:00.0", "0000:02:00.0"];
+    let found = all(&[bonded("802.3ad", two, &pci)], Direction::Forward);
+    let names: Vec<_> = found.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["near slot of bond0", "near port bond0"]);
+    assert_eq!(found[1].rate.0 / 1_000_000, 18_829);
+    assert_eq!(found[1].formula, "2 x 10 Gb/s x 1448/1538");
+    let one = all(&[bonded("active-backup", two, &pci)], Direction::Forward);
+    assert_eq!(one[1].name, "near port eth2");
+    assert_eq!(one[1].rate.0 / 1_000_000, 9_414);
+    let (sum, single) = (found[0].rate.0 as f64, one[0].rate.0 as f64);
+    assert!(
+        (sum / single - 2.0).abs() < 1e-6,
+        "two slots: {sum} {single}"
+    );
+    // Two ports of one card share its slot.
+    let shared = ["0000:01:00.0", "0000:01:00.0"];
+    let same = all(&[bonded("802.3ad", shared, &pci)], Direction::Forward);
+    assert!((same[0].rate.0 as f64 / single - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_vlan_costs_its_tag_on_the_wire_below() {
+    let vlan = Nic {
+        name: "eth1.100".to_owned(),
+        index: 7,
+        kind: "vlan".to_owned(),
+        is_virtual: true,
+        stack: Stack {
+            below: vec![1],
+            vlan: Some(100),
+            ..Stack::default()
+        },
+        ..Nic::default()
+    };
+    let host = routed(vec![vlan, nic(1, "", 10_000)], &[]);
+    let (_, name, formula) = of(&[host]).unwrap();
+    assert_eq!(name, "near port eth1");
+    assert_eq!(formula, "10 Gb/s x 1448/1542");
+}

@@ -1,0 +1,285 @@
+//! The path as a list of stages: what the bytes cross from the near program to the far one, what each
+//! is made of, and what it can carry.
+
+use super::{Ceiling, DirectionModel, Load, Model};
+use crate::facts::HostFacts;
+use crate::facts::nic::{Duplex, Nic};
+use crate::facts::route::{Crossing, Route};
+use crate::plan::{Direction, Side};
+use crate::record::Host;
+use crate::units::Bytes;
+use crate::verdict::{Place, Stage};
+
+/// A link of the chain that bytes cross.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathStage {
+    /// Which.
+    pub stage: Stage,
+    /// Where.
+    pub side: Place,
+    /// What it is made of, in words, what the bytes meet first at the front; empty where nobody
+    /// could read it.
+    pub parts: Vec<String>,
+    /// The lowest ceiling that it gives each direction, forward first, where one is known.
+    pub ceilings: [Option<Ceiling>; 2],
+}
+
+/// The stages of one host, from the program to the wire.
+const INWARD: [Stage; 6] = [
+    Stage::App,
+    Stage::Socket,
+    Stage::Cpu,
+    Stage::Memory,
+    Stage::Pcie,
+    Stage::Port,
+];
+
+/// The stages of a path in the order of the forward direction.
+pub fn stages(model: &Model) -> Vec<PathStage> {
+    let near = model.hosts.iter().find(|h| h.side == Side::Near);
+    let far = model.hosts.iter().find(|h| h.side == Side::Far);
+    let of = |host: &Host, stage| {
+        let side = Place::from(host.side);
+        PathStage {
+            stage,
+            side,
+            parts: parts(model, host, stage),
+            ceilings: ceilings(model, stage, side),
+        }
+    };
+    let net = PathStage {
+        stage: Stage::Net,
+        side: Place::Path,
+        parts: net(model, near),
+        ceilings: [None, None],
+    };
+    let out = near.into_iter().flat_map(|h| INWARD.map(|s| of(h, s)));
+    let mut into: Vec<_> = far
+        .into_iter()
+        .flat_map(|h| INWARD.map(|s| of(h, s)))
+        .collect();
+    into.reverse();
+    out.chain([net]).chain(into).collect()
+}
+
+/// The lowest ceiling of each direction at a place. That of a wire is its port's.
+fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
+    let given = if stage == Stage::Port {
+        Stage::Net
+    } else {
+        stage
+    };
+    Direction::ALL.map(|way| {
+        let all = &model.direction(way)?.ceilings;
+        let own = |c: &&Ceiling| c.stage == given && c.side == side;
+        all.iter().find(own).cloned()
+    })
+}
+
+fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
+    let facts = &host.facts;
+    match stage {
+        Stage::App => app(model, facts),
+        Stage::Socket => socket(model, host.side),
+        Stage::Cpu => cpu(facts),
+        Stage::Pcie => facts.route.as_ref().map(slots).unwrap_or_default(),
+        Stage::Port => ports(facts),
+        _ => Vec::new(),
+    }
+}
+
+fn app(model: &Model, facts: &HostFacts) -> Vec<String> {
+    let load = model.directions.first().map(|d| d.base.streams);
+    let streams = load.map(|n| format!("{n} stream{}", if n == 1 { "" } else { "s" }));
+    let version = (!facts.linerate.is_empty()).then(|| format!("linerate {}", facts.linerate));
+    version.into_iter().chain(streams).collect()
+}
+
+/// What the sockets of the base loads were made with.
+fn socket(model: &Model, side: Side) -> Vec<String> {
+    let mut parts = Vec::new();
+    for DirectionModel {
+        direction, base, ..
+    } in &model.directions
+    {
+        let Load { made, tcp, .. } = base;
+        let sends = direction.sender() == side;
+        let end = &made[usize::from(!sends)];
+        if sends && !end.congestion.is_empty() {
+            parts.push(format!("{} {}", end.congestion, direction.name()));
+        }
+        let buffer = if sends {
+            tcp.send_memory
+        } else {
+            base.recv_memory
+        };
+        let what = if sends { "send" } else { "receive" };
+        parts.extend(buffer.map(|size: Bytes| format!("{what} buffer {size}")));
+    }
+    parts
+}
+
+fn cpu(facts: &HostFacts) -> Vec<String> {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut parts = Vec::new();
+    if !facts.cpu_model.is_empty() {
+        parts.push(facts.cpu_model.clone());
+    }
+    if !facts.cpus.is_empty() {
+        parts.push(count(facts.cpus.len(), "CPU"));
+    }
+    if facts.nodes > 1 {
+        parts.push(count(facts.nodes as usize, "node"));
+    }
+    parts
+}
+
+/// The links between memory and the cards, those nearest to memory first.
+fn slots(route: &Route) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for nic in route.wires().unwrap_or_default() {
+        for crossing in route.crossings(nic).iter().rev() {
+            let words = link(crossing);
+            if !parts.contains(&words) {
+                parts.push(words);
+            }
+        }
+        parts.extend(nic.node.map(|node| format!("node {node}")));
+    }
+    parts.dedup();
+    parts
+}
+
+/// `0000:01:00.0 at 8 GT/s x4 (card 8 GT/s x8, slot 8 GT/s x4), payload 256 B`.
+fn link(crossing: &Crossing<'_>) -> String {
+    let (device, now) = (crossing.device, crossing.now);
+    let ends = match (device.max, crossing.slot.max) {
+        (Some(card), Some(slot)) if card == now && slot == now => String::new(),
+        (Some(card), Some(slot)) => format!(" (card {card}, slot {slot})"),
+        _ => String::new(),
+    };
+    let payload = device.payload.map(|p| format!(", payload {} B", p.now));
+    format!(
+        "{} at {now}{ends}{}",
+        device.address,
+        payload.unwrap_or_default()
+    )
+}
+
+/// The port that the route leaves by, then what lies below it.
+fn ports(facts: &HostFacts) -> Vec<String> {
+    match &facts.route {
+        Some(route) if !route.ports.is_empty() => route.ports.iter().map(nic).collect(),
+        _ => facts.port.iter().map(|port| port.name.clone()).collect(),
+    }
+}
+
+/// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
+fn nic(nic: &Nic) -> String {
+    let speed = nic.link.speed.filter(|_| !nic.is_virtual);
+    let half = nic.link.duplex == Some(Duplex::Half) && !nic.is_virtual;
+    let bond = nic.stack.bond.as_ref().map(|bond| bond.mode.clone());
+    let details: Vec<String> = [
+        Some(nic.driver.clone()),
+        nic.stack.vlan.map(|tag| format!("tag {tag}")),
+        bond,
+        speed.map(|rate| rate.to_string()),
+        half.then(|| "half duplex".to_owned()),
+        (!nic.up).then(|| "no carrier".to_owned()),
+        nic.mtu.map(|mtu| format!("MTU {mtu}")),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|text| !text.is_empty())
+    .collect();
+    format!("{} ({})", nic.name, details.join(", "))
+}
+
+fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
+    let route = near.and_then(|host| host.facts.route.as_ref());
+    let by = route.map(|route| match route.gateway {
+        Some(gateway) => format!("by the router {gateway}"),
+        None if model.same_machine => "within one machine".to_owned(),
+        None => "neighbours".to_owned(),
+    });
+    let mtu = model.directions.iter().find_map(|d| d.base.tcp.path_mtu);
+    by.into_iter()
+        .chain(mtu.map(|mtu| format!("packets of {} bytes", mtu.0)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Port;
+    use crate::model::Resource;
+    use crate::units::Rate;
+
+    fn host(side: Side) -> Host {
+        let facts = HostFacts {
+            cpus: vec![0, 1],
+            port: Some(Port {
+                name: "eth0".to_owned(),
+                ..Port::default()
+            }),
+            ..HostFacts::default()
+        };
+        Host { side, facts }
+    }
+
+    fn model(hosts: Vec<Host>) -> Model {
+        Model {
+            hosts,
+            same_machine: false,
+            idle: None,
+            directions: Vec::new(),
+            both: Vec::new(),
+            trials: Vec::new(),
+            resources: Vec::<Resource>::new(),
+            gaps: Vec::new(),
+            complete: true,
+        }
+    }
+
+    #[test]
+    fn a_path_goes_out_of_one_host_and_into_the_other() {
+        let all = stages(&model(vec![host(Side::Near), host(Side::Far)]));
+        let names: Vec<_> = all
+            .iter()
+            .map(|s| (s.side.name(), s.stage.name()))
+            .collect();
+        assert_eq!(names.len(), 13);
+        assert_eq!(names[..2], [("near", "app"), ("near", "socket")]);
+        assert_eq!(
+            names[5..8],
+            [("near", "port"), ("path", "net"), ("far", "port")]
+        );
+        assert_eq!(names[12], ("far", "app"));
+        assert_eq!(all[2].parts, ["2 CPUs"]);
+        assert_eq!(all[5].parts, ["eth0"], "a record from before routes");
+        assert_eq!(all[4].parts, [""; 0], "nobody read the slot");
+        assert_eq!(stages(&model(Vec::new())).len(), 1);
+    }
+
+    #[test]
+    fn a_port_tells_what_it_is_and_what_is_odd() {
+        let mut port = Nic {
+            name: "eth0".to_owned(),
+            driver: "igb".to_owned(),
+            up: true,
+            mtu: Some(1500),
+            ..Nic::default()
+        };
+        port.link.speed = Some(Rate(1_000_000_000));
+        assert_eq!(nic(&port), "eth0 (igb, 1 Gb/s, MTU 1500)");
+        port.link.duplex = Some(Duplex::Half);
+        port.up = false;
+        assert_eq!(
+            nic(&port),
+            "eth0 (igb, 1 Gb/s, half duplex, no carrier, MTU 1500)"
+        );
+        port.is_virtual = true;
+        port.up = true;
+        assert_eq!(nic(&port), "eth0 (igb, MTU 1500)");
+    }
+}

@@ -1,0 +1,121 @@
+//! The ports that a route uses, and those that it might have used, in brief: a run waits for them.
+
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::route::{NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX};
+use linerate_core::parse::address::{self, Address};
+use linerate_core::parse::link::{LOOPBACK, Link};
+
+use super::{HINT, Port, Reader, WHAT, basic, stack};
+use crate::host::{Query, gap, invalid};
+
+impl Reader<'_> {
+    /// The port with this index, then those below it; and the others that have a wire, carrier and
+    /// an address.
+    pub(in super::super) fn stack_of(&mut self, index: u32) -> (Vec<Nic>, Vec<Other>) {
+        let reply = match self.machine.query(&Query::Links) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.miss("route.ports", WHAT, &error, HINT);
+                return (Vec::new(), Vec::new());
+            }
+        };
+        let links = self.links(&reply);
+        let mut nics: Vec<Nic> = links.iter().map(basic).collect();
+        stack(&links, &mut nics);
+        let mut used = below(&nics, index);
+        if used.len() > PORTS_MAX {
+            used.truncate(PORTS_MAX);
+            let why = format!("more than {PORTS_MAX} ports lie below one another");
+            self.gaps.push(gap("facts.route.ports", &why, "ip -d link"));
+        }
+        let ports = used.iter().filter_map(|index| {
+            let at = nics.iter().position(|nic| nic.index == *index)?;
+            Some(self.in_brief(nics[at].clone(), &links[at]))
+        });
+        let ports = ports.collect();
+        let others = self.others(&links, &nics, &used);
+        (ports, others)
+    }
+
+    fn in_brief(&mut self, mut nic: Nic, link: &Link<'_>) -> Nic {
+        if link.hardware == LOOPBACK {
+            "loopback".clone_into(&mut nic.driver);
+            return nic;
+        }
+        let class = self.class_folder(link);
+        let mut port = Port {
+            name: nic.name.clone(),
+            index: nic.index,
+            went: false,
+            reader: self,
+        };
+        port.brief(&mut nic, link, class.as_deref());
+        // Long lists, of which nothing but what was agreed matters to a run.
+        nic.link.supported.clear();
+        nic.link.advertised.clear();
+        nic.link.peer.clear();
+        nic
+    }
+
+    fn others(&mut self, links: &[Link<'_>], nics: &[Nic], used: &[u32]) -> Vec<Other> {
+        let addresses = self.addresses();
+        let mut others = Vec::new();
+        for (nic, link) in nics.iter().zip(links) {
+            let networks = addresses.iter().filter(|a| a.port == nic.index);
+            let networks: Vec<_> = networks
+                .map(|a| (a.ip, a.prefix))
+                .take(NETWORKS_MAX)
+                .collect();
+            let may = nic.up && nic.kind.is_empty() && link.hardware != LOOPBACK;
+            if !may || networks.is_empty() || used.contains(&nic.index) {
+                continue;
+            }
+            let nic = self.in_brief(nic.clone(), link);
+            if !nic.is_virtual && others.len() < OTHERS_MAX {
+                others.push(Other {
+                    name: nic.name,
+                    speed: nic.link.speed,
+                    networks,
+                });
+            }
+        }
+        others
+    }
+
+    /// The addresses that are good beyond their link.
+    fn addresses(&mut self) -> Vec<Address> {
+        const WHAT: &str = "the addresses of ports";
+        let reply = match self.machine.query(&Query::Addresses) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.miss("route.others", WHAT, &error, "ip address");
+                return Vec::new();
+            }
+        };
+        let mut all = Vec::new();
+        for address in address::parse(&reply) {
+            match address {
+                Ok(address) if address.is_global => all.push(address),
+                Ok(_) => {}
+                Err(error) => self.miss("route.others", WHAT, &invalid(error), "ip address"),
+            }
+        }
+        all
+    }
+}
+
+/// A port and those below it, each once, those nearest to it first; one more than is kept at most.
+fn below(nics: &[Nic], index: u32) -> Vec<u32> {
+    let mut found = vec![index];
+    let mut next = 0;
+    while let Some(index) = found.get(next).copied() {
+        let nic = nics.iter().find(|nic| nic.index == index);
+        for lower in nic.into_iter().flat_map(|nic| &nic.stack.below) {
+            if found.len() <= PORTS_MAX && !found.contains(lower) {
+                found.push(*lower);
+            }
+        }
+        next += 1;
+    }
+    found
+}

@@ -1,0 +1,188 @@
+//! The route to the other end, down to the slots of the cards that carry it.
+
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::pci::{self, Address, Device};
+use linerate_core::facts::route::Route;
+use linerate_core::parse::route;
+
+use super::Reader;
+use super::pci::DEVICES;
+use crate::host::{Toward, gap};
+
+/// Most bridges between a card and the processor; a switch has two.
+const BRIDGES: usize = 16;
+
+impl Reader<'_> {
+    /// What lies below a route.
+    pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
+        let (ports, others) = self.stack_of(route.port);
+        let pci = self.pci_of(&ports);
+        Route {
+            own: toward.own.or(route.source),
+            peer: Some(toward.peer),
+            gateway: route.gateway,
+            ports,
+            pci,
+            others,
+        }
+    }
+
+    /// The cards of ports, with the bridges above them.
+    fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
+        let (mut all, mut hidden) = (Vec::new(), Vec::new());
+        // What a hypervisor made up has no slot.
+        let cards = ports
+            .iter()
+            .filter(|nic| !nic.is_virtual && nic.device == nic.pci);
+        for card in cards.filter_map(|nic| nic.pci.parse().ok()) {
+            self.chain(card, &mut all, &mut hidden);
+        }
+        all.sort_unstable_by_key(|device: &Device| device.address);
+        pci::find_parents(&mut all);
+        if let Some(first) = hidden.first() {
+            let why = format!("what {first} tells of the payload of its packets is for root");
+            self.lack(gap("facts.route.payload", &why, "sudo linerate"));
+        }
+        all
+    }
+
+    /// A card, and each bridge above it that is not there yet.
+    fn chain(&mut self, card: Address, all: &mut Vec<Device>, hidden: &mut Vec<Address>) {
+        let mut at = card;
+        for _ in 0..BRIDGES {
+            if all.iter().any(|device| device.address == at) {
+                return;
+            }
+            all.push(self.pci_device(at, hidden));
+            let above = self.pci_above(&format!("{DEVICES}/{at}/.."));
+            // Behind a controller that makes a domain of its own, that is the root.
+            match above.parse::<Address>() {
+                Ok(above) if above.domain == at.domain => at = above,
+                _ => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::route::Route;
+    use rustix::io::Errno;
+
+    use super::DEVICES;
+    use crate::host::testing::{Fake, LOOPBACK, attr, link, msg, route};
+    use crate::host::{Answer, Query, Replay, facts};
+
+    const CARD: &str = "0000:01:00.0";
+    const PORT: &str = "0000:00:01.0";
+
+    /// The first 64 bytes of a network card, or of a root port that leads to it.
+    fn header(is_port: bool) -> Vec<u8> {
+        let mut header = vec![0; 64];
+        header[..2].copy_from_slice(&[0xb3, 0x15]);
+        (header[6], header[0x34]) = (0x10, 0x40);
+        if is_port {
+            header[9..12].copy_from_slice(&[0, 4, 6]);
+            (header[0x0e], header[0x19], header[0x1a]) = (1, 1, 1);
+        } else {
+            header[9..12].copy_from_slice(&[0, 0, 2]);
+        }
+        header
+    }
+
+    fn device(mut fake: Fake, address: &str, width: &str) -> Fake {
+        let folder = format!("{DEVICES}/{address}");
+        let config = Answer::Reply(header(address == PORT));
+        fake.0
+            .files
+            .insert(format!("{folder}/config"), vec![config]);
+        for which in ["current", "max"] {
+            fake = fake
+                .file(
+                    &format!("{folder}/{which}_link_speed"),
+                    &["8.0 GT/s PCIe\n"],
+                )
+                .file(&format!("{folder}/{which}_link_width"), &[width]);
+        }
+        fake
+    }
+
+    fn number(kind: u16, value: u32) -> Vec<u8> {
+        attr(kind, &value.to_ne_bytes())
+    }
+
+    fn own_address(port: u32, scope: u8, address: [u8; 4]) -> Vec<u8> {
+        let fixed = [&[2, 24, 0, scope][..], &port.to_ne_bytes()].concat();
+        msg(20, &[fixed, attr(2, &address)].concat())
+    }
+
+    /// A VLAN (7) on a card (2), and two cards beside them, one of which has an address for others.
+    fn machine() -> Fake {
+        let on = |device: &str| [attr(57, b"pci"), attr(56, device.as_bytes())].concat();
+        let info = [attr(1, b"vlan"), attr(2, &attr(1, &100u16.to_ne_bytes()))].concat();
+        let links = [
+            link(2, "eth0", &[on(CARD)]),
+            link(3, "eth1", &[on("0000:02:00.0")]),
+            link(4, "eth2", &[on("0000:03:00.0")]),
+            link(7, "eth0.100", &[number(5, 2), attr(18, &info)]),
+        ];
+        let addresses = [
+            own_address(7, 0, [192, 0, 2, 7]),
+            own_address(3, 0, [198, 51, 100, 7]),
+            own_address(4, 253, [169, 254, 0, 7]),
+        ];
+        let fake = Fake::default()
+            .reply(Query::Route(LOOPBACK.into()), &[&route(7)])
+            .reply(Query::Link(7), &[&link(7, "eth0.100", &[])])
+            .reply(Query::Links, &[&links.concat()])
+            .reply(Query::Addresses, &[&addresses.concat()]);
+        let fake = device(device(fake, CARD, "4\n"), PORT, "16\n");
+        fake.file(
+            &format!("{DEVICES}/{CARD}/../uevent"),
+            &["DRIVER=pcieport\nPCI_SLOT_NAME=0000:00:01.0\n"],
+        )
+    }
+
+    fn read(fake: Fake) -> (Route, Vec<String>) {
+        let facts = facts(&Replay::new(fake.0), LOOPBACK);
+        let gaps = facts.gaps.into_iter().map(|gap| gap.what);
+        let ours = gaps.filter(|what| what.starts_with("facts.route"));
+        (facts.route.unwrap(), ours.collect())
+    }
+
+    #[test]
+    fn a_route_is_followed_down_to_the_slot() {
+        let (route, gaps) = read(machine());
+        let names: Vec<_> = route.ports.iter().map(|nic| nic.name.as_str()).collect();
+        assert_eq!(names, ["eth0.100", "eth0"]);
+        assert_eq!((route.tags(), route.peer), (1, Some(LOOPBACK)));
+        let wires = route.wires().unwrap();
+        let crossings = route.crossings(wires[0]);
+        let [crossing] = &crossings[..] else {
+            panic!("one link: {:?}", route.pci)
+        };
+        assert_eq!(crossing.now.to_string(), "8 GT/s x4");
+        assert_eq!(crossing.slot.address.to_string(), PORT);
+        assert_eq!(gaps, ["facts.route.payload"]);
+    }
+
+    #[test]
+    fn other_ports_are_told_if_they_have_an_address_for_others() {
+        let (route, _) = read(machine());
+        let [other] = &route.others[..] else {
+            panic!("one other port: {:?}", route.others)
+        };
+        assert_eq!(other.name, "eth1");
+        assert_eq!(other.networks, [([198, 51, 100, 7].into(), 24)]);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_a_gap() {
+        let (route, gaps) = read(machine().refusing(Query::Links, Errno::PERM));
+        assert_eq!((route.ports.len(), route.pci.len()), (0, 0));
+        assert_eq!(gaps, ["facts.route.ports"]);
+        let (route, gaps) = read(machine().refusing(Query::Addresses, Errno::PERM));
+        assert_eq!((route.ports.len(), route.others.len()), (2, 0));
+        assert!(gaps.contains(&"facts.route.others".to_owned()), "{gaps:?}");
+    }
+}
