@@ -15,6 +15,7 @@ mod value;
 use serde::Deserialize;
 
 use crate::ceiling::ethernet::Tunnel;
+use crate::ceiling::fingerprint::Point;
 use crate::ceiling::storage::Policy;
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -66,6 +67,9 @@ pub struct Case {
     /// What was measured on it and published.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// Times by size that were.
+    #[serde(default)]
+    pub sweep: Vec<Sweep>,
 }
 
 /// How bytes are moved.
@@ -264,6 +268,17 @@ pub struct Published {
     pub round_trip: Option<Nanos>,
     /// How it stands to what is computed.
     pub holds: Holds,
+}
+
+/// Times of messages of many sizes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sweep {
+    /// What was measured.
+    pub what: String,
+    /// Sizes with their times: all one way, or all there and back.
+    #[serde(deserialize_with = "value::points")]
+    pub points: Vec<Point>,
 }
 
 /// Directions at work.

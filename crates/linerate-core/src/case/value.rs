@@ -6,11 +6,17 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::ceiling::ethernet::{Ip, Tunnel};
+use crate::ceiling::fingerprint::{MOST_POINTS, Point};
 use crate::ceiling::infiniband::{self, Speed};
 use crate::ceiling::pci::{BUSES, Bus};
 use crate::ceiling::pcie;
 use crate::ceiling::storage::Policy;
-use crate::units::{Rate, UnitError};
+use crate::units::{Bytes, Nanos, Rate, UnitError};
+
+/// Longest time of a point: eleven days.
+const LONGEST_MICROS: f64 = 1e12;
+/// Largest message of a point: 1 PiB.
+const LARGEST_SIZE: u64 = 1 << 50;
 
 /// What joins the ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,6 +250,30 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
 /// The same where it may be left out.
 pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
     amount(d).map(Some)
+}
+
+/// Pairs of a size in bytes and a time in microseconds.
+pub(super) fn points<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Point>, D::Error> {
+    let pairs = Vec::<(u64, f64)>::deserialize(d)?;
+    if pairs.len() > MOST_POINTS {
+        return Err(Error::custom(format!(
+            "{} points are too many; allowed: {MOST_POINTS}",
+            pairs.len()
+        )));
+    }
+    let point = |(size, micros): (u64, f64)| {
+        if micros > 0.0 && micros <= LONGEST_MICROS && size <= LARGEST_SIZE {
+            Ok(Point {
+                size: Bytes(size),
+                time: Nanos((micros * 1e3) as u64),
+            })
+        } else {
+            Err(Error::custom(format!(
+                "`[{size}, {micros}]` is out of range; allowed: up to 1 PiB, above 0 to 1e12 us"
+            )))
+        }
+    };
+    pairs.into_iter().map(point).collect()
 }
 
 pub(super) fn ip<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Ip>, D::Error> {

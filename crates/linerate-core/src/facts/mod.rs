@@ -13,8 +13,8 @@ pub mod memory;
 pub mod nic;
 pub mod odd;
 pub mod pci;
-pub mod topology;
 pub mod route;
+pub mod topology;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
 /// few in [`HostFacts`].

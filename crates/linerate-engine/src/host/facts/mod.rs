@@ -19,8 +19,8 @@ mod memory;
 pub(super) mod nic;
 mod pci;
 mod port;
-mod topology;
 mod route;
+mod topology;
 mod tree;
 mod tunables;
 

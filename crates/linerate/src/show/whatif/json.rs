@@ -1,6 +1,7 @@
 //! A path described by hand, for programs. Its schema is `schema/whatif.schema.json`.
 
-use linerate_core::case::{Answer, Told};
+use linerate_core::case::{Answer, Sweep, Told};
+use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution};
 use linerate_core::plan::Direction;
 use serde::Serialize;
@@ -24,6 +25,7 @@ struct Output<'a> {
     before: AnswerOut<'a>,
     after: Option<AnswerOut<'a>>,
     published: Vec<ToldOut<'a>>,
+    sweeps: Vec<SweepOut<'a>>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +110,37 @@ struct ToldOut<'a> {
     holds: bool,
 }
 
+#[derive(Serialize)]
+struct SweepOut<'a> {
+    what: &'a str,
+    fit: Option<FitOut>,
+}
+
+#[derive(Serialize)]
+struct FitOut {
+    rate_bps: u64,
+    interval_bps: [u64; 2],
+    spans: usize,
+    floor_ns: u64,
+    half_bytes: u64,
+    knees: Vec<KneeOut>,
+    candidates: Vec<CandidateOut>,
+}
+
+#[derive(Serialize)]
+struct KneeOut {
+    from_bytes: u64,
+    to_bytes: u64,
+    rate_bps: u64,
+}
+
+#[derive(Serialize)]
+struct CandidateOut {
+    name: String,
+    carries_bps: [u64; 2],
+    off: f64,
+}
+
 /// One JSON document, with a line feed at its end.
 pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
@@ -118,6 +151,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
         published: change.told.iter().map(told).collect(),
+        sweeps: change.before.0.sweep.iter().map(sweep).collect(),
     };
     let mut text = serde_json::to_string_pretty(&output)?;
     text.push('\n');
@@ -199,6 +233,37 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
                 source: input.source.name(),
             })
             .collect(),
+    }
+}
+
+fn sweep(sweep: &Sweep) -> SweepOut<'_> {
+    SweepOut {
+        what: &sweep.what,
+        fit: fit(&sweep.points).map(|fit| FitOut {
+            rate_bps: integer(fit.rate),
+            interval_bps: integers(fit.interval),
+            spans: fit.spans,
+            floor_ns: fit.floor.0,
+            half_bytes: fit.half.0,
+            candidates: candidates(fit.rate).into_iter().map(candidate).collect(),
+            knees: fit.knees.iter().map(knee).collect(),
+        }),
+    }
+}
+
+fn knee(knee: &Knee) -> KneeOut {
+    KneeOut {
+        from_bytes: knee.from.0,
+        to_bytes: knee.to.0,
+        rate_bps: integer(knee.rate),
+    }
+}
+
+fn candidate(candidate: Candidate) -> CandidateOut {
+    CandidateOut {
+        carries_bps: integers(candidate.carries),
+        off: candidate.off,
+        name: candidate.name,
     }
 }
 

@@ -1,7 +1,8 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, Host, Slot, Told};
+use linerate_core::case::{Answer, Case, Host, Slot, Sweep, Told};
+use linerate_core::ceiling::fingerprint::{Candidate, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::plan::Direction;
 use linerate_core::units::{Nanos, Rate};
@@ -33,6 +34,8 @@ pub(crate) fn page(change: &Change<'_>, style: Style) -> String {
     if change.after.is_none() {
         page.gap();
         published(&mut page, change.told);
+        page.gap();
+        sweeps(&mut page, &case.sweep);
     }
     page.finish()
 }
@@ -319,6 +322,55 @@ fn published(page: &mut Page, told: &[Told]) {
             4,
         );
     }
+}
+
+/// Candidates of one sweep that are named.
+const NAMED: usize = 5;
+
+/// What the slopes of times over sizes agree with.
+fn sweeps(page: &mut Page, sweeps: &[Sweep]) {
+    if sweeps.is_empty() {
+        return;
+    }
+    page.line(&[(Ink::Bold, "What times by size say of the hardware")], 0);
+    for sweep in sweeps {
+        let Some(fit) = fit(&sweep.points) else {
+            let text = format!("{}: too few large messages to show a rate", sweep.what);
+            page.line(&[(Ink::Warn, &text)], 4);
+            continue;
+        };
+        let text = format!(
+            ", {}: {} from span to span, {} of them; half of it at {}, floor {}",
+            sweep.what,
+            rates(fit.interval),
+            fit.spans,
+            fit.half,
+            fit.floor
+        );
+        let rate = Rate(fit.rate as u64).to_string();
+        page.line(&[(Ink::Bold, &rate), (Ink::Plain, &text)], 4);
+        for knee in &fit.knees {
+            let rate = Rate(knee.rate as u64);
+            let text = format!("  but {rate} from {} to {}", knee.from, knee.to);
+            page.line(&[(Ink::Plain, &text)], 4);
+        }
+        for candidate in candidates(fit.rate).iter().take(NAMED) {
+            page.line(&[(Ink::Plain, &agrees(candidate))], 4);
+        }
+    }
+}
+
+fn agrees(candidate: &Candidate) -> String {
+    let percent = candidate.off.abs() * 100.0;
+    let how = if candidate.off > 0.0 {
+        format!("{percent:.1} % more than")
+    } else if candidate.off < 0.0 {
+        format!("{percent:.1} % less than")
+    } else {
+        "as".to_owned()
+    };
+    let carries = rates(candidate.carries);
+    format!("  {how} {} carries: {carries}", candidate.name)
 }
 
 /// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
