@@ -52,10 +52,10 @@ fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
         let gaps: Vec<_> = facts.gaps.iter().map(|g| g.what.as_str()).collect();
         let want = [
             "facts.cpus",
+            "facts.port",
             "facts.name",
             "facts.boot_id",
             "facts.kernel",
-            "facts.port",
             "facts.congestion_available",
             "facts.congestion_default",
             "facts.tcp_rmem",

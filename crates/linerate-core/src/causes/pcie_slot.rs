@@ -176,7 +176,8 @@ fn unread(model: &Model) -> Option<Answer> {
     let host = model.hosts.iter().find(|host| !is_read(host))?;
     Some(Answer::Unknown(vec![Gap {
         what: name(host),
-        why: "its link was not read, so nobody knows what it carries".to_owned(),
+        why: "its link was not read, or its port is not Ethernet: what it carries is not known"
+            .to_owned(),
         hint: match host.side {
             Side::Near => "lspci -vv".to_owned(),
             Side::Far => "lspci -vv, on the far host".to_owned(),
@@ -199,7 +200,8 @@ fn is_read(host: &Host) -> bool {
         Some(wires.iter().all(|nic| nic.pci.is_empty() || known(nic)))
     };
     match host.facts.route.as_ref().map(wires) {
-        Some(Some(known)) => known,
+        // How large the packets of others are on a slot is not known.
+        Some(Some(known)) => known && port.is_ethernet,
         // No wire of its own, or none that could be told: the host made the port up.
         _ => port.is_virtual,
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::nic::{Duplex, Nic};
 use super::pci::{self, Device, Link};
@@ -14,6 +14,8 @@ pub const PORTS_MAX: usize = 32;
 pub const OTHERS_MAX: usize = 16;
 /// Most addresses of one of them that are kept.
 pub const NETWORKS_MAX: usize = 8;
+/// Most PCI devices that are kept: cards, and what is above them.
+const DEVICES_MAX: usize = 128;
 
 /// Modes in which a bond spreads streams over its members.
 const SPREADING: [&str; 5] = [
@@ -36,10 +38,13 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// The port that the route leaves by, then those below it; of each what its stack, its wire and
     /// its errors tell.
+    #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
     pub ports: Vec<Nic>,
     /// The PCI devices of those ports and the bridges above them, sorted by address.
+    #[serde(deserialize_with = "at_most::<_, _, DEVICES_MAX>")]
     pub pci: Vec<Device>,
     /// Other ports that have a wire, carrier and an address of their own.
+    #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub others: Vec<Other>,
 }
 
@@ -53,7 +58,20 @@ pub struct Other {
     pub speed: Option<Rate>,
     /// Its addresses, each with the leading bits that its network shares; only those that are good
     /// beyond the link.
+    #[serde(deserialize_with = "at_most::<_, _, NETWORKS_MAX>")]
     pub networks: Vec<(IpAddr, u8)>,
+}
+
+/// No more of a list than a host would have sent: what is looked up in it again and again must not be
+/// as long as another host likes.
+fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let mut all = Vec::deserialize(from)?;
+    all.truncate(MOST);
+    Ok(all)
 }
 
 /// A PCI Express link that the bytes cross.
@@ -249,6 +267,24 @@ mod tests {
         let looped = vec![nic(1, "vlan", &[2]), nic(2, "vlan", &[1])];
         assert_eq!(wires(looped), None);
         assert_eq!(wires(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_cut_when_it_is_read() {
+        let route = Route {
+            ports: vec![nic(1, "vlan", &[1]); PORTS_MAX + 5],
+            others: vec![Other::default(); OTHERS_MAX],
+            ..Route::default()
+        };
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&route, &mut bytes).unwrap();
+        let read: Route = ciborium::from_reader(&bytes[..]).unwrap();
+        assert_eq!(
+            (read.ports.len(), read.others.len()),
+            (PORTS_MAX, OTHERS_MAX)
+        );
+        let old: Route = ciborium::from_reader(&[0xa0][..]).unwrap();
+        assert_eq!(old, Route::default(), "a map without entries");
     }
 
     #[test]

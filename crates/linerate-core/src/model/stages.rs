@@ -2,9 +2,9 @@
 //! is made of, and what it can carry.
 
 use super::{Ceiling, DirectionModel, Load, Model};
-use crate::facts::HostFacts;
-use crate::facts::nic::{Duplex, Nic};
+use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
 use crate::facts::route::{Crossing, Route};
+use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
 use crate::units::Bytes;
@@ -170,8 +170,22 @@ fn link(crossing: &Crossing<'_>) -> String {
 fn ports(facts: &HostFacts) -> Vec<String> {
     match &facts.route {
         Some(route) if !route.ports.is_empty() => route.ports.iter().map(nic).collect(),
-        _ => facts.port.iter().map(|port| port.name.clone()).collect(),
+        _ => facts.port.iter().map(|port| nic(&in_brief(port))).collect(),
     }
+}
+
+/// A port of which no more is known than itself.
+fn in_brief(port: &Port) -> Nic {
+    let mut nic = Nic {
+        name: port.name.clone(),
+        driver: port.driver.clone(),
+        is_virtual: port.is_virtual,
+        mtu: port.mtu,
+        up: true,
+        ..Nic::default()
+    };
+    nic.link.speed = port.speed_mbps.and_then(speed_of_mbps);
+    nic
 }
 
 /// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
@@ -192,6 +206,9 @@ fn nic(nic: &Nic) -> String {
     .flatten()
     .filter(|text| !text.is_empty())
     .collect();
+    if details.is_empty() {
+        return nic.name.clone();
+    }
     format!("{} ({})", nic.name, details.join(", "))
 }
 
@@ -211,7 +228,6 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Port;
     use crate::model::Resource;
     use crate::units::Rate;
 

@@ -2,6 +2,7 @@
 //! side, and prove it.
 
 mod beside;
+mod replayed;
 mod study;
 mod told;
 

@@ -146,6 +146,8 @@ fn read(name: &str) -> anyhow::Result<String> {
 mod tests {
     use std::fmt::Write as _;
 
+    use linerate_core::record::frame::encode_all;
+
     use super::super::kept;
     use super::*;
     use crate::show::Style;
@@ -314,6 +316,31 @@ mod tests {
                 assert!(!schema.is_valid(&document));
             }
         }
+    }
+
+    #[test]
+    fn a_record_is_a_case_by_its_name_its_path_and_as_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let (record, ..) = crate::show::sample::healthy();
+        let path = folder.path().join("2026-11-21T10-31-07-brook.lnr");
+        std::fs::write(&path, encode_all(&record).unwrap()).unwrap();
+        let records = Records {
+            save: Some(folder.path().into()),
+            ..Records::default()
+        };
+        let path = path.to_str().unwrap();
+        for name in ["last", "2026-11-21T10-31-07-brook", path] {
+            let text = super::text_of(name, &records).unwrap();
+            let sets = ["near.port.pcie=gen3x16".to_owned()];
+            let solved = Solved::of(&text, &sets).unwrap();
+            let slots = [&solved.before.0, &solved.after.as_ref().unwrap().0];
+            let slots = slots.map(|case| case.near.port.pcie.unwrap().to_string());
+            assert_eq!(slots, ["gen3x4", "gen3x16"], "{name}");
+            assert_eq!(solved.before.0.title, "ripple to brook, as it was measured");
+        }
+        std::fs::write(path, &encode_all(&record).unwrap()[..9]).unwrap();
+        let cut = super::text_of("last", &records).unwrap_err();
+        assert_eq!(cut.exit, Exit::NotMeasured, "a record that is cut is none");
     }
 
     #[test]
