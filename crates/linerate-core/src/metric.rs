@@ -117,6 +117,7 @@ metrics! {
     CPU_IRQ = "cpu" "irq" Ticks Counter "/proc/stat.";
     CPU_SOFTIRQ = "cpu" "softirq" Ticks Counter "/proc/stat.";
     CPU_STEAL = "cpu" "steal" Ticks Counter "/proc/stat.";
+    CLOCK_NOW = "clock" "cycles_per_ms" Count Gauge "scaling_cur_freq of a CPU that a thread is kept on; subject is the CPU's number.";
     SOFTNET_PROCESSED = "softnet" "processed" Packets Counter "/proc/net/softnet_stat; subject is the CPU's number.";
     SOFTNET_DROPPED = "softnet" "dropped" Packets Counter "Backlog full.";
     SOFTNET_SQUEEZED = "softnet" "squeezed" Count Counter "Budget used up with work left.";

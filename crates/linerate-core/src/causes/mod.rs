@@ -4,6 +4,7 @@ mod buffer_bound;
 mod congestion_control;
 mod contended;
 mod core_bound;
+mod cpu_clock;
 mod flow_rate_cap;
 mod interrupted;
 mod numa_remote;
@@ -43,6 +44,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
     &numa_remote::NumaRemote,
+    &cpu_clock::CpuClock,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

@@ -8,7 +8,7 @@ use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{mean_ci, steady_state};
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -244,9 +244,18 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
                 busy: 1.0 - (grown[3] + grown[4]) / all,
                 softirq: (grown[5] + grown[6]) / all,
                 steal: grown[7] / all,
+                clock: clock(end, &t.subject, window),
             })
         })
         .collect()
+}
+
+/// Clock of a CPU, mean over time.
+fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
+    let kilohertz = end
+        .about("clock", |subject| subject == cpu)
+        .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
+    Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
 /// What the hosts lost or held back themselves.

@@ -21,7 +21,7 @@ use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
@@ -252,6 +252,8 @@ pub struct Cpu {
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
+    /// Its clock under the load; `None` where it was not read.
+    pub clock: Option<Hertz>,
 }
 
 /// A trial and its measured effect.

@@ -1,6 +1,7 @@
 //! The judge on models built by hand: what is named, what is proved, and what is not, on both
 //! sides of each threshold.
 
+mod clock;
 mod copy;
 mod host;
 mod proof;
@@ -80,6 +81,8 @@ fn model(base: Load) -> Model {
             is_virtual: true,
             ..Port::default()
         });
+        // A guest.
+        facts.clocks = Some(Vec::new());
         facts.buffers.rmem_max = Some(4 << 20);
         facts.buffers.wmem_max = Some(4 << 20);
         facts.buffers.tcp_rmem = Some([4096, 131_072, 1 << 20]);

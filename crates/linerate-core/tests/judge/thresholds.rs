@@ -145,8 +145,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 5,
-        "contended, interrupted, pacing, and a wire and nodes that are not there need no counter"
+        cleared, 6,
+        "contended, interrupted, pacing, and a wire, nodes and clocks that are not there need none"
     );
 }
 

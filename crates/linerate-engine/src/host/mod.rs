@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 mod capture;
 mod cgroup;
+mod clock;
 mod cpu;
 mod driver;
 mod facts;

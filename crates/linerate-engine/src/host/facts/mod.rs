@@ -53,6 +53,7 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         topology,
         l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
         port: reader.port(toward),
+        clocks: None,
         congestion_available: reader.congestion(),
         congestion_default: reader.line(
             "congestion_default",
@@ -63,6 +64,7 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         cpus,
         gaps: Vec::new(),
     };
+    facts.clocks = reader.clocks(&facts);
     facts.gaps = reader.gaps;
     facts
 }

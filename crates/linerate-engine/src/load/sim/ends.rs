@@ -108,6 +108,7 @@ impl Sim {
             cpus: (0..self.cpus(side).len() as u32).collect(),
             nodes: 1,
             topology: Topology::default(),
+            clocks: Some(Vec::new()),
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),
