@@ -143,6 +143,7 @@ metrics! {
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
+    MEMORY_BYTES = "memory" "bytes" Bytes Counter "What CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 

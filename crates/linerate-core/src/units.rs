@@ -69,7 +69,7 @@ pub struct Nanos(pub u64);
 pub struct Hertz(pub u64);
 
 /// Transfers per second, of a lane or of a memory module.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Transfers(pub u64);
 
 impl Transfers {

@@ -7,6 +7,7 @@ mod core_bound;
 mod cpu_clock;
 mod flow_rate_cap;
 mod interrupted;
+mod memory_bandwidth;
 mod numa_remote;
 mod pacing;
 mod path_rate;
@@ -45,6 +46,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &sender_core::SenderCore,
     &numa_remote::NumaRemote,
     &cpu_clock::CpuClock,
+    &memory_bandwidth::MemoryBandwidth,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

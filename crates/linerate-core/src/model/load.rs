@@ -70,6 +70,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
             .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: [cpus(sending, window), cpus(receiving, window)],
+        memory: [memory(sending, window), memory(receiving, window)],
         latency: super::latency_of(record, step),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
@@ -248,6 +249,14 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
             })
         })
         .collect()
+}
+
+/// What the CPUs of a host moved to and from memory, bytes per second, all caches.
+fn memory(end: &EndReadings, window: Window) -> Option<f64> {
+    let caches = end.about("memory", |_| true);
+    let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));
+    let rates: Vec<f64> = rates.collect::<Option<_>>()?;
+    (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
 /// Clock of a CPU, mean over time.

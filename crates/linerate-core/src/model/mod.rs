@@ -165,6 +165,8 @@ pub struct Load {
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: [Vec<Cpu>; 2],
+    /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
+    pub memory: [Option<f64>; 2],
     /// Round trips beside the load.
     pub latency: Option<Latency>,
     /// Other sessions loaded a host at the same time.

@@ -4,6 +4,7 @@
 mod clock;
 mod copy;
 mod host;
+mod memory;
 mod proof;
 mod thresholds;
 
@@ -59,6 +60,7 @@ fn load() -> Load {
         unread: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
+        memory: [None; 2],
         latency: None,
         contended: false,
         foreign: None,

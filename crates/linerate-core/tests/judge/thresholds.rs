@@ -145,8 +145,9 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 6,
-        "contended, interrupted, pacing, and a wire, nodes and clocks that are not there need none"
+        cleared, 7,
+        "contended, interrupted, pacing, and wires, nodes, clocks and cards that are not there \
+         need none"
     );
 }
 

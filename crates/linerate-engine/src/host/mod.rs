@@ -20,6 +20,7 @@ mod facts;
 mod genetlink;
 mod live;
 mod mask;
+mod memory;
 mod netlink;
 mod port;
 mod psi;

@@ -11,6 +11,7 @@ use linerate_core::record::Table;
 use super::cgroup::Cgroup;
 use super::clock::Clock;
 use super::cpu::Cpu;
+use super::memory::Memory;
 use super::port::Port;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
@@ -79,6 +80,7 @@ impl Sources {
             Slot::new(Qdisc::new(port("qdisc"))),
             Slot::new(Cgroup::new()),
             Slot::new(Psi::new()),
+            Slot::new(Memory::new()),
         ];
         Self {
             machine,

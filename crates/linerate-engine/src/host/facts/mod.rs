@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
+use linerate_core::facts::memory::Channels;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts};
 use linerate_core::parse::{Malformed, cpuinfo, sysctl};
 use linerate_core::units::Bytes;
@@ -54,6 +55,7 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
         port: reader.port(toward),
         clocks: None,
+        channels: None,
         congestion_available: reader.congestion(),
         congestion_default: reader.line(
             "congestion_default",
@@ -65,6 +67,10 @@ pub fn facts(machine: &dyn Machine, toward: IpAddr) -> HostFacts {
         gaps: Vec::new(),
     };
     facts.clocks = reader.clocks(&facts);
+    // Behind a virtual port no card moves payload to memory.
+    if facts.port.as_ref().is_some_and(|port| !port.is_virtual) {
+        facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
+    }
     facts.gaps = reader.gaps;
     facts
 }

@@ -109,6 +109,7 @@ impl Sim {
             nodes: 1,
             topology: Topology::default(),
             clocks: Some(Vec::new()),
+            channels: None,
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),
