@@ -117,6 +117,7 @@ metrics! {
     CPU_IRQ = "cpu" "irq" Ticks Counter "/proc/stat.";
     CPU_SOFTIRQ = "cpu" "softirq" Ticks Counter "/proc/stat.";
     CPU_STEAL = "cpu" "steal" Ticks Counter "/proc/stat.";
+    CLOCK_NOW = "clock" "cycles_per_ms" Count Gauge "scaling_cur_freq of a CPU that a thread is kept on; subject is the CPU's number.";
     SOFTNET_PROCESSED = "softnet" "processed" Packets Counter "/proc/net/softnet_stat; subject is the CPU's number.";
     SOFTNET_DROPPED = "softnet" "dropped" Packets Counter "Backlog full.";
     SOFTNET_SQUEEZED = "softnet" "squeezed" Count Counter "Budget used up with work left.";
@@ -142,6 +143,7 @@ metrics! {
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
+    MEMORY_BYTES = "memory" "bytes" Bytes Counter "What CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 

@@ -65,7 +65,7 @@ pub struct Rate(pub u64);
 pub struct Nanos(pub u64);
 
 /// A frequency, in cycles per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hertz(pub u64);
 
 /// Transfers per second, of a lane or of a memory module.

@@ -4,9 +4,11 @@ mod buffer_bound;
 mod congestion_control;
 mod contended;
 mod core_bound;
+mod cpu_clock;
 mod duplex;
 mod flow_rate_cap;
 mod interrupted;
+mod memory_bandwidth;
 mod numa_remote;
 mod pacing;
 mod path_rate;
@@ -56,6 +58,8 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
     &numa_remote::NumaRemote,
+    &cpu_clock::CpuClock,
+    &memory_bandwidth::MemoryBandwidth,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

@@ -46,7 +46,8 @@ pub struct Cpu {
 }
 
 /// The clock of a CPU.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Clock {
     /// As it was read.
     pub now: Option<Hertz>,
@@ -62,6 +63,16 @@ pub struct Clock {
     pub governor: String,
     /// What the hardware is asked to prefer, where it decides.
     pub preference: String,
+}
+
+/// CPUs whose clocks are set alike.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Clocked {
+    /// Their numbers.
+    pub cpus: Vec<u32>,
+    /// How, without what it reads now.
+    pub clock: Clock,
 }
 
 /// A NUMA node.

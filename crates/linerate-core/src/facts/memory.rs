@@ -1,5 +1,10 @@
 //! Memory of a machine.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ceiling::memory;
 use crate::units::{Bytes, Transfers};
 
 /// Memory of the whole machine.
@@ -40,6 +45,53 @@ pub struct Module {
     pub ranks: Option<u8>,
 }
 
+/// Channels that have modules, as far as the firmware tells them apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Channels {
+    /// So many at least.
+    pub least: u32,
+    /// So many at most.
+    pub most: u32,
+    /// Speed of the slowest module.
+    pub speed: Transfers,
+}
+
+impl Channels {
+    /// Those of `modules`; `None` where none is there or the speed of one is not known.
+    pub fn of(modules: &[Module]) -> Option<Self> {
+        let there = || modules.iter().filter(|m| m.size.is_some());
+        let speeds: Option<Vec<Transfers>> = there().map(|m| m.now).collect();
+        let speed = speeds?.into_iter().min()?;
+        let most = u32::try_from(there().count()).ok()?;
+        let named: Option<BTreeSet<&str>> = there().map(Module::channel).collect();
+        let named = named.map(|names| names.len() as u32);
+        Some(Self {
+            least: named.unwrap_or(1),
+            most: named.unwrap_or(most),
+            speed,
+        })
+    }
+
+    /// Bytes per second of the fewest and of the most channels there may be.
+    pub fn capacity(self) -> (f64, f64) {
+        let speed = u32::try_from(self.speed.0 / 1_000_000).unwrap_or(u32::MAX);
+        let of = |count| memory::Channels { count, speed }.capacity().low();
+        (of(self.least), of(self.most))
+    }
+
+    /// `2 x 2666 MT/s x 8 B`.
+    pub fn words(self) -> String {
+        let Self { least, most, speed } = self;
+        let count = if least == most {
+            most.to_string()
+        } else {
+            format!("{least} to {most}")
+        };
+        format!("{count} x {} MT/s x 8 B", speed.0 / 1_000_000)
+    }
+}
+
 impl Module {
     /// The channel, where the firmware names one: `P0 CHANNEL A`. Nothing is guessed from letters.
     pub fn channel(&self) -> Option<&str> {
@@ -57,7 +109,45 @@ impl Module {
 
 #[cfg(test)]
 mod tests {
-    use super::Module;
+    use super::{Channels, Module};
+    use crate::units::{Bytes, Transfers};
+
+    #[test]
+    fn channels_are_as_many_as_firmware_names_else_one_to_as_many_as_modules() {
+        let module = |bank: &str, mega: u64| Module {
+            bank: bank.to_owned(),
+            size: Some(Bytes(1 << 30)),
+            now: Some(Transfers(mega * 1_000_000)),
+            ..Module::default()
+        };
+        let of = |modules: &[Module]| {
+            let channels = Channels::of(modules)?;
+            Some((channels.words(), channels.capacity()))
+        };
+        let two = [
+            module("CHANNEL A", 3200),
+            module("CHANNEL A", 3200),
+            module("CHANNEL B", 2666),
+        ];
+        let rate = 2.0 * 2666e6 * 8.0;
+        assert_eq!(
+            of(&two),
+            Some(("2 x 2666 MT/s x 8 B".to_owned(), (rate, rate)))
+        );
+        let unnamed = [
+            module("BANK 0", 2000),
+            module("BANK 1", 2000),
+            Module::default(),
+        ];
+        let want = ("1 to 2 x 2000 MT/s x 8 B".to_owned(), (16e9, 32e9));
+        assert_eq!(of(&unnamed), Some(want));
+        let guest = Module {
+            now: None,
+            ..module("", 1)
+        };
+        assert_eq!(of(&[guest]), None);
+        assert_eq!(of(&[Module::default()]), None);
+    }
 
     #[test]
     fn a_channel_is_what_the_firmware_calls_so() {

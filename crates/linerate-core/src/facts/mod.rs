@@ -122,6 +122,11 @@ pub struct HostFacts {
     pub nodes: u32,
     /// Where its CPUs stand.
     pub topology: topology::Topology,
+    /// How the clocks are set of the CPUs that threads take first; empty where nothing sets them, as
+    /// in most virtual machines, `None` where that cannot be told.
+    pub clocks: Option<Vec<cpu::Clocked>>,
+    /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
+    pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
     /// The port that the route to the other end leaves by.

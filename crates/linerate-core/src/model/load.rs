@@ -8,7 +8,7 @@ use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{mean_ci, steady_state};
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -70,6 +70,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
             .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: [cpus(sending, window), cpus(receiving, window)],
+        memory: [memory(sending, window), memory(receiving, window)],
         latency: super::latency_of(record, step),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
@@ -246,6 +247,7 @@ fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
                 busy: 1.0 - (grown[3] + grown[4]) / all,
                 softirq: (grown[5] + grown[6]) / all,
                 steal: grown[7] / all,
+                clock: clock(end, &t.subject, window),
             })
         })
         .collect()
@@ -257,6 +259,22 @@ fn collided(step: &Step, side: Side, window: Window) -> Option<f64> {
     let (collisions, _) = growth(port, m::PORT_COLLISIONS, window)?;
     let (sent, _) = growth(port, m::PORT_TX_PACKETS, window)?;
     (sent > 0.0).then(|| collisions / sent)
+}
+
+/// What the CPUs of a host moved to and from memory, bytes per second, all caches.
+fn memory(end: &EndReadings, window: Window) -> Option<f64> {
+    let caches = end.about("memory", |_| true);
+    let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));
+    let rates: Vec<f64> = rates.collect::<Option<_>>()?;
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+/// Clock of a CPU, mean over time.
+fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
+    let kilohertz = end
+        .about("clock", |subject| subject == cpu)
+        .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
+    Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
 /// What the hosts lost or held back themselves.

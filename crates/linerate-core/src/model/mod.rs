@@ -24,7 +24,7 @@ use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,6 +197,8 @@ pub struct Load {
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: [Vec<Cpu>; 2],
+    /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
+    pub memory: [Option<f64>; 2],
     /// Round trips beside the load.
     pub latency: Option<Latency>,
     /// Other sessions loaded a host at the same time.
@@ -287,6 +289,8 @@ pub struct Cpu {
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
+    /// Its clock under the load; `None` where it was not read.
+    pub clock: Option<Hertz>,
 }
 
 /// A trial and its measured effect.

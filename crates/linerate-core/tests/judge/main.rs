@@ -1,8 +1,10 @@
 //! The judge on models built by hand: what is named, what is proved, and what is not, on both
 //! sides of each threshold.
 
+mod clock;
 mod copy;
 mod host;
+mod memory;
 mod path;
 mod proof;
 mod thresholds;
@@ -59,6 +61,7 @@ fn load() -> Load {
         unread: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
+        memory: [None; 2],
         latency: None,
         contended: false,
         foreign: None,
@@ -82,6 +85,8 @@ fn model(base: Load) -> Model {
             is_virtual: true,
             ..Port::default()
         });
+        // A guest.
+        facts.clocks = Some(Vec::new());
         facts.buffers.rmem_max = Some(4 << 20);
         facts.buffers.wmem_max = Some(4 << 20);
         facts.buffers.tcp_rmem = Some([4096, 131_072, 1 << 20]);

@@ -145,8 +145,9 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 8,
-        "contended, interrupted, pacing, and wires, slots and nodes that are not there need no counter"
+        cleared, 10,
+        "contended, interrupted, pacing, and wires, slots, nodes, clocks and cards that are not there \
+         need none"
     );
 }
 

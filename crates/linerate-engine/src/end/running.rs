@@ -1,5 +1,6 @@
 //! A step in progress.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -69,6 +70,8 @@ impl Running {
         for (subject, tid) in running.step.wait_ready()? {
             sources.watch_thread(&subject, tid);
         }
+        let cpus: BTreeSet<u32> = running.lanes.iter().filter_map(|l| l.cpu).collect();
+        sources.watch_clocks(cpus.into_iter().collect());
         let (step, lanes) = (Arc::clone(&running.step), running.lanes.clone());
         let mut sampler = Sampler::new(plan, step, lanes, probes, sources);
         sampler.observe(&|| 0);

@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 
 mod capture;
 mod cgroup;
+mod clock;
 mod cpu;
 mod driver;
 mod facts;
 mod genetlink;
 mod live;
 mod mask;
+mod memory;
 mod netlink;
 mod port;
 mod psi;

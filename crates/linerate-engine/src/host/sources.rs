@@ -8,7 +8,9 @@ use linerate_core::parse::route::{self, Route};
 use linerate_core::record::Table;
 
 use super::cgroup::Cgroup;
+use super::clock::Clock;
 use super::cpu::Cpu;
+use super::memory::Memory;
 use super::port::Port;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
@@ -84,6 +86,7 @@ impl Sources {
             Slot::new(Qdisc::new(port("qdisc"))),
             Slot::new(Cgroup::new()),
             Slot::new(Psi::new()),
+            Slot::new(Memory::new()),
         ];
         Self {
             machine,
@@ -102,6 +105,11 @@ impl Sources {
     /// Watches a thread of this process by its kernel id, under `subject`.
     pub fn watch_thread(&mut self, subject: &str, tid: i32) {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
+    }
+
+    /// Watches the clocks of these CPUs, after all else.
+    pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
+        self.host.push(Slot::new(Clock::new(cpus)));
     }
 
     /// Watches no thread from now on; what was read of them stays to be taken.

@@ -2,15 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::cpu::{self, Cache, Clock, Cpu, IdleState, Kind, Node, Processors};
-use linerate_core::facts::topology;
+use linerate_core::facts::cpu::{
+    self, Cache, Clock, Clocked, Cpu, IdleState, Kind, Node, Processors,
+};
+use linerate_core::facts::{HostFacts, topology};
 use linerate_core::parse::{cpuinfo, meminfo, sysctl};
+use linerate_core::placement;
 use linerate_core::units::{Bytes, Hertz, Nanos};
 
 use super::{NODES, Reader, SYS, numbered};
 use crate::host::gap;
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
+/// Most CPUs whose clock settings are read for a run: twice the streams of a sweep.
+const CLOCKS: usize = 32;
 /// Units of measurement that hybrid processors have one of for each kind of core.
 const KINDS: [(&str, &str); 3] = [
     ("cpu_core", "performance"),
@@ -123,6 +128,32 @@ impl Reader<'_> {
             governor,
             preference,
         }
+    }
+
+    /// How the clocks are set of the CPUs that streams take first.
+    pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
+        let seats = placement::seats(facts, &facts.cpus);
+        self.machine
+            .list(&format!("{CPUS}/cpu{}", seats.first()?.cpu))
+            .ok()?;
+        let nominal = cpuinfo::nominal(&facts.cpu_model);
+        let mut found: Vec<Clocked> = Vec::new();
+        for seat in seats.into_iter().take(CLOCKS) {
+            let mut clock = self.clock(&format!("{CPUS}/cpu{}", seat.cpu));
+            if clock == Clock::default() {
+                break;
+            }
+            clock.now = None;
+            clock.nominal = clock.nominal.or(nominal);
+            match found.iter_mut().find(|known| known.clock == clock) {
+                Some(known) => known.cpus.push(seat.cpu),
+                None => found.push(Clocked {
+                    cpus: vec![seat.cpu],
+                    clock,
+                }),
+            }
+        }
+        Some(found)
     }
 
     /// A set of CPUs that older kernels do not list.
@@ -277,10 +308,11 @@ impl Reader<'_> {
 mod tests {
     use linerate_core::facts::cpu::Processors;
     use linerate_core::units::Hertz;
+    use rustix::io::Errno;
 
     use super::CPUS;
-    use crate::host::testing::Fake;
-    use crate::host::{Replay, inventory};
+    use crate::host::testing::{Fake, LOOPBACK};
+    use crate::host::{Replay, facts, inventory};
 
     fn read(fake: Fake) -> Processors {
         inventory(&Replay::new(fake.0), &|| {}).processors
@@ -365,5 +397,36 @@ mod tests {
         assert_eq!((clock.now, clock.nominal), (hertz(1500), hertz(2000)));
         assert_eq!((clock.max, clock.limit), (hertz(3000), None));
         assert_eq!(clock.governor, "powersave");
+    }
+
+    #[test]
+    fn a_run_reads_how_clocks_are_set_where_something_sets_them() {
+        let status = Fake::default().file("/proc/self/status", &["Cpus_allowed_list:\t0-2\n"]);
+        let with = |fake: Fake| {
+            let fake = fake.list(&format!("{CPUS}/cpu0"), &["topology"]);
+            facts(&Replay::new(fake.0), LOOPBACK).clocks
+        };
+        let mut fake = status;
+        for (cpu, max) in [(0, "3000000\n"), (1, "3000000\n"), (2, "2000000\n")] {
+            let folder = format!("{CPUS}/cpu{cpu}/cpufreq");
+            fake = fake
+                .file(&format!("{folder}/scaling_driver"), &["intel_pstate\n"])
+                .file(&format!("{folder}/scaling_governor"), &["powersave\n"])
+                .file(&format!("{folder}/cpuinfo_max_freq"), &[max]);
+        }
+        let got: Vec<_> = with(fake).unwrap().into_iter().map(|c| c.cpus).collect();
+        assert_eq!(got, [vec![0, 1], vec![2]]);
+        let guest = Fake::default()
+            .file("/proc/self/status", &["Cpus_allowed_list:\t0\n"])
+            .failing(
+                &format!("{CPUS}/cpu0/cpufreq/scaling_driver"),
+                &[],
+                Errno::NOENT,
+            );
+        assert_eq!(with(guest), Some(vec![]));
+        assert_eq!(
+            facts(&Replay::new(Fake::default().0), LOOPBACK).clocks,
+            None
+        );
     }
 }

@@ -33,7 +33,7 @@ impl Reader<'_> {
         }
     }
 
-    fn modules(&mut self) -> Option<Vec<Module>> {
+    pub(super) fn modules(&mut self) -> Option<Vec<Module>> {
         let found = match read(self.machine, TABLE, smbios::modules) {
             // Kernels that do not show the table may show its entries.
             Err(error) if is_absent(&error) => match self.entries() {

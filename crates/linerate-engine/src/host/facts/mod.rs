@@ -2,6 +2,7 @@
 
 use std::io;
 
+use linerate_core::facts::memory::Channels;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts};
 use linerate_core::parse::{Malformed, cpuinfo, sysctl};
 use linerate_core::units::Bytes;
@@ -56,6 +57,8 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
         port,
         route,
+        clocks: None,
+        channels: None,
         congestion_available: reader.congestion(),
         congestion_default: reader.line(
             "congestion_default",
@@ -66,6 +69,11 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         cpus,
         gaps: Vec::new(),
     };
+    facts.clocks = reader.clocks(&facts);
+    // Behind a virtual port no card moves payload to memory.
+    if facts.port.as_ref().is_some_and(|port| !port.is_virtual) {
+        facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
+    }
     facts.gaps = reader.gaps;
     facts
 }

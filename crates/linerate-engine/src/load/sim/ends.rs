@@ -110,6 +110,8 @@ impl Sim {
             cpus: (0..self.cpus(side).len() as u32).collect(),
             nodes: 1,
             topology: Topology::default(),
+            clocks: Some(Vec::new()),
+            channels: None,
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),

@@ -1,0 +1,225 @@
+//! The CPU of a thread without time to spare runs below its nominal clock.
+
+use super::core_bound::{self, Role};
+use super::predict::{threads, wanted};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::facts::cpu::Clock;
+use crate::facts::{Gap, HostFacts};
+use crate::model::{Load, Model, Thread};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Hertz;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `cpu-clock`.
+pub(super) struct CpuClock;
+
+/// Share of its CPU that a thread must want before its clock can matter.
+const BUSY: f64 = 0.8;
+/// Share from which the CPU is used up.
+const USED_UP: f64 = 0.95;
+/// Below this share of its reference a clock is low: governors and counters round by a step of 100 MHz,
+/// 4 % of 2.5 GHz.
+const LOW: f64 = 0.95;
+/// Below this it is named without a trial.
+const ENOUGH: f64 = 0.9;
+
+/// What another CPU, with another clock, may bring.
+const MOVED: Range = Range {
+    low: 0.5,
+    high: 2.0,
+};
+
+/// A thread without time to spare on a CPU whose clock is low.
+struct Slow<'a> {
+    side: Side,
+    busy: f64,
+    cpu: u32,
+    now: Hertz,
+    nominal: Hertz,
+    clock: &'a Clock,
+}
+
+impl Slow<'_> {
+    fn ratio(&self) -> f64 {
+        self.now.0 as f64 / self.nominal.0 as f64
+    }
+}
+
+impl Cause for CpuClock {
+    fn id(&self) -> &'static str {
+        "cpu-clock"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let slow = match slowest(model, direction) {
+            Ok(slow) => slow,
+            Err(answer) => return answer,
+        };
+        Answer::Finding(Finding {
+            side: Place::from(slow.side),
+            share: 1.0 - slow.ratio(),
+            enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP,
+            reached: false,
+            evidence: vec![format!(
+                "CPU {} of {} ran at {}, {} of its nominal {}, while a thread wanted it {} of the \
+                 time{}",
+                slow.cpu,
+                slow.side.name(),
+                slow.now,
+                percent(slow.ratio()),
+                slow.nominal,
+                percent(slow.busy),
+                setting(slow.clock)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let slow = slowest(model, trial.direction).ok()?;
+        if trial.factor()? == Factor::NearInterrupts {
+            return Some(MOVED);
+        }
+        let role = if slow.side == trial.direction.sender() {
+            Role::Sender
+        } else {
+            Role::Receiver
+        };
+        core_bound::predict(model, trial, role)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        // What sets the clock belongs to the host: no trial touches it.
+        &[]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let slow = slowest(model, direction).ok();
+        slow.map(|slow| advice(&slow)).into_iter().collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/cpu-clock.md")
+    }
+}
+
+/// The busy thread whose clock is lowest against its nominal one; else the answer.
+fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, Answer> {
+    let load = base(model, direction)?;
+    let (mut found, mut unknown, mut clear) = (None::<Slow<'_>>, None, Vec::new());
+    for host in &model.hosts {
+        match clock_of(&host.facts, load, direction, host.side) {
+            Ok(slow) if slow.ratio() >= LOW => clear.push(format!(
+                "the CPU of the full {} thread ran at {}, {} of its nominal clock",
+                host.side.name(),
+                slow.now,
+                percent(slow.ratio())
+            )),
+            Ok(slow) => {
+                if found.as_ref().is_none_or(|f| slow.ratio() < f.ratio()) {
+                    found = Some(slow);
+                }
+            }
+            Err(Why::Clear(why)) => clear.push(why),
+            Err(Why::NoThread) => unknown = Some(lacks(model, "thread", host.side)),
+            Err(Why::Unknown(gap)) => unknown = Some(Answer::Unknown(vec![gap])),
+        }
+    }
+    let clear = || Answer::Clear(clear.join("; "));
+    found.ok_or_else(|| unknown.unwrap_or_else(clear))
+}
+
+/// Why a host has no clock to judge.
+enum Why {
+    Clear(String),
+    NoThread,
+    Unknown(Gap),
+}
+
+/// The clock of the busiest thread's CPU.
+fn clock_of<'a>(
+    facts: &'a HostFacts,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+) -> Result<Slow<'a>, Why> {
+    let name = side.name();
+    let lacks = |why: String| {
+        let what = format!("the clock of {name}");
+        let hint = "linerate host".to_owned();
+        Why::Unknown(Gap { what, why, hint })
+    };
+    if facts.clocks.as_ref().is_some_and(Vec::is_empty) {
+        // A guest's clock is its host's: there is no nominal one to fall short of.
+        return Err(Why::Clear(format!("nothing on {name} sets its clock")));
+    }
+    let workers = threads(load, direction, side);
+    let busy = wanted(workers).ok_or(Why::NoThread)?;
+    if busy < BUSY {
+        let why = format!("{name} needed its CPU only {} of the time", percent(busy));
+        return Err(Why::Clear(why));
+    }
+    let clocks = facts.clocks.as_ref();
+    let clocks = clocks.ok_or_else(|| lacks("what sets it was not read".to_owned()))?;
+    let cpu = busiest(workers).and_then(|thread| thread.cpu);
+    let cpu = cpu.ok_or_else(|| lacks("the CPU of its busy thread is not known".to_owned()))?;
+    let kind = clocks.iter().find(|kind| kind.cpus.contains(&cpu));
+    let clock = &kind
+        .ok_or_else(|| lacks(format!("that of CPU {cpu} was not read")))?
+        .clock;
+    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
+    let now = now.ok_or_else(|| lacks(format!("that of CPU {cpu} was not read under load")))?;
+    // What it can at most bounds the nominal clock, but does not tell it.
+    let enough = clock.max.filter(|max| now.0 as f64 >= max.0 as f64 * LOW);
+    let nominal = clock.nominal.or(enough).filter(|nominal| nominal.0 > 0);
+    let nominal = nominal.ok_or_else(|| lacks("nothing tells its nominal clock".to_owned()))?;
+    Ok(Slow {
+        side,
+        busy,
+        cpu,
+        now,
+        nominal,
+        clock,
+    })
+}
+
+fn busiest(threads: &[Thread]) -> Option<&Thread> {
+    let need = |t: &Thread| t.busy.unwrap_or(0.0) + t.waiting.unwrap_or(0.0);
+    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
+}
+
+/// What is known of who set it.
+fn setting(clock: &Clock) -> String {
+    let governor = (!clock.governor.is_empty())
+        .then(|| format!("; governor {} ({})", clock.governor, clock.driver));
+    let limit = capped(clock).map(|(limit, _)| format!("; settings allow {limit} at most"));
+    [governor, limit].into_iter().flatten().collect()
+}
+
+/// The limit that settings put below the nominal clock, and that clock.
+fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
+    let both = clock.limit.zip(clock.nominal);
+    both.filter(|(limit, nominal)| (limit.0 as f64) < nominal.0 as f64 * LOW)
+}
+
+fn advice(slow: &Slow<'_>) -> Advice {
+    let Slow { side, clock, .. } = slow;
+    let (action, undo) = if let Some((limit, nominal)) = capped(clock) {
+        let set = |hertz: Hertz| format!("sudo cpupower frequency-set -u {}kHz", hertz.0 / 1000);
+        (set(clock.max.unwrap_or(nominal)), set(limit))
+    } else if clock.governor.is_empty() || clock.governor == "performance" {
+        let action = "sudo turbostat --quiet --show CPU,Busy%,Bzy_MHz,CoreTmp,PkgWatt: heat or a limit \
+                      of power holds it down";
+        (action.to_owned(), String::new())
+    } else {
+        let set = |governor: &str| format!("sudo cpupower frequency-set -g {governor}");
+        (set("performance"), set(&clock.governor))
+    };
+    Advice {
+        action: format!("on {}: {action}", side.name()),
+        undo,
+        // Memory does not become faster with the clock: how much is gained cannot be told.
+        gain: None,
+    }
+}

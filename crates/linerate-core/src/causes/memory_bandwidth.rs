@@ -1,0 +1,224 @@
+//! The channels of memory are full.
+
+use super::predict::{GAIN, added_work, bystander, threads, wanted};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::ceiling::memory;
+use crate::facts::Gap;
+use crate::facts::memory::Channels;
+use crate::model::{Load, Model};
+use crate::plan::{Direction, Receive, Side};
+use crate::record::{Host, TrialPlan};
+use crate::stats::{EQUAL, Range};
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `memory-bandwidth`.
+pub(super) struct MemoryBandwidth;
+
+/// Share of its CPU that a thread must want: one that waits for memory looks busy.
+const SUSPECT: f64 = 0.8;
+/// Share of what the modules could move at which channels are full in practice.
+//= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
+const FULL: f64 = 0.8;
+/// Up to this share of the channels nothing is seen of them.
+const FAR: f64 = 0.5;
+/// More streams that carry as much more went through the same memory.
+const SCALES: f64 = 1.1;
+/// What any host with a port of its own has, in bits per second: one channel of DDR3-1066.
+//= JEDEC JESD79-3F: the slowest standard speed but one
+const LEAST: f64 = 1066e6 * 8.0 * 8.0;
+
+/// What one end says.
+enum End {
+    Clear(String),
+    Unknown(Answer),
+    /// Share of the channels, and whether it is certain.
+    Busy(Finding),
+}
+
+impl Cause for MemoryBandwidth {
+    fn id(&self) -> &'static str {
+        "memory-bandwidth"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Memory
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        if let Some(scaled) = scaled(model, direction) {
+            return Answer::Clear(scaled);
+        }
+        let (mut found, mut unknown, mut clear) = (None::<Finding>, None, Vec::new());
+        for host in &model.hosts {
+            match end(model, host, load, direction) {
+                End::Clear(why) => clear.push(why),
+                End::Unknown(answer) => unknown = Some(answer),
+                End::Busy(finding) => {
+                    if found.as_ref().is_none_or(|f| f.share < finding.share) {
+                        found = Some(finding);
+                    }
+                }
+            }
+        }
+        match (found, unknown) {
+            (Some(finding), _) => Answer::Finding(finding),
+            (None, Some(answer)) => answer,
+            (None, None) => Answer::Clear(clear.join("; ")),
+        }
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let work = |on_sender| {
+            let added = added_work(model, trial, on_sender)?;
+            // From all of it, where one thread waits, to none, where many do.
+            Some(Range {
+                low: 0.88 / (1.0 + added),
+                high: EQUAL.high,
+            })
+        };
+        match trial.factor()? {
+            // Of three crossings one stays.
+            Factor::Discard => Some(Range {
+                low: GAIN,
+                high: 3.0,
+            }),
+            // All streams share the channels.
+            Factor::MoreStreams | Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: GAIN,
+            }),
+            Factor::SenderWork => work(true),
+            Factor::ReceiverWork => work(false),
+            // What fits into caches changes with sizes: that cannot be told.
+            Factor::LargerWindow
+            | Factor::LargerSendBuffer
+            | Factor::HalfWindow
+            | Factor::HalfSendBuffer
+            | Factor::SmallerReads
+            | Factor::SmallerWrites
+            | Factor::NearInterrupts => None,
+            Factor::Unpaced => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::Discard]
+    }
+    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
+        vec![Advice {
+            action:
+                "fill every memory channel with modules of the highest speed that the board takes; \
+                     keep buffers small enough for the cache"
+                    .to_owned(),
+            undo: String::new(),
+            gain: None,
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/memory-bandwidth.md")
+    }
+}
+
+/// More streams that carried more, in words: memory did not hold the base load.
+fn scaled(model: &Model, direction: Direction) -> Option<String> {
+    let model = model.direction(direction)?;
+    let base = &model.base;
+    let more = model.sweep.iter().filter(|l| l.streams > base.streams);
+    let best = more.max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean))?;
+    let gain = best.goodput.mean / base.goodput.mean;
+    (gain >= SCALES).then(|| {
+        format!(
+            "{} streams carried {gain:.2} times as much through the same memory",
+            best.streams
+        )
+    })
+}
+
+fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
+    let (side, facts) = (host.side, &host.facts);
+    let name = side.name();
+    if facts.port.as_ref().is_none_or(|port| port.is_virtual) {
+        // Payload between programs of one machine stays in its caches, or it costs them CPU time.
+        return End::Clear(format!("no card of {name} moves payload to or from memory"));
+    }
+    let goodput = load.goodput.mean;
+    let copied = load.knobs.receive == Receive::Copy;
+    let typical = f64::from(memory::typical(copied)) * goodput;
+    let nodes = facts
+        .topology
+        .nodes
+        .iter()
+        .filter(|n| !n.cpus.is_empty())
+        .count()
+        .max(1);
+    let known = facts.channels.map(|c| (c.capacity().0 * 8.0, c.words()));
+    // What one node has: payload need not be spread over all of them.
+    let (least, words) = match &known {
+        Some((rate, words)) => (rate / nodes as f64, words.as_str()),
+        None => (LEAST, "one channel of DDR3-1066, the least there is"),
+    };
+    if typical < FAR * least {
+        let need = Rate(typical as u64);
+        return End::Clear(format!(
+            "{name} usually needs {need} of memory, {} of {words}",
+            percent(typical / least)
+        ));
+    }
+    match wanted(threads(load, direction, side)) {
+        None => return End::Unknown(lacks(model, "thread", side)),
+        Some(share) if share < SUSPECT => {
+            let share = percent(share);
+            return End::Clear(format!(
+                "the {name} thread needed its CPU only {share} of the time"
+            ));
+        }
+        Some(_) => {}
+    }
+    let traffic = load.memory[usize::from(side != direction.sender())];
+    match (facts.channels, traffic) {
+        (Some(channels), Some(traffic)) => counted(side, channels, nodes, traffic * 8.0, goodput),
+        (None, _) => unknown(side, "what its memory modules could move", "sudo linerate"),
+        (_, None) => {
+            let hint =
+                "sudo mount -t resctrl resctrl /sys/fs/resctrl, on a processor that counts it";
+            unknown(side, "what its CPUs move to and from memory", hint)
+        }
+    }
+}
+
+fn unknown(side: Side, what: &str, hint: &str) -> End {
+    End::Unknown(Answer::Unknown(vec![Gap {
+        what: format!("the memory of {}", side.name()),
+        why: format!("at this rate it could be the limit, and {what} was not read"),
+        hint: hint.to_owned(),
+    }]))
+}
+
+/// What the counters say of channels: the CPUs' own traffic, and at most all payload by the card, which
+/// they do not count.
+fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, goodput: f64) -> End {
+    let (name, words) = (side.name(), channels.words());
+    let (least, most) = channels.capacity();
+    let at_least = traffic / (most * 8.0);
+    // It may all go to one node.
+    let at_most = (traffic + goodput) / (least * 8.0 / nodes as f64);
+    let moved = Rate(traffic as u64);
+    if at_most < FULL {
+        let share = percent(at_most);
+        return End::Clear(format!(
+            "memory of {name} moved {moved}, {share} at most of {words}"
+        ));
+    }
+    End::Busy(Finding {
+        side: Place::from(side),
+        share: at_least.min(1.0),
+        enough: at_least >= FULL,
+        reached: false,
+        evidence: vec![format!(
+            "the CPUs of {name} moved {moved} to and from memory, {} of all that {words} could",
+            percent(at_least)
+        )],
+    })
+}

@@ -1,0 +1,110 @@
+//! Source `clock`: how fast the CPUs run that threads are kept on.
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::sysctl;
+use linerate_core::record::Table;
+
+use super::sheet::Sheets;
+use super::sources::Source;
+use super::{Machine, read, unreadable};
+
+const METRICS: &[Metric] = &[metric::CLOCK_NOW];
+
+/// Reads `scaling_cur_freq`: on x86 what the CPU's own counters say of its last tick, else what the
+/// driver has asked for, which the CPU does not exceed for long.
+///
+/// A kernel before 5.18 lets the reader sleep for 10 ms while it counts. So this is the last source of a
+/// row, and reads one CPU in each.
+pub(super) struct Clock {
+    cpus: Vec<u32>,
+    /// Rows begun.
+    rows: usize,
+    sheets: Sheets<u32>,
+}
+
+impl Clock {
+    /// Of these CPUs.
+    pub(super) fn new(cpus: Vec<u32>) -> Self {
+        Self {
+            cpus,
+            rows: 0,
+            sheets: Sheets::new(METRICS, ""),
+        }
+    }
+}
+
+impl Source for Clock {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        self.rows += 1;
+        // The first row is read before the load.
+        let turn = self.rows.checked_sub(2);
+        let Some(&cpu) = turn.and_then(|turn| self.cpus.get(turn % self.cpus.len().max(1))) else {
+            return Ok(());
+        };
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+        let kilohertz = match read(machine, &path, sysctl::number) {
+            // As in most virtual machines; the facts tell.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(|error| unreadable("clock", &path, &error, ""))?,
+        };
+        self.sheets
+            .push(cpu, || cpu.to_string(), at, &[Some(kilohertz)], gaps);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.rows = 0;
+        self.sheets.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fake, of};
+
+    fn path(cpu: u32) -> String {
+        format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
+    }
+
+    #[test]
+    fn each_row_after_the_first_reads_the_next_cpu() {
+        let fake = Fake::default()
+            .file(&path(2), &["3000000\n", "3100000\n"])
+            .file(&path(7), &["800000\n"]);
+        let mut sources = fake.sources();
+        sources.watch_clocks(vec![2, 7]);
+        (0..4).for_each(|at| sources.observe(at));
+        let (tables, gaps) = of("clock", sources.take());
+        assert_eq!(gaps, []);
+        let rows: Vec<_> = tables
+            .iter()
+            .map(|t| {
+                (
+                    t.subject.as_str(),
+                    t.at.clone(),
+                    t.columns[0].values.clone(),
+                )
+            })
+            .collect();
+        let want = [
+            ("2", vec![1, 3], vec![3_000_000, 3_100_000]),
+            ("7", vec![2], vec![800_000]),
+        ];
+        assert_eq!(rows, want);
+    }
+
+    #[test]
+    fn a_machine_without_clock_control_has_neither_table_nor_gap_and_a_broken_one_a_gap() {
+        let read = |fake: Fake| {
+            let mut sources = fake.sources();
+            sources.watch_clocks(vec![0]);
+            (0..3).for_each(|at| sources.observe(at));
+            of("clock", sources.take())
+        };
+        let absent = Fake::default().failing(&path(0), &[], rustix::io::Errno::NOENT);
+        assert!(read(absent).1.is_empty());
+        let (tables, gaps) = read(Fake::default().file(&path(0), &["<unknown>\n"]));
+        assert_eq!((tables.len(), gaps.len()), (0, 1));
+    }
+}
