@@ -5,7 +5,7 @@ use linerate_core::metric::{self, Metric};
 use linerate_core::parse::sysctl;
 use linerate_core::record::Table;
 
-use super::sheet::Sheets;
+use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, read, unreadable};
 
