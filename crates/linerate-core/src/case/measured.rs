@@ -217,7 +217,7 @@ mod tests {
     use crate::record::{FORMAT, Start};
     use crate::units::{Nanos, Transfers};
 
-    fn record(facts: HostFacts) -> Record {
+    fn record(facts: &HostFacts) -> Record {
         let plan = Plan {
             engine: "tcp".to_owned(),
             peer: None,
@@ -300,13 +300,13 @@ mod tests {
         }
     }
 
-    fn read(facts: HostFacts, sets: &[&str]) -> Case {
+    fn read(facts: &HostFacts, sets: &[&str]) -> Case {
         Case::read(&measured(&record(facts)).unwrap(), sets).unwrap()
     }
 
     #[test]
     fn the_hardware_of_a_record_is_a_case_on_which_changes_work() {
-        let case = read(facts(), &[]);
+        let case = read(&facts(), &[]);
         let port = &case.near.port;
         assert_eq!(port.card, "mlx5_core");
         assert_eq!(
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!((port.mps, port.mrrs), (Some(256), Some(512)));
         assert_eq!(case.streams, None, "a name is a name");
         let most = |sets: &[&str]| {
-            let answer = super::super::answer(&read(facts(), sets)).unwrap();
+            let answer = super::super::answer(&read(&facts(), sets)).unwrap();
             let solved = answer.forward.unwrap();
             (solved.goodput.high(), solved.binding[0].clone())
         };
@@ -331,11 +331,11 @@ mod tests {
     fn what_a_record_does_not_tell_is_left_open() {
         let mut hidden = facts();
         hidden.route.as_mut().unwrap().pci.clear();
-        assert_eq!(read(hidden, &[]).near.port.pcie, None);
+        assert_eq!(read(&hidden, &[]).near.port.pcie, None);
         let mut old = facts();
         old.route = None;
         old.port.as_mut().unwrap().is_virtual = true;
-        let case = read(old, &[]);
+        let case = read(&old, &[]);
         assert_eq!(
             case.near.port.pcie.map(|p| p.to_string()).as_deref(),
             Some("none")
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_path_is_refused() {
-        let mut record = record(facts());
+        let mut record = record(&facts());
         record.start.plan.engine = "null".to_owned();
         assert!(measured(&record).unwrap_err().to_string().contains("null"));
     }

@@ -23,13 +23,18 @@ pub(super) fn below(page: &mut Page, stages: &[PathStage], side: Side) {
         told.push(format!("over {}", lower.join(", ")));
     }
     let slot = parts(Stage::Pcie);
-    if !slot.is_empty() {
+    if is_real(slot) {
         told.push(format!("slot {}", slot.join(", ")));
     }
     for text in told {
         let margin = if page.is_narrow() { 2 } else { MARGIN };
         page.columns(Ink::Plain, &" ".repeat(margin - 2), &text, margin + 2);
     }
+}
+
+/// Whether there is a slot to tell of.
+fn is_real(slot: &[String]) -> bool {
+    slot.first().is_some_and(|words| !words.starts_with("none"))
 }
 
 /// Every stage, from the near program to the far one.
