@@ -152,7 +152,9 @@ fn slots(facts: &HostFacts) -> Vec<String> {
                 parts.push(words);
             }
         }
-        parts.extend(nic.node.map(|node| format!("node {node}")));
+        if !parts.is_empty() {
+            parts.extend(nic.node.map(|node| format!("node {node}")));
+        }
     }
     parts.dedup();
     parts
