@@ -3,7 +3,7 @@
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
-use crate::facts::route::{Crossing, Route};
+use crate::facts::route::Crossing;
 use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
@@ -23,6 +23,9 @@ pub struct PathStage {
     /// The lowest ceiling that it gives each direction, forward first, where one is known.
     pub ceilings: [Option<Ceiling>; 2],
 }
+
+/// Where the host, or the one below it, made the port up.
+const NO_SLOT: &str = "none: the port is virtual";
 
 /// The stages of one host, from the program to the wire.
 const INWARD: [Stage; 6] = [
@@ -82,7 +85,7 @@ fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
         Stage::App => app(model, facts),
         Stage::Socket => socket(model, host.side),
         Stage::Cpu => cpu(facts),
-        Stage::Pcie => facts.route.as_ref().map(slots).unwrap_or_default(),
+        Stage::Pcie => slots(facts),
         Stage::Port => ports(facts),
         _ => Vec::new(),
     }
@@ -135,16 +138,23 @@ fn cpu(facts: &HostFacts) -> Vec<String> {
 }
 
 /// The links between memory and the cards, those nearest to memory first.
-fn slots(route: &Route) -> Vec<String> {
+fn slots(facts: &HostFacts) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
-    for nic in route.wires().unwrap_or_default() {
+    let route = facts.route.as_ref();
+    let Some((route, wires)) = route.and_then(|r| Some((r, r.wires()?))) else {
+        let made_up = facts.port.as_ref().is_some_and(|port| port.is_virtual);
+        return made_up.then(|| NO_SLOT.to_owned()).into_iter().collect();
+    };
+    for nic in wires {
         for crossing in route.crossings(nic).iter().rev() {
             let words = link(crossing);
             if !parts.contains(&words) {
                 parts.push(words);
             }
         }
-        parts.extend(nic.node.map(|node| format!("node {node}")));
+        if !parts.is_empty() {
+            parts.extend(nic.node.map(|node| format!("node {node}")));
+        }
     }
     parts.dedup();
     parts
@@ -274,6 +284,11 @@ mod tests {
         assert_eq!(all[2].parts, ["2 CPUs"]);
         assert_eq!(all[5].parts, ["eth0"], "a record from before routes");
         assert_eq!(all[4].parts, [""; 0], "nobody read the slot");
+        let mut virtual_host = host(Side::Near);
+        let port = virtual_host.facts.port.as_mut();
+        port.expect("a port").is_virtual = true;
+        let all = stages(&model(vec![virtual_host]));
+        assert_eq!(all[4].parts, [NO_SLOT]);
         assert_eq!(stages(&model(Vec::new())).len(), 1);
     }
 

@@ -71,8 +71,8 @@ fn put_in_slot(route: &mut Route, lanes: u8) {
     route.pci = vec![root, card];
     find_parents(&mut route.pci);
     let nic = &mut route.ports[0];
-    nic.device = "0000:01:00.0".to_owned();
-    nic.pci = "0000:01:00.0".to_owned();
+    "0000:01:00.0".clone_into(&mut nic.device);
+    "0000:01:00.0".clone_into(&mut nic.pci);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn hosts(page: &mut Page, model: &Model) {
             let text = known.collect::<Vec<_>>().join(", ");
             page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
         }
-        path::below(page, &stages, host.side);
+        path::below(page, &stages, host);
     }
 }
 

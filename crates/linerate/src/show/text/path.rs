@@ -1,7 +1,7 @@
 //! The path: what the bytes cross, in a line a side or stage by stage.
 
 use linerate_core::model::{Ceiling, Model, PathStage};
-use linerate_core::plan::Side;
+use linerate_core::record::Host;
 use linerate_core::verdict::{Place, Stage};
 
 use super::super::page::{Ink, Page, width_of};
@@ -10,9 +10,9 @@ use super::super::page::{Ink, Page, width_of};
 const MARGIN: usize = 6;
 
 /// What lies below a host's port and in which slot it is, where there is more to tell than the port.
-pub(super) fn below(page: &mut Page, stages: &[PathStage], side: Side) {
+pub(super) fn below(page: &mut Page, stages: &[PathStage], host: &Host) {
     let parts = |stage| {
-        let own = |s: &&PathStage| s.stage == stage && s.side == Place::from(side);
+        let own = |s: &&PathStage| s.stage == stage && s.side == Place::from(host.side);
         let found = stages.iter().find(own);
         found.map_or(&[][..], |s| &s.parts)
     };
@@ -23,7 +23,9 @@ pub(super) fn below(page: &mut Page, stages: &[PathStage], side: Side) {
         told.push(format!("over {}", lower.join(", ")));
     }
     let slot = parts(Stage::Pcie);
-    if !slot.is_empty() {
+    let route = host.facts.route.as_ref();
+    let has_wire = route.is_some_and(|route| route.wires().is_some());
+    if has_wire && !slot.is_empty() {
         told.push(format!("slot {}", slot.join(", ")));
     }
     for text in told {
