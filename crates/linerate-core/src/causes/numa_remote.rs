@@ -62,17 +62,17 @@ impl Cause for NumaRemote {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let remote = worst(model, trial.direction).ok()?;
-        if trial.factor()? == Factor::NearInterrupts {
+        let (role, moved) = if remote.side == trial.direction.sender() {
+            (Role::Sender, trial.after.sender_node)
+        } else {
+            (Role::Receiver, trial.after.receiver_node)
+        };
+        if trial.factor()? == Factor::NearInterrupts && moved.is_some() {
             return Some(Range {
                 low: GAIN,
                 high: MOST,
             });
         }
-        let role = if remote.side == trial.direction.sender() {
-            Role::Sender
-        } else {
-            Role::Receiver
-        };
         core_bound::predict(model, trial, role)
     }
     fn decided_by(&self) -> &'static [Factor] {

@@ -1,5 +1,7 @@
 //! Where the CPUs of a host stand to each other and to its memory.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::cpu::Kind;
@@ -37,7 +39,7 @@ impl Topology {
     /// node, or no second one with CPUs.
     pub fn distances_from(&self, node: u32) -> Option<Vec<(u32, u32)>> {
         let home = self.nodes.iter().find(|n| n.id == node)?;
-        if self.nodes.iter().filter(|n| !n.cpus.is_empty()).count() < 2 {
+        if !self.several() {
             return None;
         }
         let told = home.distances.len() == self.nodes.len();
@@ -62,10 +64,16 @@ impl Topology {
         Some(near)
     }
 
-    /// The node of a CPU.
-    pub fn node_of(&self, cpu: u32) -> Option<u32> {
-        let node = self.nodes.iter().find(|n| n.cpus.contains(&cpu));
-        node.map(|n| n.id)
+    /// Whether more than one node has CPUs.
+    pub fn several(&self) -> bool {
+        self.nodes.iter().filter(|n| !n.cpus.is_empty()).count() > 1
+    }
+
+    /// The node of each CPU.
+    pub fn homes(&self) -> BTreeMap<u32, u32> {
+        let all = self.nodes.iter();
+        all.flat_map(|n| n.cpus.iter().map(|&cpu| (cpu, n.id)))
+            .collect()
     }
 }
 
@@ -89,7 +97,7 @@ mod tests {
     fn near_cpus_are_those_of_the_node_or_of_the_nearest_where_it_has_none() {
         let two = nodes(&[(0, &[0, 1], &[10, 21]), (1, &[2, 3], &[21, 10])]);
         assert_eq!(two.near(1), Some(vec![2, 3]));
-        assert_eq!((two.node_of(3), two.node_of(4)), (Some(1), None));
+        assert_eq!((two.homes().get(&3), two.homes().get(&4)), (Some(&1), None));
         let memory_only = nodes(&[
             (0, &[0, 1], &[10, 21, 17]),
             (1, &[2, 3], &[21, 10, 28]),

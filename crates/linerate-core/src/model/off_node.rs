@@ -1,7 +1,9 @@
 //! What of an end is not on the NUMA node of its port.
 
+use std::collections::BTreeSet;
+
 use super::{Load, Model};
-use crate::facts::{Gap, HostFacts, Port};
+use crate::facts::{Gap, HostFacts};
 use crate::plan::{Direction, Side};
 
 /// How an end's threads and interrupts stand to the node of its port.
@@ -31,7 +33,7 @@ pub(crate) struct OffNode {
 /// Tells it for one end of a load.
 pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: Side) -> Nodes {
     let topology = &facts.topology;
-    if topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count() < 2 {
+    if !topology.several() {
         return if facts.nodes > 1 && topology.nodes.is_empty() {
             Nodes::Unknown(gap(side, "which CPUs its nodes have was not read", ""))
         } else {
@@ -94,24 +96,20 @@ pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)
     ];
     ends.into_iter().find_map(|(side, made)| {
         let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
-        let port = facts.port.as_ref()?;
-        let node = served_from(facts, port)?;
-        let on_it = |cpu: &&u32| facts.topology.node_of(**cpu) == Some(node);
-        let free = facts.cpus.iter().filter(on_it);
-        let free = free.filter(|cpu| !port.served_by.contains(cpu)).count();
-        let elsewhere = !made.cpus.is_empty() && made.cpus.iter().all(|cpu| !on_it(&cpu));
-        (elsewhere && free >= load.streams as usize).then_some((side, node))
+        let served = &facts.port.as_ref()?.served_by;
+        let homes = facts.topology.homes();
+        let node = *homes.get(served.first()?)?;
+        let on_it = |cpu: &u32| homes.get(cpu) == Some(&node);
+        let together = served.iter().all(on_it);
+        let served: BTreeSet<&u32> = served.iter().collect();
+        let free = facts
+            .cpus
+            .iter()
+            .filter(|cpu| on_it(cpu) && !served.contains(cpu));
+        let elsewhere = !made.cpus.is_empty() && !made.cpus.iter().any(on_it);
+        let room = free.count() >= load.streams as usize;
+        (together && elsewhere && room).then_some((side, node))
     })
-}
-
-/// The one node that a port's interrupts are sent to.
-fn served_from(facts: &HostFacts, port: &Port) -> Option<u32> {
-    let mut nodes = port
-        .served_by
-        .iter()
-        .map(|&cpu| facts.topology.node_of(cpu));
-    let first = nodes.next()??;
-    nodes.all(|node| node == Some(first)).then_some(first)
 }
 
 fn gap(side: Side, why: &str, hint: &str) -> Gap {

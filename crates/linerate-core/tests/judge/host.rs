@@ -2,6 +2,7 @@
 
 use linerate_core::facts::topology::Node;
 use linerate_core::model::Cpu;
+use linerate_core::record::TrialPlan;
 
 use super::*;
 
@@ -133,6 +134,18 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
         assert!(verdict.limits.iter().all(|l| l.cause != "numa-remote"));
         assert_eq!(verdict.limits[0].cause, "receiver-core", "{same}");
     }
+}
+
+#[test]
+fn a_trial_that_moves_the_other_end_promises_nothing() {
+    let m = served(two_nodes(1, 0.97), &[5, 6]);
+    let plan = kind("near-interrupts").expect("a kind");
+    let mut plan = plan.propose(&m, Direction::Forward, 0).expect("a trial");
+    let cause = cause("numa-remote").expect("a cause");
+    let gain = |plan: &TrialPlan| cause.predict(&m, plan).expect("a prediction").high;
+    assert!(gain(&plan) > 2.0);
+    plan.after.sender_node = plan.after.receiver_node.take();
+    assert!(gain(&plan) < 1.05);
 }
 
 #[test]

@@ -25,10 +25,10 @@ pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
         return Vec::new();
     };
     let streams = plan.knobs.streams as usize;
-    let on_node = |cpu: &u32| facts.topology.node_of(*cpu);
     let mut allowed = allowed.to_vec();
     if let Some(node) = asked_node(end.side, plan) {
-        allowed.retain(|cpu| on_node(cpu) == Some(node));
+        let homes = facts.topology.homes();
+        allowed.retain(|cpu| homes.get(cpu) == Some(&node));
     }
     if streams > allowed.len() {
         return Vec::new();

@@ -99,7 +99,7 @@ mod tests {
         let read = |fake: Fake| {
             let mut sources = fake.sources();
             sources.watch_clocks(vec![0]);
-            (0..3).for_each(|at| sources.observe(at));
+            (0..2).for_each(|at| sources.observe(at));
             of("clock", sources.take())
         };
         let absent = Fake::default().failing(&path(0), &[], rustix::io::Errno::NOENT);

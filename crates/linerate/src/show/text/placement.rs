@@ -1,5 +1,7 @@
 //! Why threads ran where they did.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::odd::ranges;
 use linerate_core::model::{Load, Model};
@@ -40,12 +42,15 @@ fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
 /// CPUs with the same reasons, in the order in which streams took them.
 fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     let mut all: Vec<(Vec<u32>, String)> = Vec::new();
-    for seat in seats(facts, &facts.cpus) {
-        let why = reason(facts, seat);
-        if why.is_empty() || !cpus.contains(&seat.cpu) {
-            continue;
-        }
+    let placed: BTreeSet<&u32> = cpus.iter().collect();
+    let port = facts.port.as_ref();
+    let near = port.and_then(|port| facts.topology.near(port.node?));
+    let homes = near.map(|_| facts.topology.homes());
+    let seats = seats(facts, &facts.cpus).into_iter();
+    for seat in seats.filter(|seat| placed.contains(&seat.cpu)) {
+        let why = reason(facts, homes.as_ref(), seat);
         match all.iter_mut().find(|(_, known)| *known == why) {
+            _ if why.is_empty() => {}
             Some((same, _)) => same.push(seat.cpu),
             None => all.push((vec![seat.cpu], why)),
         }
@@ -56,15 +61,15 @@ fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     all
 }
 
-/// What speaks for and against a CPU; empty where nothing is known of it.
-fn reason(facts: &HostFacts, seat: Seat) -> String {
+/// What speaks for and against a CPU; empty where nothing is known of it. `homes` are the nodes of all
+/// CPUs, where they tell them apart.
+fn reason(facts: &HostFacts, homes: Option<&BTreeMap<u32, u32>>, seat: Seat) -> String {
     let Some(port) = &facts.port else {
         return String::new();
     };
     let mut parts = Vec::new();
-    let near = port.node.and_then(|node| facts.topology.near(node));
-    if near.is_some() {
-        let node = facts.topology.node_of(seat.cpu);
+    if let Some(homes) = homes {
+        let node = homes.get(&seat.cpu);
         let node = node.map_or("another node".to_owned(), |n| format!("node {n}"));
         let words = if seat.away == 0 {
             "nearest to"
