@@ -14,9 +14,11 @@ use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
 use linerate_core::facts::{Gap, Inventory};
 use serde::Serialize;
 
-use self::path::{DiskOut, PortOut, RdmaOut};
+use self::path::{DiskOut, RdmaOut};
+use self::port::PortOut;
 
 mod path;
+mod port;
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -216,7 +218,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         nodes: inventory.processors.nodes.iter().map(node).collect(),
         memory: memory(&inventory.memory),
         pci: inventory.pci.iter().map(device).collect(),
-        ports: path::ports(inventory),
+        ports: port::ports(inventory),
         rdma: inventory
             .infiniband
             .devices

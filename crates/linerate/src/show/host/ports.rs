@@ -1,8 +1,11 @@
 //! Network ports and ports of RDMA devices.
 
+use std::collections::BTreeSet;
+
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::facts::nic::{Direction, Duplex, Network, Nic};
+use linerate_core::facts::nic::{Direction, Duplex, Network, Nic, Offloads, Setting};
+use linerate_core::facts::odd::ranges;
 
 use super::super::Page;
 use super::{alike, pci, put};
@@ -46,9 +49,69 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     }
     parts.extend(state(nic));
     parts.extend(queues(nic));
+    parts.extend(served(inventory, nic));
+    parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
     parts.extend(place(inventory, nic.node, &nic.pci));
+    parts.extend(lost(nic));
     parts.join(", ")
+}
+
+/// The CPUs that packets are received on: of the interrupts of its queues, and those that RPS
+/// hands packets to.
+fn served(inventory: &Inventory, nic: &Nic) -> Vec<String> {
+    let irqs = inventory.interrupts.of(nic).into_iter();
+    let queues = irqs.filter(|irq| irq.queue().is_some());
+    let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
+    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
+    let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
+    let on = |what: &str, cpus: BTreeSet<u32>| {
+        let cpus: Vec<u32> = cpus.into_iter().collect();
+        (!cpus.is_empty()).then(|| format!("{what} {}", ranges(&cpus)))
+    };
+    let parts = [on("interrupts on CPUs", served), on("RPS to CPUs", handed)];
+    parts.into_iter().flatten().collect()
+}
+
+/// What an administrator may want to change, and what is in use on the link. Rings and channels
+/// that could be raised matter where the port is fast.
+fn settings(nic: &Nic) -> Vec<String> {
+    let mut parts = Vec::new();
+    let lacking = nic.offloads.as_ref().map(Offloads::lacking);
+    if let Some(lacking) = lacking.filter(|lacking| !lacking.is_empty()) {
+        parts.push(format!("off: {}", lacking.join(", ")));
+    }
+    let fec = nic.fec.as_ref().map(|fec| fec.active.as_str());
+    let fec = fec.filter(|fec| !["", "None"].contains(fec));
+    parts.extend(fec.map(|fec| format!("FEC {fec}")));
+    if nic.is_fast() {
+        let raisable = |what: &str, setting: Setting| {
+            let (now, most) = setting.below_most()?;
+            Some(format!("{what} {now} of {most}"))
+        };
+        let rings = nic.rings.unwrap_or_default();
+        parts.extend(raisable(
+            "channels",
+            nic.channels.unwrap_or_default().combined,
+        ));
+        parts.extend(raisable("rx ring", rings.rx));
+        parts.extend(raisable("tx ring", rings.tx));
+    }
+    parts
+}
+
+/// Packets that were lost since boot, by where; what the driver counts where the kernel's own
+/// counters are all zero.
+fn lost(nic: &Nic) -> Option<String> {
+    let losses = nic.errors.losses().into_iter();
+    let mut lost: Vec<String> = losses.map(|(name, n)| format!("{n} {name}")).collect();
+    if lost.is_empty() {
+        let counters = nic.counters.iter().filter(|c| c.value > 0);
+        lost = counters
+            .map(|c| format!("{} {}", c.name, c.value))
+            .collect();
+    }
+    (!lost.is_empty()).then(|| format!("since boot: {}", few(&lost)))
 }
 
 /// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
@@ -64,6 +127,7 @@ fn queues(nic: &Nic) -> Option<String> {
 fn made(network: &Network, nic: &Nic) -> String {
     let mut parts = vec![kind(nic)];
     parts.extend(state(nic));
+    parts.extend(settings(nic));
     parts.extend(stack(network, nic));
     parts.join(", ")
 }

@@ -1,50 +1,10 @@
-//! What data leaves by: ports, RDMA devices and disks.
+//! What data leaves by beside network ports: RDMA devices and disks.
 
-use linerate_core::facts::Inventory;
 use linerate_core::facts::block::BlockDevice;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::facts::nic::{Bond, Direction, Duplex, Nic};
 use serde::Serialize;
 
 use super::{exact, known};
-
-#[derive(Serialize)]
-pub(super) struct PortOut<'a> {
-    name: &'a str,
-    index: u32,
-    kind: Option<&'a str>,
-    driver: Option<&'a str>,
-    firmware: Option<&'a str>,
-    #[serde(rename = "virtual")]
-    is_virtual: bool,
-    up: bool,
-    down_reason: Option<&'a str>,
-    mtu_bytes: Option<u32>,
-    speed_bps: Option<u64>,
-    duplex: Option<&'static str>,
-    rx_queues: Option<usize>,
-    tx_queues: Option<usize>,
-    interrupts: Vec<IrqOut<'a>>,
-    vlan: Option<u16>,
-    bond: Option<BondOut<'a>>,
-    below: Vec<&'a str>,
-    above: Option<&'a str>,
-    qdisc: Option<&'a str>,
-    pci: Option<&'a str>,
-    node: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct IrqOut<'a> {
-    irq: u32,
-    cpus: &'a [u32],
-}
-
-#[derive(Serialize)]
-struct BondOut<'a> {
-    mode: Option<&'a str>,
-    hash: Option<&'a str>,
-}
 
 #[derive(Serialize)]
 pub(super) struct RdmaOut<'a> {
@@ -83,55 +43,6 @@ pub(super) struct DiskOut<'a> {
     policy: Option<&'a str>,
     pci: Option<&'a str>,
     node: Option<u32>,
-}
-
-pub(super) fn ports(inventory: &Inventory) -> Vec<PortOut<'_>> {
-    let nics = inventory.network.nics.iter();
-    nics.map(|nic| port(inventory, nic)).collect()
-}
-
-fn port<'a>(inventory: &'a Inventory, nic: &'a Nic) -> PortOut<'a> {
-    let name = |index: u32| Some(inventory.network.nic(index)?.name.as_str());
-    let queues = |way| Some(nic.queues_of(way)).filter(|&n| n > 0);
-    let interrupts = inventory.interrupts.of(nic).into_iter();
-    PortOut {
-        name: &nic.name,
-        index: nic.index,
-        kind: known(&nic.kind),
-        driver: known(&nic.driver),
-        firmware: known(&nic.firmware),
-        is_virtual: nic.is_virtual,
-        up: nic.up,
-        down_reason: known(&nic.down),
-        mtu_bytes: nic.mtu,
-        speed_bps: nic.link.speed.map(|s| exact(s.0)),
-        duplex: nic.link.duplex.map(|duplex| match duplex {
-            Duplex::Half => "half",
-            Duplex::Full => "full",
-        }),
-        rx_queues: queues(Direction::Rx),
-        tx_queues: queues(Direction::Tx),
-        interrupts: interrupts
-            .map(|irq| IrqOut {
-                irq: irq.number,
-                cpus: &irq.effective,
-            })
-            .collect(),
-        vlan: nic.stack.vlan,
-        bond: nic.stack.bond.as_ref().map(bond),
-        below: nic.stack.below.iter().copied().filter_map(name).collect(),
-        above: nic.stack.above.and_then(name),
-        qdisc: known(&nic.qdisc),
-        pci: known(&nic.pci),
-        node: nic.node,
-    }
-}
-
-fn bond(bond: &Bond) -> BondOut<'_> {
-    BondOut {
-        mode: known(&bond.mode),
-        hash: known(&bond.hash),
-    }
 }
 
 pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
