@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::facts::Inventory;
+use linerate_core::facts::{Gap, Inventory};
 use linerate_engine::host::{Capture, Live, Machine, Replay, inventory};
 
 use super::capture;
@@ -17,6 +17,11 @@ use crate::show::host;
 
 /// Time between the two readings that show what is busy: ten ticks of most kernels.
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// How hints begin that let this machine be read; and what reads all of another one, where only parts
+/// of its files are here.
+const HERE: [&str; 2] = ["mount ", "sudo linerate"];
+const THERE: &str = "on that machine: sudo linerate host --capture FILE";
 
 // `linerate host`.
 #[derive(Debug, Parser)]
@@ -59,7 +64,13 @@ fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
         let machine = Live::under(root)
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
-        return look(machine, &|| {}, args);
+        let mut inventory = look(machine, &|| {}, args)?;
+        // What would mend it here does nothing for a machine that is elsewhere.
+        let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
+        for gap in inventory.gaps.iter_mut().filter(here) {
+            THERE.clone_into(&mut gap.hint);
+        }
+        return Ok(inventory);
     }
     let captured = capture::load(root).map_err(|error| {
         Failure::usage(error).hint("`linerate host --capture FILE` writes such a file")

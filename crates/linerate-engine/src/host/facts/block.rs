@@ -7,7 +7,7 @@ use linerate_core::parse::mounts::{self, Mount};
 use linerate_core::parse::{sysctl, sysfs};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, SYS};
+use super::{PROC, Reader, SYS, few};
 use crate::host::{Machine, gap, read};
 
 mod transport;
@@ -86,7 +86,7 @@ impl Reader<'_> {
         }
         if let Some((_, error)) = missing.first() {
             let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
-            let why = format!("cannot read the size of {}: {error}", names.join(", "));
+            let why = format!("cannot read the size of {}: {error}", few(&names));
             self.gaps.push(gap("facts.block.size", &why, "lsblk"));
         }
         devices
@@ -207,7 +207,7 @@ impl Reader<'_> {
             let some = storage.disks().filter(|d| d.transport == transport);
             some.map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let (unknown, lent) = (disks(""), disks("virtio"));
+        let (unknown, lent, volumes) = (disks(""), disks("virtio"), disks("raid"));
         if !unknown.is_empty() {
             let why = format!("nothing in sysfs tells how {unknown} is reached");
             self.gaps
@@ -217,6 +217,11 @@ impl Reader<'_> {
             let why = format!("{lent} is virtual: only the host knows what lies behind it");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk, on the host"));
+        }
+        if !volumes.is_empty() {
+            let why = format!("only its RAID controller knows what lies behind {volumes}");
+            let hint = "the controller's own tool: storcli, ssacli, arcconf";
+            self.gaps.push(gap("facts.block.transport", &why, hint));
         }
         if storage
             .devices

@@ -60,7 +60,8 @@ impl Reader<'_> {
             self.lack(gap("facts.cpu.cores", &why, SYS));
         }
         if cpus.iter().all(|c| c.clock.driver.is_empty()) {
-            let why = format!("{CPUS} shows no clock control, as in most virtual machines");
+            let why =
+                format!("{CPUS} shows no clock control: a virtual machine, or no driver for it");
             self.lack(gap("facts.cpu.governor", &why, ""));
         }
     }

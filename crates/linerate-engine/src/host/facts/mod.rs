@@ -72,6 +72,16 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
+/// The first of some names, and how many more there are: a gap is read by people.
+fn few(names: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// The numbers of names such as `node12`, in ascending order.
 fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {

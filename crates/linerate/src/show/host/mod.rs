@@ -1,6 +1,7 @@
 //! The facts of one machine, for people and for programs.
 
 mod disks;
+mod foot;
 mod json;
 mod pci;
 mod ports;

@@ -10,6 +10,9 @@ use linerate_core::facts::odd::ranges;
 use super::super::Page;
 use super::{alike, pci, put};
 
+/// Kind of ports of IP over InfiniBand.
+const IPOIB: &str = "ipoib";
+
 /// Ports with a device of their own, each by itself; then those made by software, those that are
 /// alike on one line.
 pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
@@ -37,10 +40,15 @@ fn has_device(nic: &Nic) -> bool {
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
+    if nic.kind == IPOIB {
+        parts.push("IP over InfiniBand".to_owned());
+    }
     parts.extend(match link.speed {
         // What a hypervisor says is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
+        // The port of the device below tells it.
+        None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
     });

@@ -8,7 +8,7 @@ use linerate_core::units::{Hertz, Transfers};
 
 use super::super::words::count;
 use super::super::{Ink, Page, Style};
-use super::{disks, pci, ports, put};
+use super::{disks, foot, pci, ports, put};
 
 /// A process that uses less of a CPU is not shown.
 const SHOWN: f64 = 0.05;
@@ -37,9 +37,9 @@ pub fn text(inventory: &Inventory, style: Style) -> String {
         self::busy(&mut page, busy);
         page.gap();
     }
-    tunables(&mut page, inventory);
+    foot::settings(&mut page, &inventory.tunables);
     page.gap();
-    unknown(&mut page, inventory);
+    foot::unknown(&mut page, &inventory.gaps);
     page.finish()
 }
 
@@ -306,29 +306,6 @@ fn busy(page: &mut Page, busy: &Busy) {
             process.last_cpu
         );
         put(page, "", &text);
-    }
-}
-
-fn tunables(page: &mut Page, inventory: &Inventory) {
-    for (i, tunable) in inventory.tunables.iter().enumerate() {
-        let label = if i == 0 { "Settings" } else { "" };
-        put(
-            page,
-            label,
-            &format!("{} = {}", tunable.name, tunable.value),
-        );
-    }
-}
-
-fn unknown(page: &mut Page, inventory: &Inventory) {
-    for (i, gap) in inventory.gaps.iter().enumerate() {
-        let label = if i == 0 { "Unknown" } else { "" };
-        let what = gap.what.strip_prefix("facts.").unwrap_or(&gap.what);
-        let mut text = format!("{what}: {}", gap.why);
-        if !gap.hint.is_empty() {
-            text = format!("{text} (hint: {})", gap.hint);
-        }
-        put(page, label, &text);
     }
 }
 

@@ -273,10 +273,40 @@ fn an_nvme_disk_whose_controller_is_not_shown_still_has_its_place() {
     .path());
     let disk = &storage.devices[0];
     assert_eq!((disk.pci.as_str(), disk.paths.len()), ("0000:00:02.0", 0));
-    assert_eq!(
-        whats(&storage),
-        ["facts.block.queue", "facts.block.transport"]
-    );
+    // What hangs on a function of the bus itself is reached by no fabric.
+    assert_eq!(disk.transport, "pcie");
+    assert_eq!(whats(&storage), ["facts.block.queue"]);
+}
+
+#[test]
+fn a_disk_without_a_host_is_known_by_the_function_that_it_hangs_on() {
+    for (driver, class, want) in [
+        ("ahci", "0x010601", "ata"),
+        ("ahci", "0x010400", "ata"),
+        ("ata_piix", "0x01018f", "ata"),
+        ("megaraid_sas", "0x010400", "raid"),
+        ("mpt3sas", "0x010700", ""),
+    ] {
+        let uevent = format!("DRIVER={driver}\nPCI_SLOT_NAME=0000:01:00.0\n");
+        let storage = of(tree(&[
+            ("sys/devices/0000:01:00.0/uevent", uevent.as_str()),
+            ("sys/devices/0000:01:00.0/class", class),
+            ("sys/devices/0000:01:00.0/block/sda/size", "8\n"),
+            (
+                "sys/bus/pci/devices/0000:01:00.0",
+                "->../../../devices/0000:01:00.0",
+            ),
+            (
+                "sys/class/block/sda",
+                "->../../devices/0000:01:00.0/block/sda",
+            ),
+            ("proc/self/mountinfo", ROOT),
+        ])
+        .path());
+        assert_eq!(storage.devices[0].transport, want, "{driver} {class}");
+        let told = whats(&storage).contains(&"facts.block.transport");
+        assert_eq!(told, want != "ata", "{driver} {class}");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Ports from /sys alone, for a tree of files, which answers no queries.
 
 use linerate_core::facts::nic::{Bond, Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
-use linerate_core::parse::link::LOOPBACK;
+use linerate_core::parse::link::{INFINIBAND, LOOPBACK};
 use linerate_core::parse::{sysctl, sysfs};
 
+use super::super::few;
 use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use super::{Port, Reader};
+use super::{IPOIB, Port, Reader};
 use crate::host::{gap, read};
 
 const CLASS: &str = "/sys/class/net";
@@ -22,10 +23,7 @@ impl Reader<'_> {
             }
         }
         if !missing.is_empty() {
-            let why = format!(
-                "{CLASS} lists them without their files: {}",
-                missing.join(", ")
-            );
+            let why = format!("{CLASS} lists them without their files: {}", few(&missing));
             self.gaps.push(gap("facts.nic", &why, "ip link"));
         }
         nics.sort_by_key(|nic| nic.index);
@@ -47,9 +45,13 @@ impl Reader<'_> {
             errors: self.listed_errors(&folder),
             ..Nic::default()
         };
-        if self.whole(&format!("{folder}/type")) == Some(u64::from(LOOPBACK)) {
+        let hardware = self.whole(&format!("{folder}/type"));
+        if hardware == Some(u64::from(LOOPBACK)) {
             "loopback".clone_into(&mut nic.driver);
             return Some(nic);
+        }
+        if hardware == Some(u64::from(INFINIBAND)) {
+            IPOIB.clone_into(&mut nic.kind);
         }
         self.listed_device(&mut nic, &folder);
         self.listed_stack(&mut nic, &folder);
