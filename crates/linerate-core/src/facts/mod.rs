@@ -13,6 +13,7 @@ pub mod memory;
 pub mod nic;
 pub mod odd;
 pub mod pci;
+pub mod watch;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
 /// few in [`HostFacts`].

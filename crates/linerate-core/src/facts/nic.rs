@@ -366,6 +366,12 @@ impl Nic {
         self.queues.iter().filter(|q| q.direction == way).count()
     }
 
+    /// Whether it was made by software: no device sends interrupts for it.
+    pub fn is_software(&self) -> bool {
+        let own_kind = !self.kind.is_empty() && self.driver == self.kind;
+        self.is_virtual && (own_kind || self.driver == "loopback")
+    }
+
     /// Whether it has a wire of 10 Gb/s or more: slower ones are filled with any settings.
     pub fn is_fast(&self) -> bool {
         const FAST: Rate = Rate(10_000_000_000);

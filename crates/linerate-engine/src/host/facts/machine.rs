@@ -5,7 +5,7 @@ use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, SYS};
+use super::{PROC, Reader, STATUS, SYS};
 use crate::host::{gap, invalid, read};
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -39,6 +39,11 @@ impl Reader<'_> {
             product,
             container: self.container(),
             cpu_quota,
+            cpus_allowed: self
+                .get("cpus_allowed", STATUS, PROC, |text| {
+                    sysctl::value_list(text, "Cpus_allowed_list")
+                })
+                .unwrap_or_default(),
             memory_limit,
             clock_source: self
                 .get("clock_source", CLOCK, SYS, |text| Ok(sysctl::line(text)))
@@ -206,6 +211,18 @@ mod tests {
         assert_eq!(machine(both.file(RELEASE, &["2\n"])).kernel, "2");
         let other = Fake::default().file(VERSION, &["Minix 3\n"]);
         assert_eq!(machine(other).kernel, "");
+    }
+
+    #[test]
+    fn the_cpus_that_we_may_run_on_are_those_of_our_cpuset() {
+        let status = "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-1,64\n";
+        let fake = Fake::default().file("/proc/self/status", &[status]);
+        assert_eq!(machine(fake).cpus_allowed, [0, 1, 64]);
+        let without = Fake::default().file("/proc/self/status", &["Name:\tx\n"]);
+        let inventory = inventory(&Replay::new(without.0), &|| {});
+        assert!(inventory.machine.cpus_allowed.is_empty());
+        let mut gaps = inventory.gaps.iter();
+        assert!(gaps.any(|gap| gap.what == "facts.cpus_allowed"));
     }
 
     #[test]

@@ -22,8 +22,10 @@ mod pci;
 mod port;
 mod tree;
 mod tunables;
+mod watch;
 
 pub use inventory::inventory;
+pub use watch::Watch;
 
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";

@@ -104,7 +104,7 @@ mod tests {
         let mut page = Page::new(Style::PLAIN);
         unknown(&mut page, &gaps);
         let page = page.finish();
-        let lines: Vec<&str> = page.lines().map(|line| line.trim_end()).collect();
+        let lines: Vec<&str> = page.lines().map(str::trim_end).collect();
         let want = [
             "Unknown         a, d: x",
             "                c: cannot read z: gone",

@@ -8,9 +8,11 @@ mod ports;
 #[cfg(test)]
 mod sample;
 mod text;
+mod watch;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub use text::text;
+pub use watch::watch;
 
 use super::{Ink, Page};
 

@@ -1,6 +1,6 @@
 //! Network ports and ports of RDMA devices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
@@ -19,10 +19,7 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
         network.nics.iter().partition(|nic| has_device(nic));
-    let cards = cards
-        .iter()
-        .map(|nic| format!("{}: {}", nic.name, card(inventory, nic)));
-    let mut lines: Vec<String> = cards.collect();
+    let mut lines = card_lines(inventory, &cards);
     let software = software
         .iter()
         .map(|nic| (nic.name.as_str(), made(network, nic)));
@@ -32,11 +29,35 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
     }
 }
 
+/// A line for each card; where many are alike but for their place, one for all of them.
+fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
+    const EACH: usize = 4;
+    let words = cards.iter().map(|nic| (card(inventory, nic), nic.node));
+    let words: Vec<(String, Option<u32>)> = words.collect();
+    let mut sorts: BTreeMap<_, Vec<&Nic>> = BTreeMap::new();
+    for (key, nic) in words.iter().zip(cards) {
+        sorts.entry(key).or_default().push(nic);
+    }
+    let line = |(key, nic): (&(String, Option<u32>), &&Nic)| {
+        let alike = &sorts[key];
+        let (names, pci) = if alike.len() <= EACH {
+            (vec![nic.name.as_str()], nic.pci.as_str())
+        } else if alike[0].index == nic.index {
+            (alike.iter().map(|nic| nic.name.as_str()).collect(), "")
+        } else {
+            return None;
+        };
+        let parts = [vec![key.0.clone()], place(inventory, nic.node, pci)].concat();
+        Some(format!("{}: {}", few(&names), parts.join(", ")))
+    };
+    words.iter().zip(cards).filter_map(line).collect()
+}
+
 fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// What a port with a device is.
+/// What a port with a device is, without its place.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
@@ -60,7 +81,6 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     parts.extend(served(inventory, nic));
     parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
-    parts.extend(place(inventory, nic.node, &nic.pci));
     parts.extend(lost(nic));
     parts.join(", ")
 }

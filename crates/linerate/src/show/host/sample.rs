@@ -1,6 +1,6 @@
 //! A machine made up for the tests of its views: a card in a slot that is too narrow for it.
 
-use linerate_core::facts::block::{self, BlockDevice, QueueLimits, Storage};
+use linerate_core::facts::block::{self, BlockDevice, FileSystem, QueueLimits, Storage};
 use linerate_core::facts::infiniband::{
     IbDevice, IbPort, IbRate, Infiniband, Layer, LinkState, PhysicalState,
 };
@@ -40,6 +40,7 @@ pub(super) fn inventory() -> Inventory {
     machine.product = "PowerEdge R720".to_owned();
     machine.platform.guest = Some(false);
     machine.clock_source = "tsc".to_owned();
+    machine.cpus_allowed = vec![1];
     sample.memory.total = Some(Bytes(32 << 30));
     sample.memory.modules = Some(vec![
         Module {
@@ -324,10 +325,24 @@ fn storage() -> Storage {
     devices.push(BlockDevice {
         name: "sda1".to_owned(),
         layer: block::Layer::Partition,
+        below: vec!["sda".to_owned()],
         ..BlockDevice::default()
     });
+    let mounted = |point: &str, kind: &str, device: &str| FileSystem {
+        point: point.to_owned(),
+        kind: kind.to_owned(),
+        device: device.to_owned(),
+        options: Vec::new(),
+    };
+    let mut remote = mounted("/home", "nfs4", "");
+    remote.options = vec!["proto=tcp".to_owned(), "nconnect=4".to_owned()];
     Storage {
         devices,
+        filesystems: vec![
+            mounted("/", "ext4", "sda1"),
+            mounted("/data", "xfs", "sdb"),
+            remote,
+        ],
         ..Storage::default()
     }
 }

@@ -129,6 +129,38 @@ fn layers_are_walked_down_to_the_disks() {
 }
 
 #[test]
+fn the_ways_of_a_multipath_device_are_its_disks_with_their_state() {
+    let devices: [(&str, &[(&str, &str)]); 3] = [
+        (
+            "dm-0",
+            &[
+                ("slaves/sda/x", "x"),
+                ("slaves/sdb/x", "x"),
+                ("dm/uuid", "mpath-3600\n"),
+                ("dm/name", "mpatha\n"),
+            ],
+        ),
+        (
+            "sda",
+            &[
+                ("device/state", "running\n"),
+                ("device/queue_depth", "64\n"),
+            ],
+        ),
+        ("sdb", &[("device/state", "offline\n")]),
+    ];
+    let storage = host(&devices, &[], ROOT);
+    let ways = &storage.device("dm-0").unwrap().paths;
+    let states: Vec<_> = ways
+        .iter()
+        .map(|p| (p.name.as_str(), p.is_live()))
+        .collect();
+    assert_eq!(states, [("sda", Some(true)), ("sdb", Some(false))]);
+    assert_eq!(ways[0].depth, Some(64));
+    assert!(whats(&storage).contains(&"facts.block.policy"));
+}
+
+#[test]
 fn a_disk_has_its_size_and_the_limits_of_its_queue() {
     let storage = layered();
     let sda = storage.device("sda").unwrap();

@@ -1,7 +1,8 @@
-//! What data leaves by beside network ports: RDMA devices and disks.
+//! RDMA devices.
 
-use linerate_core::facts::block::BlockDevice;
-use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use std::collections::BTreeMap;
+
+use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use serde::Serialize;
 
 use super::{exact, known};
@@ -13,6 +14,7 @@ pub(super) struct RdmaOut<'a> {
     firmware: Option<&'a str>,
     pci: Option<&'a str>,
     node: Option<u32>,
+    board: Option<&'a str>,
     ports: Vec<RdmaPortOut<'a>>,
 }
 
@@ -27,22 +29,16 @@ struct RdmaPortOut<'a> {
     lane_speed: Option<&'a str>,
     lid: Option<u64>,
     sm_lid: Option<u64>,
+    gids: Vec<GidOut<'a>>,
+    live_counters: BTreeMap<&'a str, u64>,
 }
 
 #[derive(Serialize)]
-pub(super) struct DiskOut<'a> {
-    name: &'a str,
-    size_bytes: Option<u64>,
-    transport: Option<&'a str>,
-    scheduler: Option<&'a str>,
-    requests: Option<u64>,
-    depth: Option<u64>,
-    largest_request_bytes: Option<u64>,
-    rotational: Option<bool>,
-    ways: usize,
-    policy: Option<&'a str>,
-    pci: Option<&'a str>,
-    node: Option<u32>,
+struct GidOut<'a> {
+    index: u32,
+    gid: &'a str,
+    kind: Option<&'a str>,
+    port: Option<&'a str>,
 }
 
 pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
@@ -52,12 +48,14 @@ pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
         firmware: known(&device.firmware),
         pci: known(&device.pci),
         node: device.node,
+        board: known(&device.board),
         ports: device.ports.iter().map(rdma_port).collect(),
     }
 }
 
 fn rdma_port(port: &IbPort) -> RdmaPortOut<'_> {
     let rate = port.rate.as_ref();
+    let counters = port.counters.iter();
     RdmaPortOut {
         port: port.number,
         layer: port.layer.map(Layer::name),
@@ -68,23 +66,18 @@ fn rdma_port(port: &IbPort) -> RdmaPortOut<'_> {
         lane_speed: rate.and_then(|r| known(&r.speed)),
         lid: port.lid.map(exact),
         sm_lid: port.sm_lid.map(exact),
+        gids: port.gids.iter().map(gid).collect(),
+        live_counters: counters
+            .map(|c| (c.name.as_str(), exact(c.value)))
+            .collect(),
     }
 }
 
-pub(super) fn disk(disk: &BlockDevice) -> DiskOut<'_> {
-    let queue = &disk.queue;
-    DiskOut {
-        name: &disk.name,
-        size_bytes: disk.size.map(|s| exact(s.0)),
-        transport: known(&disk.transport),
-        scheduler: known(&queue.scheduler),
-        requests: queue.requests.map(exact),
-        depth: queue.depth.map(exact),
-        largest_request_bytes: queue.largest.map(|l| exact(l.0)),
-        rotational: queue.rotational,
-        ways: disk.paths.len(),
-        policy: known(&disk.policy),
-        pci: known(&disk.pci),
-        node: disk.node,
+fn gid(gid: &Gid) -> GidOut<'_> {
+    GidOut {
+        index: gid.index,
+        gid: &gid.gid,
+        kind: known(&gid.kind),
+        port: known(&gid.netdev),
     }
 }
