@@ -104,6 +104,8 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn count(bytes: u64, packets: u64, missed: u64, served: &[(u32, u64)]) -> PortCount {
@@ -140,6 +142,24 @@ mod tests {
         let cleared = count(3, 3, 0, &[(0, 1)]);
         assert_eq!(port_change(&high, &cleared, Nanos(1)), None);
         assert!(port_change(&low, &low, Nanos(1)).unwrap().is_quiet());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_counters_say_rates_are_numbers(
+            old: [u64; 3],
+            new: [u64; 3],
+            time in prop_oneof![Just(0), Just(1), any::<u64>()],
+        ) {
+            let count = |[a, b, c]: [u64; 3]| count(a, b, c, &[(0, a), (1, b)]);
+            let change = port_change(&count(old), &count(new), Nanos(time));
+            let fell = old.iter().zip(&new).any(|(old, new)| new < old);
+            prop_assert_eq!(change.is_none(), fell || time == 0);
+            if let Some(change) = change {
+                prop_assert!(change.rx_packets.is_finite() && change.rx_packets >= 0.0);
+                prop_assert!(change.interrupts.iter().all(|(_, n)| n.is_finite() && *n > 0.0));
+            }
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
 
 /// A line for each card; where many are alike but for their place, one for all of them.
 fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
-    const EACH: usize = 4;
+    const EACH: usize = 16;
     let words = cards.iter().map(|nic| (card(inventory, nic), nic.node));
     let words: Vec<(String, Option<u32>)> = words.collect();
     let mut sorts: BTreeMap<_, Vec<&Nic>> = BTreeMap::new();
@@ -40,15 +40,16 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     }
     let line = |(key, nic): (&(String, Option<u32>), &&Nic)| {
         let alike = &sorts[key];
-        let (names, pci) = if alike.len() <= EACH {
-            (vec![nic.name.as_str()], nic.pci.as_str())
-        } else if alike[0].index == nic.index {
-            (alike.iter().map(|nic| nic.name.as_str()).collect(), "")
-        } else {
-            return None;
-        };
-        let parts = [vec![key.0.clone()], place(inventory, nic.node, pci)].concat();
-        Some(format!("{}: {}", few(&names), parts.join(", ")))
+        let mut parts = vec![key.0.clone()];
+        if alike.len() <= EACH {
+            parts.extend(served(inventory, nic));
+            parts.extend(place(inventory, nic.node, &nic.pci));
+            return Some(format!("{}: {}", nic.name, parts.join(", ")));
+        }
+        let names: Vec<&str> = alike.iter().map(|nic| nic.name.as_str()).collect();
+        parts.extend(place(inventory, nic.node, ""));
+        let is_first = alike[0].index == nic.index;
+        is_first.then(|| format!("{}: {}", few(&names), parts.join(", ")))
     };
     words.iter().zip(cards).filter_map(line).collect()
 }
@@ -57,7 +58,7 @@ fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// What a port with a device is, without its place.
+/// What a port with a device is, without its place and the CPUs that serve it.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
@@ -78,7 +79,6 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     }
     parts.extend(state(nic));
     parts.extend(queues(nic));
-    parts.extend(served(inventory, nic));
     parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
     parts.extend(lost(nic));
@@ -105,8 +105,10 @@ fn served(inventory: &Inventory, nic: &Nic) -> Vec<String> {
 /// that could be raised matter where the port is fast.
 fn settings(nic: &Nic) -> Vec<String> {
     let mut parts = Vec::new();
-    let lacking = nic.offloads.as_ref().map(Offloads::lacking);
-    if let Some(lacking) = lacking.filter(|lacking| !lacking.is_empty()) {
+    let mut lacking = nic.offloads.as_ref().map_or(Vec::new(), Offloads::lacking);
+    // Packets were put together where they came in, and most software ports never do it.
+    lacking.retain(|offload| !(nic.is_software() && *offload == "GRO"));
+    if !lacking.is_empty() {
         parts.push(format!("off: {}", lacking.join(", ")));
     }
     let fec = nic.fec.as_ref().map(|fec| fec.active.as_str());

@@ -119,7 +119,7 @@ fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {
         machine
             .container
             .iter()
-            .map(|c| format!("in a container ({c})")),
+            .map(|c| format!("signs of a container ({c})")),
     );
     parts.extend(machine.cpu_quota.map(|q| format!("quota of {q:.2} CPUs")));
     let allowed = &machine.cpus_allowed;
