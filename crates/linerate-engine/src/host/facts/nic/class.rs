@@ -224,6 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn each_port_of_a_tree_costs_the_same_whatever_others_there_are() {
+        let asked = |ports: u32| {
+            let files: Vec<(String, String)> = (1..=ports)
+                .map(|n| {
+                    let path = format!("/sys/class/net/veth{n}/ifindex");
+                    (path, format!("{n}\n"))
+                })
+                .collect();
+            let files = files.iter().map(|(p, t)| (p.as_str(), t.as_str()));
+            let root = tree(&files.collect::<Vec<_>>());
+            let machine = Capture::new(Live::under(root.path()).unwrap());
+            assert_eq!(network(&machine).nics.len(), ports as usize);
+            let captured = machine.captured();
+            let files = captured.files.values().map(Vec::len);
+            files.sum::<usize>() + captured.lists.values().map(Vec::len).sum::<usize>()
+        };
+        let (ten, twenty, hundred) = (asked(10), asked(20), asked(100));
+        assert_eq!(hundred - twenty, 8 * (twenty - ten));
+    }
+
+    #[test]
     fn links_that_lead_nowhere_or_in_circles_share_a_gap() {
         let root = tree(&[
             ("/sys/class/net/eth0", "->../../gone"),
