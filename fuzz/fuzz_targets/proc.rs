@@ -46,6 +46,7 @@ fuzz_target!(|text: &[u8]| {
         sysfs::hexadecimal_or_decimal(text),
     );
     let _ = (interrupts::parse(text), mounts::parse(text));
+    let _ = interrupts::by_cpu(text, Some);
     let _ = (infiniband::state(text), infiniband::rate(text));
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::facts::odd;
+use linerate_core::units::Nanos;
 use linerate_engine::host::{
-    Captured, Replay, Sources, facts, interrupts, inventory, network, storage,
+    Captured, Replay, Sources, Watch, facts, interrupts, inventory, network, storage,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -28,6 +29,11 @@ fuzz_target!(|bytes: &[u8]| {
     let storage = storage(&Replay::new(captured.clone()));
     for device in &storage.devices {
         let _ = storage.leaves(&device.name);
+    }
+    let machine = Replay::new(captured.clone());
+    let mut watch = Watch::new(&machine);
+    for at in 0..3 {
+        let _ = watch.look(&machine, Nanos(at));
     }
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);

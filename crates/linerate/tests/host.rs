@@ -4,9 +4,10 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use linerate::show::host::SCHEMA;
 use serde_json::Value;
@@ -182,10 +183,31 @@ fn a_capture_shows_what_was_shown_when_it_was_made() {
     for document in [&mut open, &mut masked] {
         document["machine"]["name"].take();
         document["live_busy"].take();
+        for filesystem in document["filesystems"].as_array_mut().unwrap() {
+            filesystem["point"].take();
+        }
         // It may name processes.
         document["odd"].take();
     }
     assert_eq!(open, masked);
+}
+
+#[test]
+fn what_changes_is_shown_until_it_is_ended() {
+    let home = TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env_clear().env("HOME", home.path());
+    command.args(["host", "--watch"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.starts_with("Busy            CPUs "), "{first}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    for other in ["--json", "--root=/", "--capture=x"] {
+        assert_eq!(host(&["--watch", other]).status.code(), Some(2), "{other}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub struct BlockDevice {
     /// Model of a disk.
     pub model: String,
     /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
-    /// `ata`, `virtio`.
+    /// `ata`, `virtio`; `raid` for a volume that a RAID controller makes of others.
     pub transport: String,
     /// Address on the PCI bus of what it hangs on.
     pub pci: String,
@@ -46,7 +46,7 @@ pub struct BlockDevice {
     pub node: Option<u32>,
     /// How a disk queues.
     pub queue: QueueLimits,
-    /// Ways to it, of a device that has several (NVMe); one for other NVMe disks.
+    /// Ways to it, of a device that has several (NVMe, multipath); one for other NVMe disks.
     pub paths: Vec<Path>,
     /// How it chooses among them: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
@@ -75,6 +75,31 @@ pub enum Layer {
     Loop,
     /// Memory.
     Memory,
+}
+
+impl Layer {
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Partition => "partition",
+            Self::Volume => "logical volume",
+            Self::Crypt => "encrypted",
+            Self::Multipath => "multipath",
+            Self::Mapped => "device mapper",
+            Self::Raid => "software RAID",
+            Self::Loop => "file",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl Path {
+    /// Whether requests go this way; `None` where that is not told.
+    pub fn is_live(&self) -> Option<bool> {
+        let known = !self.state.is_empty();
+        known.then(|| ["live", "running"].contains(&self.state.as_str()))
+    }
 }
 
 /// How a device queues.
@@ -107,13 +132,13 @@ pub struct QueueLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Path {
-    /// Controller: `nvme0`.
+    /// Controller or disk: `nvme0`, `sdb`.
     pub name: String,
     /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
     pub transport: String,
     /// Where it leads: an address on the PCI bus, or `traddr=...,trsvcid=...`.
     pub address: String,
-    /// `live`, `connecting` ...
+    /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
     /// NUMA node.
     pub node: Option<u32>,

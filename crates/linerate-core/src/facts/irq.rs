@@ -1,5 +1,7 @@
 //! Interrupts: what each is for, and which CPUs serve it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
@@ -66,16 +68,11 @@ impl Irq {
         Some(Served { number, direction })
     }
 
-    /// Whether it belongs to a port: because the kernel says so, by the device that sends it, or
-    /// by its name.
+    /// Whether it belongs to a port: by the device that sends it, or by its name.
     fn is_of(&self, nic: &Nic) -> bool {
-        let told = nic
-            .queues
-            .iter()
-            .any(|queue| queue.irq == Some(self.number));
         let by_bus =
             !nic.pci.is_empty() && (self.chip.ends_with(&nic.pci) || self.name.ends_with(&nic.pci));
-        told || by_bus || self.names(&nic.device) || self.names(&nic.name)
+        by_bus || self.names(&nic.device) || self.names(&nic.name)
     }
 
     /// Whether the name starts with `who`, or a word of it does: `eth1-rx-0`, `i40e-eth1-TxRx-0`,
@@ -94,7 +91,14 @@ impl Irq {
 impl Interrupts {
     /// The interrupts of a port, in ascending order.
     pub fn of(&self, nic: &Nic) -> Vec<&Irq> {
-        self.irqs.iter().filter(|irq| irq.is_of(nic)).collect()
+        // There may be a thousand of them, and as many interrupts: they need not be compared.
+        if nic.is_software() {
+            return Vec::new();
+        }
+        // Those that the kernel names, where it does.
+        let told: BTreeSet<u32> = nic.queues.iter().filter_map(|queue| queue.irq).collect();
+        let own = |irq: &&Irq| told.contains(&irq.number) || irq.is_of(nic);
+        self.irqs.iter().filter(own).collect()
     }
 
     /// Those of a port's queues that no CPU of these serves: `near` are the CPUs of its node.
@@ -199,5 +203,23 @@ mod tests {
         });
         assert_eq!(numbers(&nic), [1, 3, 4, 5, 6, 7]);
         assert_eq!(numbers(&Nic::default()), [0; 0]);
+        let software = Nic {
+            name: "eth1".to_owned(),
+            kind: "veth".to_owned(),
+            driver: "veth".to_owned(),
+            is_virtual: true,
+            ..Nic::default()
+        };
+        assert_eq!(
+            numbers(&software),
+            [0; 0],
+            "one of the name, in another namespace"
+        );
+        let unknown = Nic {
+            kind: String::new(),
+            driver: String::new(),
+            ..software
+        };
+        assert_eq!(numbers(&unknown), [1, 5]);
     }
 }

@@ -19,6 +19,8 @@ pub struct Machine {
     pub container: Option<String>,
     /// CPUs that the quota of our cgroup allows; `None` when there is no quota.
     pub cpu_quota: Option<f64>,
+    /// CPUs that this process may run on; empty when unknown.
+    pub cpus_allowed: Vec<u32>,
     /// Memory that our cgroup allows; `None` when there is no limit.
     pub memory_limit: Option<Bytes>,
     /// What the kernel takes the time from.

@@ -15,6 +15,7 @@ pub mod odd;
 pub mod pci;
 pub mod route;
 pub mod topology;
+pub mod watch;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
 /// few in [`HostFacts`].

@@ -52,8 +52,8 @@ pub struct Nic {
     pub link: LinkModes,
     /// Forward error correction.
     pub fec: Option<Fec>,
-    /// Offloads that are on, by the kernel's names, sorted.
-    pub offloads: Option<Vec<String>>,
+    /// What the device or the stack does for many packets at once.
+    pub offloads: Option<Offloads>,
     /// Channels (groups of queues with an interrupt each).
     pub channels: Option<Channels>,
     /// Sizes of the descriptor rings.
@@ -131,6 +131,51 @@ pub struct Setting {
     pub now: Option<u32>,
     /// At most.
     pub most: Option<u32>,
+}
+
+/// Offloads by the kernel's names, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offloads {
+    /// That are on.
+    pub on: Vec<String>,
+    /// That are off and could be switched on.
+    pub off: Vec<String>,
+}
+
+/// Offloads without which each packet costs a CPU its own work: what people call them, and the
+/// kernel's names, of which one is enough.
+//= net/ethtool/common.c, netdev_features_strings
+const NEEDED: [(&str, &[&str]); 6] = [
+    ("scatter-gather", &["tx-scatter-gather"]),
+    (
+        "tx checksum",
+        &["tx-checksum-ip-generic", "tx-checksum-ipv4"],
+    ),
+    ("TSO", &["tx-tcp-segmentation"]),
+    ("GSO", &["tx-generic-segmentation"]),
+    ("rx checksum", &["rx-checksum"]),
+    ("GRO", &["rx-gro"]),
+];
+
+impl Offloads {
+    /// Those that bulk traffic needs, are off, and could be on.
+    pub fn lacking(&self) -> Vec<&'static str> {
+        let in_any = |names: &[&str], list: &[String]| {
+            list.iter().any(|offload| names.contains(&offload.as_str()))
+        };
+        let lacks = |names: &[&str]| !in_any(names, &self.on) && in_any(names, &self.off);
+        let lacking = NEEDED.iter().filter(|(_, names)| lacks(names));
+        lacking.map(|(name, _)| *name).collect()
+    }
+}
+
+impl Setting {
+    /// Both, where it could be raised.
+    pub fn below_most(self) -> Option<(u32, u32)> {
+        let (now, most) = (self.now?, self.most?);
+        (now < most).then_some((now, most))
+    }
 }
 
 /// Channels of a port.
@@ -295,10 +340,42 @@ pub struct Counter {
     pub value: u64,
 }
 
+impl PortErrors {
+    /// Packets that did not make it, by where they were lost; zeros and what is unknown left out.
+    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+        let all = [
+            ("rx errors", self.rx_errors),
+            ("rx dropped", self.rx_dropped),
+            ("rx missed", self.rx_missed),
+            ("rx fifo", self.rx_fifo),
+            ("tx errors", self.tx_errors),
+            ("tx dropped", self.tx_dropped),
+            ("collisions", self.collisions),
+        ];
+        let some = |(name, count): (&'static str, Option<u64>)| Some((name, count?));
+        all.into_iter()
+            .filter_map(some)
+            .filter(|(_, n)| *n > 0)
+            .collect()
+    }
+}
+
 impl Nic {
     /// How many queues of one way are known.
     pub fn queues_of(&self, way: Direction) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
+    }
+
+    /// Whether it was made by software: no device sends interrupts for it.
+    pub fn is_software(&self) -> bool {
+        let own_kind = !self.kind.is_empty() && self.driver == self.kind;
+        self.is_virtual && (own_kind || self.driver == "loopback")
+    }
+
+    /// Whether it has a wire of 10 Gb/s or more: slower ones are filled with any settings.
+    pub fn is_fast(&self) -> bool {
+        const FAST: Rate = Rate(10_000_000_000);
+        !self.is_virtual && self.link.speed.is_some_and(|speed| speed >= FAST)
     }
 }
 
@@ -418,6 +495,26 @@ pub(super) mod tests {
             ..Network::default()
         };
         assert_eq!(looped.leaves(1), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_off_and_could_be_on_is_lacking() {
+        let text = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
+        let lacking = |on: &[&str], off: &[&str]| {
+            let offloads = Offloads {
+                on: text(on),
+                off: text(off),
+            };
+            offloads.lacking()
+        };
+        assert_eq!(lacking(&["rx-gro"], &["rx-lro"]), [""; 0]);
+        assert_eq!(
+            lacking(&[], &["rx-gro", "tx-tcp-segmentation"]),
+            ["TSO", "GRO"]
+        );
+        let other = lacking(&["tx-checksum-ip-generic"], &["tx-checksum-ipv4"]);
+        assert_eq!(other, [""; 0], "the other one does it");
+        assert_eq!(lacking(&[], &["tx-checksum-ipv4"]), ["tx checksum"]);
     }
 
     #[test]

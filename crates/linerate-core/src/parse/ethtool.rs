@@ -6,7 +6,9 @@ use super::Malformed;
 use super::genetlink::{bodies, change_bodies};
 use super::netlink::{attributes, string, u32_at, u64_at};
 use crate::facts::nic::speed_of_mbps;
-use crate::facts::nic::{Channels, Coalesce, Duplex, Fec, LinkModes, Pause, Rings, Rss, Setting};
+use crate::facts::nic::{
+    Channels, Coalesce, Duplex, Fec, LinkModes, Offloads, Pause, Rings, Rss, Setting,
+};
 
 const WHAT: &str = "ethtool reply";
 
@@ -60,17 +62,25 @@ pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     Ok(reason)
 }
 
-/// `ETHTOOL_MSG_FEATURES_GET`: the offloads that are on, sorted.
-pub fn features(reply: &[u8]) -> Result<Vec<String>, Malformed> {
-    let mut active = Vec::new();
+/// `ETHTOOL_MSG_FEATURES_GET`. What is off and what this port cannot do, or not change, is neither
+/// on nor off.
+pub fn features(reply: &[u8]) -> Result<Offloads, Malformed> {
+    let (mut can, mut fixed) = (Vec::new(), Vec::new());
+    let mut offloads = Offloads::default();
     each(reply, |kind, value| {
-        if kind == 4 {
-            active = set(&bits(value)?);
+        match kind {
+            2 => can = set(&bits(value)?),
+            4 => offloads.on = set(&bits(value)?),
+            5 => fixed = set(&bits(value)?),
+            _ => {}
         }
         Ok(())
     })?;
-    active.sort();
-    Ok(active)
+    can.retain(|name| !offloads.on.contains(name) && !fixed.contains(name));
+    offloads.off = can;
+    offloads.on.sort();
+    offloads.off.sort();
+    Ok(offloads)
 }
 
 /// `ETHTOOL_MSG_RINGS_GET`.
@@ -416,11 +426,21 @@ mod tests {
             false,
             &[("tx-tcp-segmentation", false), ("rx-gro", false)],
         );
-        let other = set_attr(2, true, &[("rx-lro", true)]);
-        assert_eq!(
-            features(&reply(&[other, active])).unwrap(),
-            ["rx-gro", "tx-tcp-segmentation"]
+        let can = set_attr(
+            2,
+            true,
+            &[
+                ("rx-gro", true),
+                ("rx-lro", true),
+                ("rx-vlan-filter", false),
+                ("rx-all", true),
+                ("rx-fcs", true),
+            ],
         );
+        let fixed = set_attr(5, false, &[("rx-all", false)]);
+        let got = features(&reply(&[can, active, fixed])).unwrap();
+        assert_eq!(got.on, ["rx-gro", "tx-tcp-segmentation"]);
+        assert_eq!(got.off, ["rx-fcs", "rx-lro"]);
         let table: Vec<u8> = [0u32, 1, 0, 3]
             .into_iter()
             .flat_map(u32::to_ne_bytes)

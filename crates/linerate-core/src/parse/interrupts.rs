@@ -1,5 +1,7 @@
 //! `/proc/interrupts`: what each interrupt is for, and who serves it.
 
+use std::collections::BTreeMap;
+
 use super::{Malformed, text};
 
 const WHAT: &str = "/proc/interrupts";
@@ -21,10 +23,43 @@ pub struct Interrupt {
 
 /// All numbered interrupts.
 pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
+    let mut all = Vec::new();
+    each(text, |number, cpus, fields| {
+        all.push(interrupt(number, cpus, fields)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// How many interrupts each CPU served, of those that `group` gives a group: by group and CPU.
+pub fn by_cpu(
+    text: &[u8],
+    group: impl Fn(u32) -> Option<u32>,
+) -> Result<BTreeMap<(u32, u32), u64>, Malformed> {
+    let mut counts = BTreeMap::new();
+    each(text, |number, cpus, mut fields| {
+        let Some(group) = group(number) else {
+            return Ok(());
+        };
+        for &cpu in cpus {
+            let count = text::next_decimal(&mut fields, WHAT)?;
+            let sum: &mut u64 = counts.entry((group, cpu)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// Calls `take` with the number of each numbered interrupt, the CPUs of the file, and the fields
+/// behind the number.
+fn each<'a>(
+    text: &'a [u8],
+    mut take: impl FnMut(u32, &[u32], &mut dyn Iterator<Item = &'a [u8]>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
     let mut lines = text::lines(text, WHAT);
     let header = lines.next().ok_or(Malformed::Missing(WHAT))??;
     let cpus: Vec<u32> = text::fields(header).map(cpu).collect::<Result<_, _>>()?;
-    let mut all = Vec::new();
     for line in lines {
         let mut fields = text::fields(line?);
         let label = fields.next().and_then(|label| label.strip_suffix(b":"));
@@ -32,9 +67,9 @@ pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
             continue;
         };
         let number = u32::try_from(number).map_err(|_| Malformed::NotANumber(WHAT))?;
-        all.push(interrupt(number, &cpus, fields)?);
+        take(number, &cpus, &mut fields)?;
     }
-    Ok(all)
+    Ok(())
 }
 
 /// `CPU3`.
@@ -96,7 +131,7 @@ fn is_trigger(field: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Interrupt, parse};
+    use super::{Interrupt, by_cpu, parse};
 
     const SAMPLE: &str = "           CPU0       CPU2\n \
         24:          1          0  IO-APIC   5-edge      ACPI:Ged\n \
@@ -135,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn counts_are_summed_by_group_and_cpu() {
+        let group = |irq| {
+            [(24, 1), (39, 1), (41, 2)]
+                .iter()
+                .find(|g| g.0 == irq)
+                .map(|g| g.1)
+        };
+        let got = by_cpu(SAMPLE.as_bytes(), group).unwrap();
+        let got: Vec<_> = got.into_iter().collect();
+        assert_eq!(got, [((1, 0), 13), ((1, 2), 12), ((2, 0), 7), ((2, 2), 9)]);
+        assert!(by_cpu(SAMPLE.as_bytes(), |_| None).unwrap().is_empty());
+        assert!(
+            by_cpu(b"CPU0 CPU1\n 1: 5\n", Some).is_err(),
+            "fewer counts than CPUs"
+        );
+    }
+
+    #[test]
     fn a_cut_file_is_an_error_and_an_empty_one_too() {
         assert!(parse(b"").is_err());
         assert!(
@@ -154,7 +207,8 @@ mod tests {
                 let at = at.index(text.len());
                 text[at] = byte;
             }
-            let _ = parse(&text[..end.index(text.len() + 1)]);
+            let part = &text[..end.index(text.len() + 1)];
+            let _ = (parse(part), by_cpu(part, Some));
         }
     }
 }

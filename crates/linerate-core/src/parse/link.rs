@@ -13,6 +13,9 @@ const FIXED: usize = 16;
 /// Hardware type of the loopback port (`ARPHRD_LOOPBACK`).
 pub const LOOPBACK: u16 = 772;
 
+/// Hardware type of IP over InfiniBand (`ARPHRD_INFINIBAND`).
+pub const INFINIBAND: u16 = 32;
+
 /// `ARPHRD_ETHER`: Ethernet, and what looks like it.
 //= include/uapi/linux/if_arp.h
 pub const ETHERNET: u16 = 1;

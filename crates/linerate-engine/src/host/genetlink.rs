@@ -162,7 +162,7 @@ mod tests {
         let reply = generic.ask(&Query::Ethtool(Ethtool::Features, 1)).unwrap();
         let features = ethtool::features(&reply).unwrap();
         assert!(
-            features.iter().any(|f| f == "tx-scatter-gather"),
+            features.on.iter().any(|f| f == "tx-scatter-gather"),
             "{features:?}"
         );
         let refused = generic.ask(&Query::Ethtool(Ethtool::Rings, 1)).unwrap_err();

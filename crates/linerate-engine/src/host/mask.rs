@@ -5,6 +5,7 @@ use std::mem;
 use linerate_core::facts::machine::CLOUD_TAGS;
 use linerate_core::parse::{ethtool, link, smbios, sysctl};
 
+use super::facts::block::tells_speed;
 use super::{Answer, Captured, Ethtool, Query};
 
 mod address;
@@ -86,7 +87,8 @@ fn mask(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
         "/proc/sys/kernel/hostname" => *text = MASKED.to_vec(),
         "/proc/cpuinfo" => keep_lines(text, |line| !line.starts_with(b"Serial")),
         "/proc/self/mountinfo" => {
-            keep_lines(text, |line| line.windows(9).any(|w| w == b" - cgroup"));
+            let lines = text.split_inclusive(|&b| b == b'\n').map(mask_mount);
+            *text = lines.collect::<Vec<_>>().concat();
         }
         "/sys/class/dmi/id/chassis_asset_tag" => {
             let tag = sysctl::line(text);
@@ -99,6 +101,30 @@ fn mask(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
         _ if path.starts_with("/sys/") => mask_device(path, text, addresses),
         _ => {}
     }
+}
+
+/// What is mounted keeps its kind, its device and the options that tell of speed; where it is
+/// mounted and on which host it lies are names. Those of cgroups are needed to find our own.
+fn mask_mount(line: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(line);
+    let (Some((_, rest)), Some(number)) = (text.split_once(" - "), text.split(' ').nth(2)) else {
+        return Vec::new();
+    };
+    if rest.starts_with("cgroup") {
+        return line.to_vec();
+    }
+    let mut fields = rest.trim_end().split(' ');
+    let (kind, source) = (fields.next().unwrap_or_default(), fields.next());
+    let is_device = |s: &&str| s.starts_with("/dev/") && !s.starts_with("/dev/mapper/");
+    let source = source.filter(is_device).unwrap_or("masked");
+    let options = fields.next().unwrap_or_default().split(',');
+    let options: Vec<&str> = options.filter(|option| tells_speed(option)).collect();
+    let point = match text.split(' ').nth(4) {
+        Some("/") => "/",
+        _ => "/masked",
+    };
+    let options = [&["rw"], options.as_slice()].concat().join(",");
+    format!("0 0 {number} / {point} rw - {kind} {source} {options}\n").into_bytes()
 }
 
 /// Files that devices have.
@@ -180,10 +206,14 @@ mod tests {
             "Model : Pi\n"
         );
         let mounts = "1 1 0:1 / /mnt rw - nfs4 filer:/home rw\n1 1 0:2 / /cg rw - cgroup2 c rw\n";
-        assert_eq!(
-            file("/proc/self/mountinfo", mounts),
-            "1 1 0:2 / /cg rw - cgroup2 c rw\n"
-        );
+        let masked = "0 0 0:1 / /masked rw - nfs4 masked rw\n1 1 0:2 / /cg rw - cgroup2 c rw\n";
+        assert_eq!(file("/proc/self/mountinfo", mounts), masked);
+        let disk = "1 0 8:1 / / rw - ext4 /dev/sda1 rw,x=secret\n1 0 0:3 / /a rw - nfs4 h:/b \
+                    rw,vers=4.2,addr=10.0.0.1,nconnect=4\n1 0 253:0 / /b rw - xfs \
+                    /dev/mapper/secret rw\ncut\n";
+        let masked = "0 0 8:1 / / rw - ext4 /dev/sda1 rw\n0 0 0:3 / /masked rw - nfs4 masked \
+                      rw,vers=4.2,nconnect=4\n0 0 253:0 / /masked rw - xfs masked rw\n";
+        assert_eq!(file("/proc/self/mountinfo", disk), masked);
         let tag = "/sys/class/dmi/id/chassis_asset_tag";
         assert_eq!(file(tag, "rack 7\n"), "masked\n");
         assert_eq!(file(tag, "OracleCloud.com\n"), "OracleCloud.com\n");
@@ -341,7 +371,7 @@ mod tests {
             .iter_mut()
             .find(|d| d.name == "nvme0n1");
         remote.unwrap().paths[0].address = "masked".to_owned();
-        whole.storage.filesystems.clear();
+        "/masked".clone_into(&mut whole.storage.filesystems[0].point);
         assert_eq!(masked, whole);
     }
 }

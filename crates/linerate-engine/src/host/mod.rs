@@ -40,7 +40,7 @@ pub use facts::block::storage;
 pub use facts::infiniband::infiniband;
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
-pub use facts::{facts, inventory};
+pub use facts::{Watch, facts, inventory};
 pub use genetlink::Ethtool;
 pub use live::Live;
 pub use socket::{SocketAsk, SocketQuery};

@@ -1,22 +1,32 @@
 //! `linerate host`: the facts of one machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::facts::Inventory;
-use linerate_engine::host::{Capture, Live, Machine, Replay, inventory};
+use linerate_core::facts::{Gap, Inventory};
+use linerate_core::units::Nanos;
+use linerate_engine::host::{Capture, Live, Machine, Replay, Watch, inventory};
 
 use super::capture;
 use super::exit::{Exit, Failure};
 use super::options::Options;
-use super::out;
+use super::{out, reach, signal};
 use crate::show::host;
 
 /// Time between the two readings that show what is busy: ten ticks of most kernels.
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// How hints begin that let this machine be read; and what reads all of another one, where only parts
+/// of its files are here.
+const HERE: [&str; 2] = ["mount ", "sudo linerate"];
+const THERE: &str = "on that machine: sudo linerate host --capture FILE";
+
+/// Time between two looks.
+const SECOND: Duration = Duration::from_secs(1);
 
 // `linerate host`.
 #[derive(Debug, Parser)]
@@ -33,6 +43,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "capture")]
     unmasked: bool,
 
+    /// Show what changes, once a second, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["root", "capture", "json"])]
+    watch: bool,
+
     /// Print one JSON document instead of text
     #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
@@ -40,6 +54,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    if args.watch {
+        return watch(options);
+    }
     let inventory = match &args.root {
         None => look(Live::new(), &|| thread::sleep(BETWEEN), args)?,
         Some(root) => elsewhere(root, args)?,
@@ -53,13 +70,41 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Shows what changed in each second until the user ends it.
+fn watch(options: &Options) -> Result<Exit, Failure> {
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let machine = Live::new();
+    let mut watch = Watch::new(&machine);
+    let begin = Instant::now();
+    let mut next = begin;
+    loop {
+        let now = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if let Some(change) = watch.look(&machine, Nanos(now)) {
+            out::print(&host::watch(&change, out::style(&options.global)))?;
+        }
+        next = (next + SECOND).max(Instant::now());
+        while Instant::now() < next {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Exit::Done);
+            }
+            thread::sleep(BETWEEN.min(next.saturating_duration_since(Instant::now())));
+        }
+    }
+}
+
 /// Another machine stands still: there is nothing to wait for.
 fn elsewhere(root: &Path, args: &Args) -> Result<Inventory, Failure> {
     if root.is_dir() {
         let machine = Live::under(root)
             .with_context(|| format!("failed to look into {}", root.display()))
             .map_err(Failure::usage)?;
-        return look(machine, &|| {}, args);
+        let mut inventory = look(machine, &|| {}, args)?;
+        // What would mend it here does nothing for a machine that is elsewhere.
+        let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
+        for gap in inventory.gaps.iter_mut().filter(here) {
+            THERE.clone_into(&mut gap.hint);
+        }
+        return Ok(inventory);
     }
     let captured = capture::load(root).map_err(|error| {
         Failure::usage(error).hint("`linerate host --capture FILE` writes such a file")

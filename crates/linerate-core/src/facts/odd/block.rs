@@ -2,7 +2,7 @@
 
 use super::Oddity;
 use crate::facts::Inventory;
-use crate::facts::block::BlockDevice;
+use crate::facts::block::{BlockDevice, Layer};
 
 /// What `odd` finds of each device.
 fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) -> Vec<Oddity> {
@@ -13,7 +13,7 @@ fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) 
 pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |device: &BlockDevice| {
         let dead = device.paths.iter();
-        let dead = dead.filter(|path| !path.state.is_empty() && path.state != "live");
+        let dead = dead.filter(|path| path.is_live() == Some(false));
         let dead: Vec<_> = dead
             .map(|path| format!("{} is {}", path.name, path.state))
             .collect();
@@ -22,7 +22,11 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
             subject: device.name.clone(),
             what: format!("of {} ways, {}", device.paths.len(), dead.join(", ")),
             why: "fewer ways carry the same load, and none may be left when the next one fails",
-            fix: "sudo nvme list-subsys; then the network or the target of that address".to_owned(),
+            fix: match device.layer {
+                Layer::Multipath => "sudo multipath -ll; then the cable or target of that disk",
+                _ => "sudo nvme list-subsys; then the network or the target of that address",
+            }
+            .to_owned(),
         })
     };
     devices(inventory, odd)
@@ -31,7 +35,7 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
 /// Several ways of which the policy uses one for each node.
 pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |device: &BlockDevice| {
-        let live = device.paths.iter().filter(|path| path.state == "live");
+        let live = device.paths.iter().filter(|p| p.is_live() == Some(true));
         let live = live.count();
         (live > 1 && device.policy == "numa").then(|| Oddity {
             id: "disk-way-idle",
@@ -81,5 +85,10 @@ mod tests {
             ["of 2 ways, nvme0 is connecting"]
         );
         assert_eq!(whats(&["", ""], "numa"), [""; 0]);
+        assert_eq!(whats(&["running", "running"], ""), [""; 0]);
+        assert_eq!(
+            whats(&["running", "offline"], ""),
+            ["of 2 ways, nvme0 is offline"]
+        );
     }
 }

@@ -40,6 +40,7 @@ const RULES: &[Rule] = &[
     pci::link,
     nic::mtu_above,
     nic::refused,
+    nic::offloads_off,
     memory::empty_node,
     memory::channels,
     memory::speed,

@@ -55,6 +55,25 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
+/// A fast port whose CPUs do for each packet what the card would do for many.
+pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let lacking = nic.offloads.as_ref()?.lacking();
+        (nic.up && nic.is_fast() && !lacking.is_empty()).then(|| Oddity {
+            id: "port-offload",
+            subject: nic.name.clone(),
+            what: format!("switched off: {}", lacking.join(", ")),
+            why: "a CPU handles each packet by itself, and is full long before the link is",
+            fix: format!(
+                "ethtool -k {0}; sudo ethtool -K {0} OFFLOAD on (undo: off), unless something \
+                 needs it off",
+                nic.name
+            ),
+        })
+    };
+    ports(inventory, odd)
+}
+
 /// Packets that the wire damaged.
 pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
@@ -160,7 +179,7 @@ mod tests {
     use crate::facts::cpu::Node;
     use crate::facts::irq::Irq;
     use crate::facts::nic::tests::nic;
-    use crate::facts::nic::{Counter, Duplex, Nic};
+    use crate::facts::nic::{Counter, Duplex, Nic, Offloads};
     use crate::units::Rate;
 
     fn machine(nics: &[Nic]) -> Inventory {
@@ -193,6 +212,33 @@ mod tests {
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.down = "no cable".to_owned();
         assert_eq!(whats(&[card]), ["port-no-link: no link: no cable"]);
+    }
+
+    #[test]
+    fn offloads_that_are_off_are_odd_on_a_fast_port() {
+        let mut card = nic(2, &[]);
+        card.up = true;
+        card.link.speed = Some(Rate(10_000_000_000));
+        let mut offloads = Offloads {
+            off: vec!["rx-lro".to_owned()],
+            ..Offloads::default()
+        };
+        card.offloads = Some(offloads.clone());
+        assert_eq!(
+            whats(&[card.clone()]),
+            [""; 0],
+            "bulk traffic does without LRO"
+        );
+        offloads.off = vec!["rx-gro".to_owned()];
+        card.offloads = Some(offloads);
+        assert_eq!(whats(&[card.clone()]), ["port-offload: switched off: GRO"]);
+        card.link.speed = Some(Rate(9_999_999_999));
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.link.speed = None;
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.link.speed = Some(Rate(10_000_000_000));
+        card.is_virtual = true;
+        assert_eq!(whats(&[card]), [""; 0], "its speed is nominal");
     }
 
     #[test]

@@ -4,12 +4,27 @@ use super::Oddity;
 use crate::facts::Inventory;
 use crate::facts::pci::{self, Device, Link};
 
+/// Base class of graphics cards.
+const DISPLAY: u32 = 0x03;
+
 /// Devices with a link whose traffic matters, with the port at its other end: cards, and switches
 /// that cards stand behind.
 fn links(all: &[Device]) -> impl Iterator<Item = (&Device, &Device)> {
     all.iter()
         .filter(|d| !d.is_virtual && (d.carries_data() || d.buses.is_some()))
         .filter_map(|d| Some((d, pci::other_end(all, d)?)))
+}
+
+/// `a, b, c, d and 3 more`.
+fn few(subjects: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = subjects
+        .get(..SHOWN.min(subjects.len()))
+        .unwrap_or_default();
+    match subjects.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 fn subject(device: &Device) -> String {
@@ -74,7 +89,7 @@ pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
         let narrow = now.width? < both.width?;
         let slow = now.speed? < both.speed?;
         // Graphics cards slow their links down on purpose while they idle.
-        let rests = !narrow && device.class >> 16 == 0x03;
+        let rests = !narrow && device.class >> 16 == DISPLAY;
         ((narrow || slow) && !rests).then(|| Oddity {
             id: "pcie-link",
             subject: subject(device),
@@ -132,6 +147,7 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         .pci
         .iter()
         .filter(|d| d.carries_data() && !d.is_virtual && d.node.is_none())
+        .filter(|d| d.class >> 16 != DISPLAY)
         .map(subject)
         .collect();
     if with_cpus.count() < 2 || lost.is_empty() {
@@ -139,7 +155,7 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
     }
     vec![Oddity {
         id: "node-unknown",
-        subject: lost.join(", "),
+        subject: few(&lost),
         what: "the firmware does not say which NUMA node this belongs to".to_owned(),
         why: "work that runs on another node than its card pays for each byte on the way",
         fix: "update the firmware; until then bind the program to each node in turn (numactl -N) \

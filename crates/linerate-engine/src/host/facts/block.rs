@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, QueueLimits, Storage};
+use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, QueueLimits, Storage};
 use linerate_core::parse::mounts::{self, Mount};
 use linerate_core::parse::{sysctl, sysfs};
 use linerate_core::units::Bytes;
 
-use super::{PROC, Reader, SYS};
+use super::{PROC, Reader, SYS, few};
 use crate::host::{Machine, gap, read};
 
 mod transport;
@@ -63,6 +63,7 @@ pub fn storage(machine: &dyn Machine) -> Storage {
     };
     storage.filesystems = filesystems(mounts.unwrap_or_default(), &storage.devices);
     reader.files_below(&mut storage);
+    reader.ways(&mut storage);
     reader.hidden(&storage);
     storage.gaps = reader.gaps;
     storage
@@ -86,7 +87,7 @@ impl Reader<'_> {
         }
         if let Some((_, error)) = missing.first() {
             let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
-            let why = format!("cannot read the size of {}: {error}", names.join(", "));
+            let why = format!("cannot read the size of {}: {error}", few(&names));
             self.gaps.push(gap("facts.block.size", &why, "lsblk"));
         }
         devices
@@ -201,13 +202,36 @@ impl Reader<'_> {
         }
     }
 
+    /// The ways of devices that the device mapper made of several: the disks below them.
+    fn ways(&self, storage: &mut Storage) {
+        let way = |name: &String| {
+            let disk = storage.device(name);
+            Path {
+                name: name.clone(),
+                transport: disk.map_or(String::new(), |disk| disk.transport.clone()),
+                state: self.optional_line(&format!("{CLASS}/{name}/device/state")),
+                node: disk.and_then(|disk| disk.node),
+                depth: disk.and_then(|disk| disk.queue.depth),
+                ..Path::default()
+            }
+        };
+        let several = storage.devices.iter().enumerate();
+        let several = several.filter(|(_, device)| device.layer == Layer::Multipath);
+        let ways: Vec<(usize, Vec<Path>)> = several
+            .map(|(at, device)| (at, device.below.iter().map(way).collect()))
+            .collect();
+        for (at, paths) in ways {
+            storage.devices[at].paths = paths;
+        }
+    }
+
     /// What no file tells.
     fn hidden(&mut self, storage: &Storage) {
         let disks = |transport: &str| {
             let some = storage.disks().filter(|d| d.transport == transport);
             some.map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let (unknown, lent) = (disks(""), disks("virtio"));
+        let (unknown, lent, volumes) = (disks(""), disks("virtio"), disks("raid"));
         if !unknown.is_empty() {
             let why = format!("nothing in sysfs tells how {unknown} is reached");
             self.gaps
@@ -217,6 +241,11 @@ impl Reader<'_> {
             let why = format!("{lent} is virtual: only the host knows what lies behind it");
             self.gaps
                 .push(gap("facts.block.transport", &why, "lsblk, on the host"));
+        }
+        if !volumes.is_empty() {
+            let why = format!("only its RAID controller knows what lies behind {volumes}");
+            let hint = "the controller's own tool: storcli, ssacli, arcconf";
+            self.gaps.push(gap("facts.block.transport", &why, hint));
         }
         if storage
             .devices
@@ -272,11 +301,13 @@ fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
 }
 
 fn telling(options: &[String]) -> Vec<String> {
-    let tells = |option: &&String| {
-        let key = option.split('=').next().unwrap_or_default();
-        OPTIONS.contains(&key)
-    };
+    let tells = |option: &&String| tells_speed(option);
     options.iter().filter(tells).cloned().collect()
+}
+
+/// Whether speed depends on an option of a mount: it names neither hosts nor people.
+pub(in crate::host) fn tells_speed(option: &str) -> bool {
+    OPTIONS.contains(&option.split('=').next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const MOST: usize = 4096;
 const KEPT: usize = 16;
 
 /// What a process has used so far.
-struct Used {
+pub(super) struct Used {
     name: String,
     ticks: u64,
     last_cpu: u32,
@@ -30,7 +30,16 @@ impl Reader<'_> {
         pause();
         let end = self.times()?;
         let after = self.processes();
-        let Some(elapsed) = cpu::elapsed(&begin, &end) else {
+        self.busy_between((&begin, &before), (&end, &after))
+    }
+
+    /// What was done between two readings.
+    pub(super) fn busy_between(
+        &mut self,
+        (begin, before): (&[CpuTimes], &BTreeMap<u32, Used>),
+        (end, after): (&[CpuTimes], &BTreeMap<u32, Used>),
+    ) -> Option<Busy> {
+        let Some(elapsed) = cpu::elapsed(begin, end) else {
             let why = "no time passed between two readings of /proc/stat";
             self.lack(gap("facts.busy", why, ""));
             return None;
@@ -38,33 +47,33 @@ impl Reader<'_> {
         let own = self.machine.file("/proc/self/stat").ok();
         let own = own.and_then(|text| task_stat::identity(&text));
         let own = own.map(|(pid, _)| pid);
-        let process = |(pid, used): (u32, Used)| {
+        let process = |(&pid, used): (&u32, &Used)| {
             // A process that is new since then has used all that it shows.
             let old = before.get(&pid).map_or(0, |old| old.ticks);
             let ticks = used.ticks.saturating_sub(old);
             (ticks > 0 && Some(pid) != own).then(|| Process {
                 pid,
-                name: used.name,
+                name: used.name.clone(),
                 cpus: ticks as f64 / elapsed,
                 last_cpu: used.last_cpu,
             })
         };
-        let mut processes: Vec<Process> = after.into_iter().filter_map(process).collect();
+        let mut processes: Vec<Process> = after.iter().filter_map(process).collect();
         processes.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
         processes.truncate(KEPT);
         Some(Busy {
-            cpus: cpu::loads(&begin, &end),
+            cpus: cpu::loads(begin, end),
             processes,
         })
     }
 
-    fn times(&mut self) -> Option<Vec<CpuTimes>> {
+    pub(super) fn times(&mut self) -> Option<Vec<CpuTimes>> {
         self.get("busy", "/proc/stat", PROC, |text| {
             proc_stat::cpus(text).collect()
         })
     }
 
-    fn processes(&mut self) -> BTreeMap<u32, Used> {
+    pub(super) fn processes(&mut self) -> BTreeMap<u32, Used> {
         let pids = numbered(&self.look_in("busy.processes", "/proc"), "");
         if pids.len() > MOST {
             let why = format!("{} processes are more than {MOST}", pids.len());

@@ -26,7 +26,8 @@ const KINDS: [(&str, &str); 3] = [
 impl Reader<'_> {
     pub(super) fn processors(&mut self, cpuinfo: &[u8]) -> Processors {
         let model = cpuinfo::model(cpuinfo).unwrap_or_default();
-        if model.is_empty() {
+        let is_read = self.gaps.iter().all(|gap| gap.what != "facts.cpu");
+        if model.is_empty() && is_read {
             let why = "/proc/cpuinfo does not name it";
             self.lack(gap("facts.cpu.model", why, "lscpu"));
         }
@@ -61,13 +62,21 @@ impl Reader<'_> {
 
     /// What no CPU tells.
     fn lacks_of(&mut self, cpus: &[Cpu]) {
-        if cpus.iter().all(|c| c.siblings.is_empty()) {
+        let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
+        if !is_seen {
             let why = format!("{CPUS} does not say which CPUs make up a core");
             self.lack(gap("facts.cpu.cores", &why, SYS));
         }
         if cpus.iter().all(|c| c.clock.driver.is_empty()) {
-            let why = format!("{CPUS} shows no clock control, as in most virtual machines");
-            self.lack(gap("facts.cpu.governor", &why, ""));
+            let (why, hint) = if is_seen {
+                (
+                    "shows no clock control: a virtual machine, or no driver for it",
+                    "",
+                )
+            } else {
+                ("shows no CPUs", SYS)
+            };
+            self.lack(gap("facts.cpu.governor", &format!("{CPUS} {why}"), hint));
         }
     }
 

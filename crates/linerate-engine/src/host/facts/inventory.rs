@@ -1,13 +1,16 @@
 //! The inventory of a machine: what can be known before anything is measured.
 
-use linerate_core::facts::Inventory;
+use std::collections::BTreeSet;
+
+use linerate_core::facts::pci::Address;
+use linerate_core::facts::{Gap, Inventory};
 
 use super::block::storage;
 use super::infiniband::infiniband;
 use super::irq::interrupts;
 use super::nic::network;
-use super::{PROC, Reader};
-use crate::host::Machine;
+use super::{PROC, Reader, few};
+use crate::host::{Machine, gap};
 
 /// Reads all that can be known. What cannot be read is empty and has a gap.
 ///
@@ -32,6 +35,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
         busy: reader.busy(pause),
         gaps: reader.gaps,
     };
+    inventory.gaps.extend(unlisted(&inventory));
     for gaps in [
         &mut inventory.network.gaps,
         &mut inventory.interrupts.gaps,
@@ -43,12 +47,38 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn()) -> Inventory {
     inventory
 }
 
+/// Files that contradict each other: what hangs on a function that the bus does not list.
+fn unlisted(inventory: &Inventory) -> Option<Gap> {
+    let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
+    let rdma = inventory.infiniband.devices.iter();
+    let rdma = rdma.map(|device| (&device.name, &device.pci));
+    let disks = inventory
+        .storage
+        .disks()
+        .map(|disk| (&disk.name, &disk.pci));
+    let all: BTreeSet<Address> = inventory.pci.iter().map(|device| device.address).collect();
+    let is_listed = |pci: &str| pci.parse().is_ok_and(|address| all.contains(&address));
+    let unlisted = ports.chain(rdma).chain(disks);
+    let unlisted = unlisted.filter(|(_, pci)| !pci.is_empty() && !is_listed(pci));
+    let names: Vec<String> = unlisted
+        .map(|(name, pci)| format!("{name} ({pci})"))
+        .collect();
+    (!all.is_empty() && !names.is_empty()).then(|| {
+        let why = format!(
+            "/sys/bus/pci lists no function that these hang on: {}",
+            few(&names)
+        );
+        gap("facts.pci.place", &why, "lspci -D")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::facts::{Inventory, odd};
     use proptest::prelude::*;
 
-    use crate::host::{Answer, Captured, Replay, inventory};
+    use crate::host::testing::tree;
+    use crate::host::{Answer, Captured, Live, Replay, inventory};
 
     /// Files of which one makes others be read.
     const FILES: [&str; 15] = [
@@ -99,6 +129,28 @@ mod tests {
         whats.sort_unstable();
         whats.dedup();
         assert_eq!(whats.len(), got.gaps.len(), "one gap for each fact");
+    }
+
+    #[test]
+    fn a_disk_on_a_function_that_the_bus_does_not_list_is_a_contradiction() {
+        let place = |address: &str| {
+            let root = tree(&[
+                ("/sys/bus/pci/devices/0000:01:00.0/class", "0x010802\n"),
+                ("/sys/class/block/nvme0n1", "->../../devices/x/nvme0n1"),
+                ("/sys/devices/x/nvme0n1/size", "8\n"),
+                (
+                    "/sys/devices/x/uevent",
+                    &format!("PCI_SLOT_NAME={address}\n"),
+                ),
+            ]);
+            let got = inventory(&Live::under(root.path()).unwrap(), &|| {});
+            assert_eq!(got.storage.devices[0].transport, "pcie");
+            let gap = got.gaps.into_iter().find(|g| g.what == "facts.pci.place");
+            gap.map(|gap| gap.why)
+        };
+        assert_eq!(place("0000:01:00.0"), None);
+        let why = place("0000:02:00.0").unwrap();
+        assert!(why.ends_with("nvme0n1 (0000:02:00.0)"), "{why}");
     }
 
     proptest! {

@@ -5,8 +5,8 @@ use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
-use super::{Reader, SYS};
-use crate::host::{gap, invalid, unreadable};
+use super::{PROC, Reader, STATUS, SYS};
+use crate::host::{gap, invalid, read};
 
 const DMI: &str = "/sys/class/dmi/id";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -33,17 +33,38 @@ impl Reader<'_> {
         let (cpu_quota, memory_limit) = (self.cpu_quota(), self.memory_limit());
         Machine {
             name: self.line("name", "/proc/sys/kernel/hostname"),
-            kernel: self.line("kernel", "/proc/sys/kernel/osrelease"),
+            kernel: self.kernel(),
             platform: Platform::of(&firmware, cpuinfo::is_guest(cpuinfo), &clocks),
             vendor: firmware.vendor,
             product,
             container: self.container(),
             cpu_quota,
+            cpus_allowed: self
+                .get("cpus_allowed", STATUS, PROC, |text| {
+                    sysctl::value_list(text, "Cpus_allowed_list")
+                })
+                .unwrap_or_default(),
             memory_limit,
             clock_source: self
                 .get("clock_source", CLOCK, SYS, |text| Ok(sysctl::line(text)))
                 .unwrap_or_default(),
         }
+    }
+
+    /// The release; by the longer line that names it too where a tree has only that.
+    fn kernel(&mut self) -> String {
+        const PATH: &str = "/proc/sys/kernel/osrelease";
+        let error = match read(self.machine, PATH, |text| Ok(sysctl::line(text))) {
+            Ok(release) => return release,
+            Err(error) => error,
+        };
+        let version = self.optional_line("/proc/version");
+        let release = version.strip_prefix("Linux version ");
+        let release = release.and_then(|rest| rest.split(' ').next());
+        if release.is_none() {
+            self.miss("kernel", PATH, &error, PROC);
+        }
+        release.unwrap_or_default().to_owned()
     }
 
     fn dmi(&mut self, name: &str) -> String {
@@ -114,13 +135,11 @@ impl Reader<'_> {
 
     /// Where our own cgroup is seen; `None` where there is no such controller.
     fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
-        let file = |path: &str| self.machine.file(path);
-        let both = file(MEMBERSHIP).and_then(|membership| Ok((membership, file(MOUNTS)?)));
-        let place = both.and_then(|(membership, mounts)| {
-            cgroup::place_of(controller, &membership, &mounts).map_err(invalid)
-        });
+        let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
+        let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
+        let place = cgroup::place_of(controller, &membership, &mounts).map_err(invalid);
         place.unwrap_or_else(|error| {
-            self.lack(unreadable(&format!("facts.{fact}"), MEMBERSHIP, &error, ""));
+            self.miss(fact, MOUNTS, &error, "");
             None
         })
     }
@@ -180,6 +199,30 @@ mod tests {
             machine(fake).cpu_quota
         };
         assert_eq!((quota("50000\n"), quota("-1\n")), (Some(0.5), None));
+    }
+
+    #[test]
+    fn the_kernel_is_named_by_either_file() {
+        const VERSION: &str = "/proc/version";
+        const RELEASE: &str = "/proc/sys/kernel/osrelease";
+        let long = Fake::default().file(VERSION, &["Linux version 6.1.0-13 (a@b) #1\n"]);
+        assert_eq!(machine(long).kernel, "6.1.0-13");
+        let both = Fake::default().file(VERSION, &["Linux version 1 x\n"]);
+        assert_eq!(machine(both.file(RELEASE, &["2\n"])).kernel, "2");
+        let other = Fake::default().file(VERSION, &["Minix 3\n"]);
+        assert_eq!(machine(other).kernel, "");
+    }
+
+    #[test]
+    fn the_cpus_that_we_may_run_on_are_those_of_our_cpuset() {
+        let status = "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-1,64\n";
+        let fake = Fake::default().file("/proc/self/status", &[status]);
+        assert_eq!(machine(fake).cpus_allowed, [0, 1, 64]);
+        let without = Fake::default().file("/proc/self/status", &["Name:\tx\n"]);
+        let inventory = inventory(&Replay::new(without.0), &|| {});
+        assert!(inventory.machine.cpus_allowed.is_empty());
+        let mut gaps = inventory.gaps.iter();
+        assert!(gaps.any(|gap| gap.what == "facts.cpus_allowed"));
     }
 
     #[test]

@@ -24,8 +24,10 @@ mod route;
 mod topology;
 mod tree;
 mod tunables;
+mod watch;
 
 pub use inventory::inventory;
+pub use watch::Watch;
 
 const PROC: &str = "mount -t proc proc /proc";
 const SYS: &str = "mount -t sysfs sysfs /sys";
@@ -84,6 +86,16 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
+}
+
+/// The first of some names, and how many more there are: a gap is read by people.
+fn few(names: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// The numbers of names such as `node12`, in ascending order.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use linerate_core::facts::nic::{Bond, Counter, Direction, Network, Nic, PortErrors, Queue};
-use linerate_core::parse::link::{LOOPBACK, Link};
+use linerate_core::parse::link::{INFINIBAND, LOOPBACK, Link};
 use linerate_core::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
 use rustix::io::Errno;
 
@@ -16,6 +16,8 @@ use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 mod class;
 mod stack;
 
+/// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
+const IPOIB: &str = "ipoib";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 /// Names of counters of packets that did not make it, or had to wait.
@@ -359,7 +361,10 @@ fn basic(link: &Link<'_>) -> Nic {
     Nic {
         name: link.name.to_string(),
         index: link.index,
-        kind: link.kind.to_string(),
+        kind: match link.hardware {
+            INFINIBAND => IPOIB.to_owned(),
+            _ => link.kind.to_string(),
+        },
         is_virtual: true,
         up: link.up,
         mtu: link.mtu,

@@ -12,7 +12,7 @@ use crate::host::{gap, invalid};
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 /// Folders of a device that hold the names that users know it by.
-const NAMES: [&str; 3] = ["net", "infiniband", "nvme"];
+const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
 impl Reader<'_> {
     pub(super) fn pci(&mut self) -> Vec<Device> {

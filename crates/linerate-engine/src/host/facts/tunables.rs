@@ -71,7 +71,15 @@ impl Reader<'_> {
                 _ => lacking.join(", "),
             };
             let why = format!("this kernel, or this namespace, does not show {what}");
-            self.lack(gap("facts.tunables", &why, ""));
+            // Many are those of the first network namespace alone.
+            let of_network =
+                !found.is_empty() && lacking.iter().any(|name| name.starts_with("net."));
+            let hint = if of_network {
+                "sudo nsenter -t 1 -n linerate host"
+            } else {
+                ""
+            };
+            self.lack(gap("facts.tunables", &why, hint));
         }
         found
     }

@@ -14,9 +14,13 @@ use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
 use linerate_core::facts::{Gap, Inventory};
 use serde::Serialize;
 
-use self::path::{DiskOut, PortOut, RdmaOut};
+use self::port::PortOut;
+use self::rdma::RdmaOut;
+use self::storage::{DiskOut, FileSystemOut, VolumeOut};
 
-mod path;
+mod port;
+mod rdma;
+mod storage;
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -40,6 +44,8 @@ struct Output<'a> {
     ports: Vec<PortOut<'a>>,
     rdma: Vec<RdmaOut<'a>>,
     disks: Vec<DiskOut<'a>>,
+    volumes: Vec<VolumeOut<'a>>,
+    filesystems: Vec<FileSystemOut<'a>>,
     settings: BTreeMap<&'a str, &'a str>,
     live_busy: Option<BusyOut<'a>>,
     unknown: &'a [Gap],
@@ -66,6 +72,7 @@ struct MachineOut<'a> {
     cloud: Option<&'a str>,
     container: Option<&'a str>,
     cpu_quota: Option<f64>,
+    cpus_allowed: &'a [u32],
     memory_limit_bytes: Option<u64>,
     clock_source: Option<&'a str>,
 }
@@ -216,14 +223,16 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         nodes: inventory.processors.nodes.iter().map(node).collect(),
         memory: memory(&inventory.memory),
         pci: inventory.pci.iter().map(device).collect(),
-        ports: path::ports(inventory),
+        ports: port::ports(inventory),
         rdma: inventory
             .infiniband
             .devices
             .iter()
-            .map(path::rdma)
+            .map(rdma::rdma)
             .collect(),
-        disks: inventory.storage.disks().map(path::disk).collect(),
+        disks: inventory.storage.disks().map(storage::disk).collect(),
+        volumes: storage::volumes(&inventory.storage),
+        filesystems: storage::filesystems(&inventory.storage),
         settings: settings
             .map(|t| (t.name.as_str(), t.value.as_str()))
             .collect(),
@@ -273,6 +282,7 @@ fn machine(machine: &Machine) -> MachineOut<'_> {
         cloud: known(machine.platform.cloud),
         container: machine.container.as_deref(),
         cpu_quota: machine.cpu_quota,
+        cpus_allowed: &machine.cpus_allowed,
         memory_limit_bytes: machine.memory_limit.map(|m| exact(m.0)),
         clock_source: known(&machine.clock_source),
     }
@@ -458,6 +468,9 @@ mod tests {
             ("/ports/0/interrupts/0/cpus", Value::Null),
             ("/rdma/0/ports/0/port", Value::from("one")),
             ("/disks/0/ways", Value::from(-1)),
+            ("/volumes/0/layer", Value::from("cake")),
+            ("/filesystems/0/point", Value::Null),
+            ("/ports/0/rings/rx/now", Value::from(0.5)),
             ("/odd/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
         ] {

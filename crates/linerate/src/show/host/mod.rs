@@ -1,15 +1,18 @@
 //! The facts of one machine, for people and for programs.
 
 mod disks;
+mod foot;
 mod json;
 mod pci;
 mod ports;
 #[cfg(test)]
 mod sample;
 mod text;
+mod watch;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub use text::text;
+pub use watch::watch;
 
 use super::{Ink, Page};
 

@@ -1,11 +1,17 @@
 //! Network ports and ports of RDMA devices.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::facts::nic::{Direction, Duplex, Network, Nic};
+use linerate_core::facts::nic::{Direction, Duplex, Network, Nic, Offloads, Setting};
+use linerate_core::facts::odd::ranges;
 
 use super::super::Page;
 use super::{alike, pci, put};
+
+/// Kind of ports of IP over InfiniBand.
+const IPOIB: &str = "ipoib";
 
 /// Ports with a device of their own, each by itself; then those made by software, those that are
 /// alike on one line.
@@ -13,10 +19,7 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
         network.nics.iter().partition(|nic| has_device(nic));
-    let cards = cards
-        .iter()
-        .map(|nic| format!("{}: {}", nic.name, card(inventory, nic)));
-    let mut lines: Vec<String> = cards.collect();
+    let mut lines = card_lines(inventory, &cards);
     let software = software
         .iter()
         .map(|nic| (nic.name.as_str(), made(network, nic)));
@@ -26,18 +29,48 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
     }
 }
 
+/// A line for each card; where many are alike but for their place, one for all of them.
+fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
+    const EACH: usize = 16;
+    let words = cards.iter().map(|nic| (card(inventory, nic), nic.node));
+    let words: Vec<(String, Option<u32>)> = words.collect();
+    let mut sorts: BTreeMap<_, Vec<&Nic>> = BTreeMap::new();
+    for (key, nic) in words.iter().zip(cards) {
+        sorts.entry(key).or_default().push(nic);
+    }
+    let line = |(key, nic): (&(String, Option<u32>), &&Nic)| {
+        let alike = &sorts[key];
+        let mut parts = vec![key.0.clone()];
+        if alike.len() <= EACH {
+            parts.extend(served(inventory, nic));
+            parts.extend(place(inventory, nic.node, &nic.pci));
+            return Some(format!("{}: {}", nic.name, parts.join(", ")));
+        }
+        let names: Vec<&str> = alike.iter().map(|nic| nic.name.as_str()).collect();
+        parts.extend(place(inventory, nic.node, ""));
+        let is_first = alike[0].index == nic.index;
+        is_first.then(|| format!("{}: {}", few(&names), parts.join(", ")))
+    };
+    words.iter().zip(cards).filter_map(line).collect()
+}
+
 fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// What a port with a device is.
+/// What a port with a device is, without its place and the CPUs that serve it.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
+    if nic.kind == IPOIB {
+        parts.push("IP over InfiniBand".to_owned());
+    }
     parts.extend(match link.speed {
         // What a hypervisor says is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
+        // The port of the device below tells it.
+        None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
     });
@@ -46,9 +79,69 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     }
     parts.extend(state(nic));
     parts.extend(queues(nic));
+    parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
-    parts.extend(place(inventory, nic.node, &nic.pci));
+    parts.extend(lost(nic));
     parts.join(", ")
+}
+
+/// The CPUs that packets are received on: of the interrupts of its queues, and those that RPS
+/// hands packets to.
+fn served(inventory: &Inventory, nic: &Nic) -> Vec<String> {
+    let irqs = inventory.interrupts.of(nic).into_iter();
+    let queues = irqs.filter(|irq| irq.queue().is_some());
+    let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
+    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
+    let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
+    let on = |what: &str, cpus: BTreeSet<u32>| {
+        let cpus: Vec<u32> = cpus.into_iter().collect();
+        (!cpus.is_empty()).then(|| format!("{what} {}", ranges(&cpus)))
+    };
+    let parts = [on("interrupts on CPUs", served), on("RPS to CPUs", handed)];
+    parts.into_iter().flatten().collect()
+}
+
+/// What an administrator may want to change, and what is in use on the link. Rings and channels
+/// that could be raised matter where the port is fast.
+fn settings(nic: &Nic) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut lacking = nic.offloads.as_ref().map_or(Vec::new(), Offloads::lacking);
+    // Packets were put together where they came in, and most software ports never do it.
+    lacking.retain(|offload| !(nic.is_software() && *offload == "GRO"));
+    if !lacking.is_empty() {
+        parts.push(format!("off: {}", lacking.join(", ")));
+    }
+    let fec = nic.fec.as_ref().map(|fec| fec.active.as_str());
+    let fec = fec.filter(|fec| !["", "None"].contains(fec));
+    parts.extend(fec.map(|fec| format!("FEC {fec}")));
+    if nic.is_fast() {
+        let raisable = |what: &str, setting: Setting| {
+            let (now, most) = setting.below_most()?;
+            Some(format!("{what} {now} of {most}"))
+        };
+        let rings = nic.rings.unwrap_or_default();
+        parts.extend(raisable(
+            "channels",
+            nic.channels.unwrap_or_default().combined,
+        ));
+        parts.extend(raisable("rx ring", rings.rx));
+        parts.extend(raisable("tx ring", rings.tx));
+    }
+    parts
+}
+
+/// Packets that were lost since boot, by where; what the driver counts where the kernel's own
+/// counters are all zero.
+fn lost(nic: &Nic) -> Option<String> {
+    let losses = nic.errors.losses().into_iter();
+    let mut lost: Vec<String> = losses.map(|(name, n)| format!("{n} {name}")).collect();
+    if lost.is_empty() {
+        let counters = nic.counters.iter().filter(|c| c.value > 0);
+        lost = counters
+            .map(|c| format!("{} {}", c.name, c.value))
+            .collect();
+    }
+    (!lost.is_empty()).then(|| format!("since boot: {}", few(&lost)))
 }
 
 /// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
@@ -64,6 +157,7 @@ fn queues(nic: &Nic) -> Option<String> {
 fn made(network: &Network, nic: &Nic) -> String {
     let mut parts = vec![kind(nic)];
     parts.extend(state(nic));
+    parts.extend(settings(nic));
     parts.extend(stack(network, nic));
     parts.join(", ")
 }

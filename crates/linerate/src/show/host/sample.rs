@@ -1,11 +1,14 @@
 //! A machine made up for the tests of its views: a card in a slot that is too narrow for it.
 
-use linerate_core::facts::block::{self, BlockDevice, QueueLimits, Storage};
+use linerate_core::facts::block::{self, BlockDevice, FileSystem, QueueLimits, Storage};
 use linerate_core::facts::infiniband::{
     IbDevice, IbPort, IbRate, Infiniband, Layer, LinkState, PhysicalState,
 };
 use linerate_core::facts::irq::{Interrupts, Irq};
-use linerate_core::facts::nic::{Bond, Direction, Network, Nic, Queue, Stack};
+use linerate_core::facts::nic::{
+    Bond, Channels, Coalesce, Counter, Direction, Fec, Network, Nic, Offloads, Pause, Queue, Rings,
+    Rss, Setting, Stack,
+};
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::facts::{Gap, Inventory, Tunable, cpu, memory::Module};
 use linerate_core::units::{Bytes, Hertz, Nanos, Rate, Transfers};
@@ -37,6 +40,7 @@ pub(super) fn inventory() -> Inventory {
     machine.product = "PowerEdge R720".to_owned();
     machine.platform.guest = Some(false);
     machine.clock_source = "tsc".to_owned();
+    machine.cpus_allowed = vec![1];
     sample.memory.total = Some(Bytes(32 << 30));
     sample.memory.modules = Some(vec![
         Module {
@@ -188,6 +192,34 @@ fn cards() -> [Nic; 2] {
         queue(Direction::Rx, 1),
         queue(Direction::Tx, 0),
     ];
+    let setting = |now, most| Setting {
+        now: Some(now),
+        most: Some(most),
+    };
+    used.rings = Some(Rings {
+        rx: setting(1024, 8192),
+        tx: setting(1024, 1024),
+    });
+    used.offloads = Some(Offloads {
+        on: vec!["rx-gro".to_owned()],
+        off: vec!["tx-tcp-segmentation".to_owned()],
+    });
+    used.channels = Some(Channels::default());
+    used.coalesce = Some(Coalesce::default());
+    used.pause = Some(Pause::default());
+    used.fec = Some(Fec {
+        active: "RS".to_owned(),
+        ..Fec::default()
+    });
+    used.rss = Some(Rss {
+        function: "toeplitz".to_owned(),
+        table: vec![0, 1, 0, 1],
+    });
+    used.errors.rx_missed = Some(12);
+    used.counters = vec![Counter {
+        name: "rx_out_of_buffer".to_owned(),
+        value: 12,
+    }];
     let mut spare = card("eth3", 3, "tg3", "0000:01:00.0");
     spare.down = "no cable".to_owned();
     [used, spare]
@@ -293,10 +325,24 @@ fn storage() -> Storage {
     devices.push(BlockDevice {
         name: "sda1".to_owned(),
         layer: block::Layer::Partition,
+        below: vec!["sda".to_owned()],
         ..BlockDevice::default()
     });
+    let mounted = |point: &str, kind: &str, device: &str| FileSystem {
+        point: point.to_owned(),
+        kind: kind.to_owned(),
+        device: device.to_owned(),
+        options: Vec::new(),
+    };
+    let mut remote = mounted("/home", "nfs4", "");
+    remote.options = vec!["proto=tcp".to_owned(), "nconnect=4".to_owned()];
     Storage {
         devices,
+        filesystems: vec![
+            mounted("/", "ext4", "sda1"),
+            mounted("/data", "xfs", "sdb"),
+            remote,
+        ],
         ..Storage::default()
     }
 }

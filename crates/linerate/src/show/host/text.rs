@@ -2,14 +2,16 @@
 
 use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, IdleState, Load, Processors};
 use linerate_core::facts::memory::{Memory, Module};
-use linerate_core::facts::odd::{self, ranges};
+use linerate_core::facts::odd::{self, Oddity, ranges};
 use linerate_core::facts::{Inventory, machine::Machine};
 use linerate_core::units::{Hertz, Transfers};
 
 use super::super::words::count;
 use super::super::{Ink, Page, Style};
-use super::{disks, pci, ports, put};
+use super::{disks, foot, pci, ports, put};
 
+/// Oddities of one sort that are told in full; of more only the subjects are.
+const ODD_SHOWN: usize = 4;
 /// A process that uses less of a CPU is not shown.
 const SHOWN: f64 = 0.05;
 
@@ -18,7 +20,7 @@ pub fn text(inventory: &Inventory, style: Style) -> String {
     let mut page = Page::new(style);
     oddities(&mut page, inventory);
     page.gap();
-    machine(&mut page, &inventory.machine);
+    machine(&mut page, &inventory.machine, &inventory.processors);
     page.gap();
     processors(&mut page, &inventory.processors);
     nodes(&mut page, &inventory.processors);
@@ -32,14 +34,15 @@ pub fn text(inventory: &Inventory, style: Style) -> String {
     ports::infiniband(&mut page, inventory);
     page.gap();
     disks::disks(&mut page, inventory);
+    disks::filesystems(&mut page, &inventory.storage);
     page.gap();
     if let Some(busy) = &inventory.busy {
-        self::busy(&mut page, busy);
+        self::busy(&mut page, "Busy now", busy);
         page.gap();
     }
-    tunables(&mut page, inventory);
+    foot::settings(&mut page, &inventory.tunables);
     page.gap();
-    unknown(&mut page, inventory);
+    foot::unknown(&mut page, &inventory.gaps);
     page.finish()
 }
 
@@ -52,23 +55,43 @@ fn oddities(page: &mut Page, inventory: &Inventory) {
             0,
         );
     }
-    for (i, odd) in found.iter().enumerate() {
-        let label = if i == 0 { "Odd" } else { "" };
-        page.entry(
-            label,
-            &[
-                (Ink::Warn, &odd.subject),
-                (Ink::Plain, ": "),
-                (Ink::Plain, &odd.what),
-            ],
-            2,
-        );
-        page.entry("", &[(Ink::Dim, "why: "), (Ink::Plain, odd.why)], 5);
-        page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, &odd.fix)], 5);
+    let mut label = "Odd";
+    for alike in found.chunk_by(|a, b| a.id == b.id) {
+        let (shown, more) = alike.split_at(alike.len().min(ODD_SHOWN));
+        for odd in shown {
+            self::odd(page, label, odd);
+            label = "";
+        }
+        let more: Vec<&str> = more.iter().map(|odd| odd.subject.as_str()).collect();
+        if !more.is_empty() {
+            let text = format!("the same sort of thing ({}, see --json)", shown[0].id);
+            page.entry(
+                "",
+                &[
+                    (Ink::Warn, &ports::few(&more)),
+                    (Ink::Plain, &format!(": {text}")),
+                ],
+                2,
+            );
+        }
     }
 }
 
-fn machine(page: &mut Page, machine: &Machine) {
+fn odd(page: &mut Page, label: &str, odd: &Oddity) {
+    page.entry(
+        label,
+        &[
+            (Ink::Warn, &odd.subject),
+            (Ink::Plain, ": "),
+            (Ink::Plain, &odd.what),
+        ],
+        2,
+    );
+    page.entry("", &[(Ink::Dim, "why: "), (Ink::Plain, odd.why)], 5);
+    page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, &odd.fix)], 5);
+}
+
+fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {
     let named = [&machine.name, &machine.vendor, &machine.product];
     let named: Vec<&str> = named
         .into_iter()
@@ -96,9 +119,13 @@ fn machine(page: &mut Page, machine: &Machine) {
         machine
             .container
             .iter()
-            .map(|c| format!("in a container ({c})")),
+            .map(|c| format!("signs of a container ({c})")),
     );
     parts.extend(machine.cpu_quota.map(|q| format!("quota of {q:.2} CPUs")));
+    let allowed = &machine.cpus_allowed;
+    if !allowed.is_empty() && allowed.len() < processors.cpus.len() {
+        parts.push(format!("may run on CPUs {}", ranges(allowed)));
+    }
     parts.extend(machine.memory_limit.map(|m| format!("memory limit {m}")));
     if !machine.kernel.is_empty() {
         parts.push(format!("Linux {}", machine.kernel));
@@ -118,6 +145,10 @@ fn or_unknown(text: String, unknown: &str) -> String {
 }
 
 fn processors(page: &mut Page, all: &Processors) {
+    if *all == Processors::default() {
+        put(page, "CPUs", "unknown");
+        return;
+    }
     let mut parts = vec![count(all.cpus.len() as u64, "CPU")];
     parts.extend(all.cores().map(|n| count(n as u64, "core")));
     parts.extend(all.packages().map(|n| count(n as u64, "package")));
@@ -283,7 +314,7 @@ fn module_words(module: &Module) -> String {
     parts.join(" ")
 }
 
-fn busy(page: &mut Page, busy: &Busy) {
+pub(super) fn busy(page: &mut Page, label: &str, busy: &Busy) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mean = busy.cpus.iter().map(|l| l.busy).sum::<f64>() / busy.cpus.len().max(1) as f64;
     let most: Option<&Load> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
@@ -296,7 +327,7 @@ fn busy(page: &mut Page, busy: &Busy) {
             percent(l.interrupts)
         )
     }));
-    put(page, "Busy now", &parts.join(", "));
+    put(page, label, &parts.join(", "));
     for process in busy.processes.iter().filter(|p| p.cpus >= SHOWN) {
         let text = format!(
             "{} ({}) {} of a CPU, last on CPU {}",
@@ -309,31 +340,11 @@ fn busy(page: &mut Page, busy: &Busy) {
     }
 }
 
-fn tunables(page: &mut Page, inventory: &Inventory) {
-    for (i, tunable) in inventory.tunables.iter().enumerate() {
-        let label = if i == 0 { "Settings" } else { "" };
-        put(
-            page,
-            label,
-            &format!("{} = {}", tunable.name, tunable.value),
-        );
-    }
-}
-
-fn unknown(page: &mut Page, inventory: &Inventory) {
-    for (i, gap) in inventory.gaps.iter().enumerate() {
-        let label = if i == 0 { "Unknown" } else { "" };
-        let what = gap.what.strip_prefix("facts.").unwrap_or(&gap.what);
-        let mut text = format!("{what}: {}", gap.why);
-        if !gap.hint.is_empty() {
-            text = format!("{text} (hint: {})", gap.hint);
-        }
-        put(page, label, &text);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
+    use linerate_core::units::Rate;
+
     use super::super::sample::inventory;
     use super::*;
 
@@ -347,6 +358,43 @@ mod tests {
             color: false,
         };
         insta::assert_snapshot!("host_page_narrow", text(&inventory(), narrow));
+    }
+
+    #[test]
+    fn many_ports_that_are_alike_stay_readable() {
+        let card = |index: u32| Nic {
+            name: format!("eth{index}"),
+            index,
+            driver: "iavf".to_owned(),
+            pci: format!("0000:03:{:02x}.0", index % 32),
+            node: Some(0),
+            up: true,
+            link: LinkModes {
+                speed: Some(Rate(1_000_000_000)),
+                duplex: Some(Duplex::Half),
+                ..LinkModes::default()
+            },
+            ..Nic::default()
+        };
+        let page = |ports: u32| {
+            let mut inventory = Inventory::default();
+            inventory.network.nics = (0..ports).map(card).collect();
+            text(&inventory, Style::PLAIN)
+        };
+        let few = page(4);
+        assert!(
+            few.contains("eth3: iavf") && !few.contains("the same sort"),
+            "{few}"
+        );
+        let many = page(600);
+        assert!(
+            many.contains("and 592 more: the same sort of thing"),
+            "{many}"
+        );
+        let words: Vec<&str> = many.split_whitespace().collect();
+        let line = "eth3 and 596 more: iavf, 1 Gb/s, half duplex, up, node 0";
+        assert!(words.join(" ").contains(line), "{many}");
+        assert!(many.lines().count() < 40, "{many}");
     }
 
     #[test]

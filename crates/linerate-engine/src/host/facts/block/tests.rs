@@ -129,6 +129,38 @@ fn layers_are_walked_down_to_the_disks() {
 }
 
 #[test]
+fn the_ways_of_a_multipath_device_are_its_disks_with_their_state() {
+    let devices: [(&str, &[(&str, &str)]); 3] = [
+        (
+            "dm-0",
+            &[
+                ("slaves/sda/x", "x"),
+                ("slaves/sdb/x", "x"),
+                ("dm/uuid", "mpath-3600\n"),
+                ("dm/name", "mpatha\n"),
+            ],
+        ),
+        (
+            "sda",
+            &[
+                ("device/state", "running\n"),
+                ("device/queue_depth", "64\n"),
+            ],
+        ),
+        ("sdb", &[("device/state", "offline\n")]),
+    ];
+    let storage = host(&devices, &[], ROOT);
+    let ways = &storage.device("dm-0").unwrap().paths;
+    let states: Vec<_> = ways
+        .iter()
+        .map(|p| (p.name.as_str(), p.is_live()))
+        .collect();
+    assert_eq!(states, [("sda", Some(true)), ("sdb", Some(false))]);
+    assert_eq!(ways[0].depth, Some(64));
+    assert!(whats(&storage).contains(&"facts.block.policy"));
+}
+
+#[test]
 fn a_disk_has_its_size_and_the_limits_of_its_queue() {
     let storage = layered();
     let sda = storage.device("sda").unwrap();
@@ -273,10 +305,40 @@ fn an_nvme_disk_whose_controller_is_not_shown_still_has_its_place() {
     .path());
     let disk = &storage.devices[0];
     assert_eq!((disk.pci.as_str(), disk.paths.len()), ("0000:00:02.0", 0));
-    assert_eq!(
-        whats(&storage),
-        ["facts.block.queue", "facts.block.transport"]
-    );
+    // What hangs on a function of the bus itself is reached by no fabric.
+    assert_eq!(disk.transport, "pcie");
+    assert_eq!(whats(&storage), ["facts.block.queue"]);
+}
+
+#[test]
+fn a_disk_without_a_host_is_known_by_the_function_that_it_hangs_on() {
+    for (driver, class, want) in [
+        ("ahci", "0x010601", "ata"),
+        ("ahci", "0x010400", "ata"),
+        ("ata_piix", "0x01018f", "ata"),
+        ("megaraid_sas", "0x010400", "raid"),
+        ("mpt3sas", "0x010700", ""),
+    ] {
+        let uevent = format!("DRIVER={driver}\nPCI_SLOT_NAME=0000:01:00.0\n");
+        let storage = of(tree(&[
+            ("sys/devices/0000:01:00.0/uevent", uevent.as_str()),
+            ("sys/devices/0000:01:00.0/class", class),
+            ("sys/devices/0000:01:00.0/block/sda/size", "8\n"),
+            (
+                "sys/bus/pci/devices/0000:01:00.0",
+                "->../../../devices/0000:01:00.0",
+            ),
+            (
+                "sys/class/block/sda",
+                "->../../devices/0000:01:00.0/block/sda",
+            ),
+            ("proc/self/mountinfo", ROOT),
+        ])
+        .path());
+        assert_eq!(storage.devices[0].transport, want, "{driver} {class}");
+        let told = whats(&storage).contains(&"facts.block.transport");
+        assert_eq!(told, want != "ata", "{driver} {class}");
+    }
 }
 
 #[test]

@@ -47,7 +47,37 @@ impl Reader<'_> {
         if device.pci.is_empty() {
             device.pci = self.pci_above(folder);
         }
+        if device.transport.is_empty() {
+            self.by_function(device).clone_into(&mut device.transport);
+        }
         device.node = self.node_of(&device.pci);
+    }
+
+    /// How a disk is reached by the PCI function that it hangs on, where nothing nearer tells: of
+    /// trees that lack the classes, and of disks behind RAID controllers.
+    fn by_function(&self, device: &BlockDevice) -> &'static str {
+        /// Class of RAID controllers.
+        const RAID: &str = "0x0104";
+        if device.pci.is_empty() {
+            return "";
+        }
+        if device.name.starts_with("nvme") {
+            return "pcie";
+        }
+        let folder = format!("/sys/bus/pci/devices/{}", device.pci);
+        let driver = read(self.machine, &format!("{folder}/uevent"), |text| {
+            Ok(sysctl::value_text(text, "DRIVER"))
+        });
+        match driver.ok().flatten().as_deref() {
+            Some("ahci" | "ata_piix") => "ata",
+            _ if self
+                .optional_line(&format!("{folder}/class"))
+                .starts_with(RAID) =>
+            {
+                "raid"
+            }
+            _ => "",
+        }
     }
 
     /// A namespace hangs on its controller or, where there may be several, on their subsystem.

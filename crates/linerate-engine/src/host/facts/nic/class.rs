@@ -1,11 +1,12 @@
 //! Ports from /sys alone, for a tree of files, which answers no queries.
 
 use linerate_core::facts::nic::{Bond, Duplex, LinkModes, Nic, PortErrors, speed_of_mbps};
-use linerate_core::parse::link::LOOPBACK;
+use linerate_core::parse::link::{INFINIBAND, LOOPBACK};
 use linerate_core::parse::{sysctl, sysfs};
 
+use super::super::few;
 use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use super::{Port, Reader};
+use super::{IPOIB, Port, Reader};
 use crate::host::{gap, read};
 
 const CLASS: &str = "/sys/class/net";
@@ -22,10 +23,7 @@ impl Reader<'_> {
             }
         }
         if !missing.is_empty() {
-            let why = format!(
-                "{CLASS} lists them without their files: {}",
-                missing.join(", ")
-            );
+            let why = format!("{CLASS} lists them without their files: {}", few(&missing));
             self.gaps.push(gap("facts.nic", &why, "ip link"));
         }
         nics.sort_by_key(|nic| nic.index);
@@ -47,9 +45,13 @@ impl Reader<'_> {
             errors: self.listed_errors(&folder),
             ..Nic::default()
         };
-        if self.whole(&format!("{folder}/type")) == Some(u64::from(LOOPBACK)) {
+        let hardware = self.whole(&format!("{folder}/type"));
+        if hardware == Some(u64::from(LOOPBACK)) {
             "loopback".clone_into(&mut nic.driver);
             return Some(nic);
+        }
+        if hardware == Some(u64::from(INFINIBAND)) {
+            IPOIB.clone_into(&mut nic.kind);
         }
         self.listed_device(&mut nic, &folder);
         self.listed_stack(&mut nic, &folder);
@@ -219,6 +221,27 @@ mod tests {
             assert_eq!((member.stack.above, member.link.speed), (Some(1), None));
         }
         assert_eq!(network.leaves(1), [2, 3]);
+    }
+
+    #[test]
+    fn each_port_of_a_tree_costs_the_same_whatever_others_there_are() {
+        let asked = |ports: u32| {
+            let files: Vec<(String, String)> = (1..=ports)
+                .map(|n| {
+                    let path = format!("/sys/class/net/veth{n}/ifindex");
+                    (path, format!("{n}\n"))
+                })
+                .collect();
+            let files = files.iter().map(|(p, t)| (p.as_str(), t.as_str()));
+            let root = tree(&files.collect::<Vec<_>>());
+            let machine = Capture::new(Live::under(root.path()).unwrap());
+            assert_eq!(network(&machine).nics.len(), ports as usize);
+            let captured = machine.captured();
+            let files = captured.files.values().map(Vec::len);
+            files.sum::<usize>() + captured.lists.values().map(Vec::len).sum::<usize>()
+        };
+        let (ten, twenty, hundred) = (asked(10), asked(20), asked(100));
+        assert_eq!(hundred - twenty, 8 * (twenty - ten));
     }
 
     #[test]

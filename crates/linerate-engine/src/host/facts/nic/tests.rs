@@ -330,7 +330,7 @@ fn this_machine_has_loopback_and_a_replay_gives_the_same() {
     assert!(
         lo.offloads
             .as_ref()
-            .is_some_and(|o| o.iter().any(|f| f == "tx-scatter-gather"))
+            .is_some_and(|o| o.on.iter().any(|f| f == "tx-scatter-gather"))
     );
     assert_eq!(network(&Replay::new(machine.captured())), live);
 }

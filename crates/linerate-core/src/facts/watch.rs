@@ -1,0 +1,174 @@
+//! What changes on a machine: the difference between two looks at its counters.
+
+use std::collections::BTreeMap;
+
+use super::Gap;
+use super::cpu::Busy;
+use crate::parse::link::LinkStats;
+use crate::units::{Nanos, Rate};
+
+/// What happened between two looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Change {
+    /// Time between them.
+    pub time: Nanos,
+    /// Who was busy; `None` where that cannot be told.
+    pub busy: Option<Busy>,
+    /// Ports that are in both looks, in the order of their indices.
+    pub ports: Vec<PortChange>,
+    /// What could not be read, and was not told before.
+    pub gaps: Vec<Gap>,
+}
+
+/// A port's counters at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortCount {
+    /// Name.
+    pub name: String,
+    /// Up, with carrier.
+    pub up: bool,
+    /// What the kernel counts.
+    pub stats: LinkStats,
+    /// Interrupts of its device by the CPU that served them.
+    pub interrupts: BTreeMap<u32, u64>,
+}
+
+/// What a port did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PortChange {
+    /// Name.
+    pub name: String,
+    /// Up, with carrier, at the end.
+    pub up: bool,
+    /// Whether it was so at the beginning too.
+    pub was_up: bool,
+    /// Bits received, as the port counts them.
+    pub rx: Rate,
+    /// Bits sent.
+    pub tx: Rate,
+    /// Packets received in each second.
+    pub rx_packets: f64,
+    /// Packets sent in each second.
+    pub tx_packets: f64,
+    /// Interrupts in each second by the CPU that served them; those that served none are left out.
+    pub interrupts: Vec<(u32, f64)>,
+    /// Packets that were lost, by where; zeros left out.
+    pub lost: Vec<(&'static str, u64)>,
+}
+
+impl PortChange {
+    /// Whether anything happened.
+    pub fn is_quiet(&self) -> bool {
+        self.rx_packets + self.tx_packets == 0.0 && self.lost.is_empty() && self.up == self.was_up
+    }
+}
+
+/// What a port did in `time`; `None` where no time passed, or where a counter fell: it was cleared,
+/// or another port has the name now.
+pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option<PortChange> {
+    let seconds = (time.0 > 0).then_some(time.0 as f64 / 1e9)?;
+    let (old, new) = (&before.stats, &after.stats);
+    let rate = |new: u64, old: u64| Some(new.checked_sub(old)? as f64 / seconds);
+    let bits = |new, old| Some(Rate((rate(new, old)? * 8.0) as u64));
+    let losses = [
+        ("rx errors", new.rx_errors, old.rx_errors),
+        ("rx dropped", new.rx_dropped, old.rx_dropped),
+        ("rx missed", new.rx_missed, old.rx_missed),
+        ("rx fifo", new.rx_fifo_errors, old.rx_fifo_errors),
+        ("rx crc", new.rx_crc_errors, old.rx_crc_errors),
+        ("tx errors", new.tx_errors, old.tx_errors),
+        ("tx dropped", new.tx_dropped, old.tx_dropped),
+        ("collisions", new.collisions, old.collisions),
+    ];
+    let grown = losses
+        .iter()
+        .map(|(name, new, old)| Some((*name, new.checked_sub(*old)?)));
+    let lost = grown.collect::<Option<Vec<_>>>()?;
+    let served = after.interrupts.iter().map(|(&cpu, &new)| {
+        let old = before.interrupts.get(&cpu).copied().unwrap_or(0);
+        Some((cpu, rate(new, old)?))
+    });
+    let interrupts = served.collect::<Option<Vec<_>>>()?;
+    Some(PortChange {
+        name: after.name.clone(),
+        up: after.up,
+        was_up: before.up,
+        rx: bits(new.rx_bytes, old.rx_bytes)?,
+        tx: bits(new.tx_bytes, old.tx_bytes)?,
+        rx_packets: rate(new.rx_packets, old.rx_packets)?,
+        tx_packets: rate(new.tx_packets, old.tx_packets)?,
+        interrupts: interrupts.into_iter().filter(|(_, n)| *n > 0.0).collect(),
+        lost: lost.into_iter().filter(|(_, n)| *n > 0).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn count(bytes: u64, packets: u64, missed: u64, served: &[(u32, u64)]) -> PortCount {
+        PortCount {
+            name: "eth0".to_owned(),
+            up: true,
+            stats: LinkStats {
+                rx_bytes: bytes,
+                rx_packets: packets,
+                rx_missed: missed,
+                ..LinkStats::default()
+            },
+            interrupts: served.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn rates_are_differences_over_time() {
+        let before = count(1000, 10, 5, &[(0, 100), (1, 7)]);
+        let after = count(251_000, 210, 6, &[(0, 300), (1, 7), (2, 4)]);
+        let got = port_change(&before, &after, Nanos(2_000_000_000)).unwrap();
+        assert_eq!((got.rx, got.tx), (Rate(1_000_000), Rate(0)));
+        assert!((got.rx_packets - 100.0).abs() < 1e-9);
+        assert_eq!(got.lost, [("rx missed", 1)]);
+        assert_eq!(got.interrupts, [(0, 100.0), (2, 2.0)]);
+        assert!(!got.is_quiet());
+    }
+
+    #[test]
+    fn without_time_or_with_counters_that_fell_nothing_is_told() {
+        let (low, high) = (count(1, 1, 0, &[(0, 1)]), count(2, 2, 0, &[(0, 2)]));
+        assert_eq!(port_change(&low, &high, Nanos(0)), None);
+        assert_eq!(port_change(&high, &low, Nanos(1)), None);
+        let cleared = count(3, 3, 0, &[(0, 1)]);
+        assert_eq!(port_change(&high, &cleared, Nanos(1)), None);
+        assert!(port_change(&low, &low, Nanos(1)).unwrap().is_quiet());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_counters_say_rates_are_numbers(
+            old: [u64; 3],
+            new: [u64; 3],
+            time in prop_oneof![Just(0), Just(1), any::<u64>()],
+        ) {
+            let count = |[a, b, c]: [u64; 3]| count(a, b, c, &[(0, a), (1, b)]);
+            let change = port_change(&count(old), &count(new), Nanos(time));
+            let fell = old.iter().zip(&new).any(|(old, new)| new < old);
+            prop_assert_eq!(change.is_none(), fell || time == 0);
+            if let Some(change) = change {
+                prop_assert!(change.rx_packets.is_finite() && change.rx_packets >= 0.0);
+                prop_assert!(change.interrupts.iter().all(|(_, n)| n.is_finite() && *n > 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_that_went_down_is_not_quiet() {
+        let before = count(1, 1, 0, &[]);
+        let after = PortCount {
+            up: false,
+            ..before.clone()
+        };
+        assert!(!port_change(&before, &after, Nanos(1)).unwrap().is_quiet());
+    }
+}

@@ -1,0 +1,105 @@
+//! What changed on a machine since a moment ago.
+
+use linerate_core::facts::watch::{Change, PortChange};
+
+use super::super::words::count;
+use super::super::{Page, Style};
+use super::ports::few;
+use super::{foot, put, text};
+
+/// One look: who was busy, then ports that did something.
+pub fn watch(change: &Change, style: Style) -> String {
+    let mut page = Page::new(style);
+    if let Some(busy) = &change.busy {
+        text::busy(&mut page, "Busy", busy);
+    }
+    let (quiet, active): (Vec<_>, Vec<_>) = change.ports.iter().partition(|p| p.is_quiet());
+    for port in active {
+        put(&mut page, &port.name, &traffic(port));
+        for words in [interrupts(port), lost(port)].into_iter().flatten() {
+            put(&mut page, "", &words);
+        }
+    }
+    if !quiet.is_empty() {
+        let words = format!("{} without traffic", count(quiet.len() as u64, "port"));
+        put(&mut page, "", &words);
+    }
+    foot::unknown(&mut page, &change.gaps);
+    page.gap();
+    page.finish()
+}
+
+fn traffic(port: &PortChange) -> String {
+    let PortChange {
+        rx,
+        tx,
+        rx_packets,
+        tx_packets,
+        ..
+    } = port;
+    let state = match (port.was_up, port.up) {
+        (true, false) => ", the link went down",
+        (false, true) => ", the link came up",
+        _ => "",
+    };
+    format!("in {rx} ({rx_packets:.0} packets/s), out {tx} ({tx_packets:.0} packets/s){state}")
+}
+
+/// The CPUs that served its interrupts, the busiest first.
+fn interrupts(port: &PortChange) -> Option<String> {
+    let mut served = port.interrupts.clone();
+    served.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let words = served
+        .iter()
+        .map(|(cpu, n)| format!("{n:.0}/s on CPU {cpu}"));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| format!("interrupts {}", few(&words)))
+}
+
+fn lost(port: &PortChange) -> Option<String> {
+    let lost = port.lost.iter().map(|(name, n)| format!("{n} {name}"));
+    let lost: Vec<String> = lost.collect();
+    (!lost.is_empty()).then(|| format!("lost: {}", lost.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::cpu::{Busy, Load};
+    use linerate_core::units::{Nanos, Rate};
+
+    use super::*;
+
+    #[test]
+    fn ports_that_did_something_have_lines_and_others_are_counted() {
+        let load = Load {
+            cpu: 3,
+            busy: 0.97,
+            interrupts: 0.6,
+            stolen: 0.0,
+        };
+        let port = PortChange {
+            name: "eth0".to_owned(),
+            was_up: true,
+            up: true,
+            rx: Rate(9_410_000_000),
+            rx_packets: 812_345.4,
+            interrupts: vec![(1, 40.0), (3, 12_000.0)],
+            lost: vec![("rx missed", 12)],
+            ..PortChange::default()
+        };
+        let quiet = |name: &str| PortChange {
+            name: name.to_owned(),
+            ..PortChange::default()
+        };
+        let change = Change {
+            time: Nanos(1_000_000_000),
+            busy: Some(Busy {
+                cpus: vec![load],
+                processes: Vec::new(),
+            }),
+            ports: vec![port, quiet("eth1"), quiet("eth2")],
+            gaps: Vec::new(),
+        };
+        insta::assert_snapshot!("host_watch", watch(&change, Style::PLAIN));
+    }
+}
