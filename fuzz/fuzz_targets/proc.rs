@@ -2,8 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, mounts, pci_config, pressure,
-    proc_stat, schedstat, smbios, softnet, sysctl, sysfs, task_stat,
+    cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, modules, mounts, pci_config,
+    pressure, proc_stat, schedstat, smbios, softnet, sysctl, sysfs, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
@@ -50,5 +50,6 @@ fuzz_target!(|text: &[u8]| {
     let _ = (infiniband::state(text), infiniband::rate(text));
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place(first, second);
+    let _ = modules::load_order(first, second, &["a", "9p"]);
     let _ = cgroup::place(b"0::/a\n", text);
 });

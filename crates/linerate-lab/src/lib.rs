@@ -1,4 +1,5 @@
-//! Two-host networks in namespaces with planted faults, for `linerate demo` and for tests.
+//! Two-host networks in namespaces with planted faults, for `linerate demo` and for tests; and
+//! virtual machines ([`vm`]) for what namespaces do not have.
 //!
 //! A lab needs no rights beyond the making of user namespaces, no programs besides itself, and
 //! leaves nothing behind, even when its owner is killed: its processes live in a PID namespace
@@ -15,6 +16,7 @@ mod message;
 mod netlink;
 mod program;
 mod spec;
+pub mod vm;
 
 pub use cell::{CELLS, Cell, CellKind, Company, HEALTHY};
 pub use error::LabError;

@@ -34,8 +34,8 @@ pub struct Program {
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cpus: Vec<usize>,
-    stdout: Output,
-    stderr: Output,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
     cwd: Option<PathBuf>,
 }
 
@@ -94,6 +94,12 @@ impl Program {
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cwd = Some(directory.into());
         self
+    }
+
+    /// The program itself, for messages.
+    pub(crate) fn name(&self) -> String {
+        let name = self.argv.first().map(|n| n.to_string_lossy());
+        name.unwrap_or_default().into_owned()
     }
 
     pub(crate) fn directory(&self) -> Result<PathBuf, LabError> {

@@ -16,6 +16,7 @@ pub mod interrupts;
 pub mod link;
 pub mod mem_info;
 pub mod meminfo;
+pub mod modules;
 pub mod mounts;
 pub mod netdev;
 pub mod netlink;

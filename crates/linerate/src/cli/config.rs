@@ -48,14 +48,17 @@ fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
 
 /// `$XDG_CONFIG_HOME/linerate/config.toml`, or the same under `~/.config`.
 fn default_path() -> Option<PathBuf> {
+    Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("linerate/config.toml"))
+}
+
+/// A folder of the user's, as a variable names it, or in the home folder.
+pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
     };
-    let base =
-        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|h| h.join(".config")))?;
-    Some(base.join("linerate/config.toml"))
+    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }
 
 /// Reads a file; a missing one is an error only when it was asked for.

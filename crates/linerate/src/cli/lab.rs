@@ -1,4 +1,4 @@
-//! `linerate lab`: two hosts and a router on this machine, to try things in.
+//! `linerate lab`: two hosts and a router on this machine, or a virtual one, to try things in.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
 use super::exit::{Exit, Failure, tell};
-use super::out;
+use super::{out, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -38,6 +38,19 @@ enum What {
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
+    /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
+    ///
+    /// It has two NUMA nodes, an NVMe disk and two network ports in PCIe slots, and processors
+    /// emulated in software: facts and counts in it hold, speeds do not. What is written in it is
+    /// thrown away, and its /tmp and /run are its own. A command has an hour.
+    ///
+    /// Needs Debian's packages qemu-system-x86, busybox-static and kmod. Where no kernel is
+    /// installed, Debian's is fetched with apt-get into $XDG_CACHE_HOME/linerate/kernels.
+    Vm {
+        /// Command, with its arguments [default: a shell on this terminal]
+        #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
 }
 
 /// One of each kind, as they are typed.
@@ -61,6 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             far,
             command,
         } => run_in(faults, congestion.clone(), far.as_deref(), command),
+        What::Vm { command } => vm::run(command),
     }
 }
 

@@ -21,6 +21,7 @@ mod run;
 mod serve;
 mod show;
 mod signal;
+mod vm;
 mod whatif;
 
 use std::process::ExitCode;
@@ -72,7 +73,7 @@ enum Verb {
     Whatif(whatif::Args),
     /// List what can hold a path back, or explain one cause
     Causes(causes::Args),
-    /// Try a command on two hosts and a router made on this machine
+    /// Try a command on two hosts and a router made on this machine, or in a virtual one
     Lab(lab::Args),
 }
 

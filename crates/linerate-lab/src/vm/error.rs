@@ -1,0 +1,71 @@
+//! Why a virtual machine could not be had, or did not do what was asked.
+
+use std::io;
+use std::time::Duration;
+
+/// What went wrong with a virtual machine.
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// A program of the system is not there.
+    #[error(
+        "a virtual machine needs {program}, which is not installed (hint: sudo apt-get install --no-install-recommends {package})"
+    )]
+    Missing {
+        /// What is needed.
+        program: String,
+        /// The Debian package that brings it.
+        package: &'static str,
+    },
+    /// There is no kernel that a guest could boot, and none could be fetched.
+    #[error(
+        "there is no kernel to boot: {why} (hint: sudo apt-get update && sudo apt-get install linux-image-amd64)"
+    )]
+    NoKernel {
+        /// What was tried.
+        why: String,
+    },
+    /// No such machine can be made.
+    #[error("cannot make this virtual machine: {why}")]
+    Impossible {
+        /// What is wrong with its specification.
+        why: String,
+    },
+    /// A step on this machine failed.
+    #[error("{what}: {source}")]
+    Step {
+        /// What was being done, on what.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The guest ended by itself.
+    #[error("the virtual machine ended {during}; its last words:\n{console}")]
+    Died {
+        /// What it was doing.
+        during: String,
+        /// The end of its console.
+        console: String,
+    },
+    /// The guest was ended because it took too long.
+    #[error("the virtual machine was ended {during}, after {} s; its last words:\n{console}", .within.as_secs())]
+    Late {
+        /// What it was doing.
+        during: String,
+        /// How long it was given.
+        within: Duration,
+        /// The end of its console.
+        console: String,
+    },
+}
+
+impl VmError {
+    /// A failed step, for `map_err`.
+    pub(super) fn step(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |source| Self::Step { what, source }
+    }
+
+    pub(super) fn impossible(why: impl Into<String>) -> Self {
+        Self::Impossible { why: why.into() }
+    }
+}

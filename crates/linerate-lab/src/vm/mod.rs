@@ -1,0 +1,294 @@
+//! Virtual machines with the distribution's stock kernel and this machine's own files, for what
+//! namespaces do not have: NUMA nodes, PCIe slots, kernel modules, a clock of one's own.
+//!
+//! The guest's root is this machine's, with a layer above it that takes what is written and is
+//! thrown away; `/tmp` and `/run` are its own, and `/out` is a folder that both have
+//! ([`Vm::shared`]). Processors are emulated in software (QEMU's TCG), which works everywhere: facts
+//! and counts are real, speeds are not.
+//!
+//! No right is needed, and nothing is left behind: QEMU ends with the handle, and with the thread
+//! that made it.
+
+mod error;
+mod folder;
+mod initrd;
+mod job;
+mod kernel;
+mod spec;
+mod tool;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub use error::VmError;
+pub use kernel::Kernel;
+pub use spec::{Card, Generation, Node, Slot, Spec};
+
+use crate::program::{Finished, Program};
+use folder::Folder;
+use job::Stream;
+
+const PID1: &str = include_str!("guest/pid1");
+/// How often a machine that hangs while it comes up is started.
+const STARTS: u32 = 3;
+/// How often what the guest has written is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A virtual machine that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct Vm {
+    /// Its standard input is the guest's second serial line: on it stands what is to be run.
+    qemu: Child,
+    folder: Folder,
+    jobs: u32,
+}
+
+impl Vm {
+    /// Boots a machine, and waits until it takes programs.
+    ///
+    /// Emulated processors now and then wait for each other for ever before the kernel says a word
+    /// (seen once in forty boots), so a machine that does not come up in its time is booted anew.
+    pub fn boot(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
+        for _ in 1..STARTS {
+            match Self::boot_once(spec, kernel) {
+                Err(VmError::Late { .. }) => {}
+                other => return other,
+            }
+        }
+        Self::boot_once(spec, kernel)
+    }
+
+    fn boot_once(spec: &Spec, kernel: &Kernel) -> Result<Self, VmError> {
+        let mut vm = Self::start(spec, kernel, None)?;
+        let up = vm.folder.shared().join("up");
+        let during = "while it came up";
+        vm.wait_for(&up, during, spec.boot_within, || Ok(()))?;
+        Ok(vm)
+    }
+
+    /// Boots a machine for one program, usually a shell, whose terminal is this process's own, and
+    /// waits for its end without limit. `Ctrl-A X` ends the machine.
+    pub fn shell(spec: &Spec, kernel: &Kernel, program: &Program) -> Result<ExitStatus, VmError> {
+        let mut vm = Self::start(spec, kernel, Some(program))?;
+        let ended = vm.qemu.wait();
+        ended.map_err(VmError::step("cannot wait for QEMU"))?;
+        let status = vm.folder.shared().join("status");
+        vm.wait_for(&status, "in its shell", Duration::ZERO, || Ok(()))
+            .map(|text| status_of(&text))
+    }
+
+    /// Runs a program, which gets no input, and brings back what it wrote. Its environment is
+    /// the guest's own, with what [`Program::env`] adds. If it has not ended `within` this time, the
+    /// machine is.
+    ///
+    /// A signal that ends it comes back as a shell tells it: exit status 128 and its number.
+    pub fn run(&mut self, program: &Program, within: Duration) -> Result<Finished, VmError> {
+        self.jobs += 1;
+        let name = self.jobs.to_string();
+        let folder = self.folder.shared().join(&name);
+        let failed = || {
+            VmError::step(format!(
+                "cannot hand over a program in {}",
+                folder.display()
+            ))
+        };
+        fs::create_dir(&folder).map_err(failed())?;
+        fs::write(folder.join("run"), job::script(program)?).map_err(failed())?;
+        let stream = |name, output| Stream::create(&folder.join(name), output).map_err(failed());
+        let mut stdout = stream("stdout", program.stdout)?;
+        let mut stderr = stream("stderr", program.stderr)?;
+        if let Some(line) = &mut self.qemu.stdin {
+            writeln!(line, "{name}").map_err(failed())?;
+        }
+        let mut pump = || {
+            stdout.pump(&mut io::stdout())?;
+            stderr.pump(&mut io::stderr())
+        };
+        let during = format!("while it ran `{}`", program.name());
+        let status = self.wait_for(&folder.join("status"), &during, within, &mut pump)?;
+        // What was written between the last look and the end.
+        pump().map_err(passing_on())?;
+        Ok(Finished {
+            status: status_of(&status),
+            stdout: stdout.taken(),
+            stderr: stderr.taken(),
+        })
+    }
+
+    /// The folder that the guest has as `/out`. It goes with the machine.
+    pub fn shared(&self) -> PathBuf {
+        self.folder.shared()
+    }
+
+    /// The process of QEMU.
+    pub fn pid(&self) -> u32 {
+        self.qemu.id()
+    }
+
+    fn start(spec: &Spec, kernel: &Kernel, shell: Option<&Program>) -> Result<Self, VmError> {
+        if !cfg!(target_arch = "x86_64") {
+            let why = "only machines of the kind x86-64 can be emulated with the files of this one";
+            return Err(VmError::impossible(why));
+        }
+        let folder = Folder::new()?;
+        folder.write("initrd", &initrd::build(kernel)?)?;
+        folder.write("out/pid1", PID1.as_bytes())?;
+        folder.write("out/setup", spec.setup().as_bytes())?;
+        if let Some(program) = shell {
+            folder.write("out/shell", &job::script(program)?)?;
+        }
+        let mut command = command(spec, kernel, &folder, shell.is_some())?;
+        let qemu = command
+            .spawn()
+            .map_err(VmError::step("cannot start QEMU"))?;
+        Ok(Self {
+            qemu,
+            folder,
+            jobs: 0,
+        })
+    }
+
+    /// Waits until the guest has written a file, and reads it.
+    fn wait_for(
+        &mut self,
+        file: &Path,
+        during: &str,
+        within: Duration,
+        mut each: impl FnMut() -> io::Result<()>,
+    ) -> Result<String, VmError> {
+        let began = Instant::now();
+        loop {
+            // Before the file is looked for: it may be the last that the guest wrote.
+            let ended = self.qemu.try_wait();
+            let ended = ended
+                .map_err(VmError::step("cannot wait for QEMU"))?
+                .is_some();
+            each().map_err(passing_on())?;
+            if let Ok(text) = fs::read_to_string(file) {
+                return Ok(text);
+            }
+            let (during, console) = (during.to_owned(), self.folder.last_words());
+            if ended {
+                return Err(VmError::Died { during, console });
+            }
+            if began.elapsed() >= within {
+                self.end();
+                return Err(VmError::Late {
+                    during,
+                    within,
+                    console,
+                });
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself; there is nothing else to be done about it.
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn passing_on() -> impl FnOnce(io::Error) -> VmError {
+    VmError::step("cannot pass on what a program wrote in the virtual machine")
+}
+
+/// An exit status as a shell tells it.
+fn status_of(text: &str) -> ExitStatus {
+    let code: u8 = text.trim().parse().unwrap_or(u8::MAX);
+    ExitStatus::from_raw(i32::from(code) << 8)
+}
+
+/// QEMU, ready to be started.
+fn command(
+    spec: &Spec,
+    kernel: &Kernel,
+    folder: &Folder,
+    terminal: bool,
+) -> Result<Command, VmError> {
+    let qemu = tool::find("qemu-system-x86_64", "qemu-system-x86")?;
+    // So that it ends with the thread that starts it, even if that is killed.
+    let mut command = Command::new(tool::find("setpriv", "util-linux")?);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
+    let log = folder.path("qemu");
+    let log =
+        File::create(&log).map_err(VmError::step(format!("cannot write {}", log.display())))?;
+    command.stderr(log);
+    let line = if terminal {
+        "stdio,id=line,signal=off,mux=on"
+    } else {
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        "stdio,id=line,signal=off"
+    };
+    let arguments = spec.arguments.join(" ");
+    let arguments =
+        format!("console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc {arguments}");
+    command
+        // What QEMU adds by itself would be oddities of the guest: a disk controller and a display
+        // that belong to no node.
+        .args([
+            "-M",
+            "q35,sata=off,smbus=off",
+            "-nodefaults",
+            "-display",
+            "none",
+        ])
+        .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-no-reboot"])
+        .args(["-chardev", line, "-monitor", "none"])
+        .arg("-serial")
+        .arg(joined("file:", &folder.path("console"), ""))
+        .args(["-serial", "chardev:line"])
+        .arg("-kernel")
+        .arg(&kernel.image)
+        .arg("-initrd")
+        .arg(folder.path("initrd"))
+        .args(["-append", &arguments]);
+    for (tag, path, access) in [
+        ("root", Path::new("/"), "readonly=on,multidevs=remap"),
+        ("modules", &kernel.modules, "readonly=on"),
+        ("out", &folder.shared(), "readonly=off"),
+    ] {
+        let rest = format!(",mount_tag={tag},security_model=none,{access}");
+        command
+            .arg("-virtfs")
+            .arg(joined("local,path=", path, &rest));
+    }
+    // Last: what names no bus, as those above, would else be put on one of these.
+    command.args(spec.qemu()?);
+    Ok(command)
+}
+
+/// An option of QEMU with a path in it, in which a comma is written twice.
+fn joined(before: &str, path: &Path, after: &str) -> String {
+    let path = path.to_string_lossy().replace(',', ",,");
+    format!("{before}{path}{after}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_those_of_shells() {
+        assert_eq!(status_of("0\n").code(), Some(0));
+        assert_eq!(status_of("139\n").code(), Some(139));
+        assert!(!status_of("").success() && !status_of("x").success());
+    }
+
+    #[test]
+    fn commas_in_paths_are_no_commas_of_options() {
+        let option = joined("a=", Path::new("/x,y"), ",b");
+        assert_eq!(option, "a=/x,,y,b");
+    }
+}

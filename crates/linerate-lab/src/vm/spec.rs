@@ -1,0 +1,354 @@
+//! What a virtual machine is made of, and how QEMU is told.
+
+use std::time::Duration;
+
+use linerate_core::units::Bytes;
+
+use super::error::VmError;
+
+/// A virtual machine of the PC kind (q35).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Its NUMA nodes; at least one.
+    pub nodes: Vec<Node>,
+    /// Distance between any two nodes in the firmware's table, where 10 is that of a node to
+    /// itself.
+    pub distance: u8,
+    /// Its PCIe slots. Ports of network cards are joined by one hub.
+    pub slots: Vec<Slot>,
+    /// Added to the command line of its kernel.
+    pub arguments: Vec<String>,
+    /// Most time from a start until it takes programs; then it is started anew, twice at most.
+    pub boot_within: Duration,
+}
+
+impl Default for Spec {
+    /// Two CPUs, one node, 1 GiB, no slots.
+    fn default() -> Self {
+        Self {
+            nodes: vec![Node {
+                cpus: 2,
+                memory: Bytes(1 << 30),
+            }],
+            distance: 21,
+            slots: Vec::new(),
+            arguments: Vec::new(),
+            boot_within: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Its CPUs; may be none if another node has some.
+    pub cpus: u32,
+    /// Its memory.
+    pub memory: Bytes,
+}
+
+/// A PCIe slot: a root port, and what sits in it.
+///
+/// The port's best link is as given. Its link of now, and all that an emulated card tells of its
+/// own, is 2.5 GT/s x1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// The node that it belongs to; `None` where the firmware does not tell.
+    pub node: Option<usize>,
+    /// Its fastest speed.
+    pub speed: Generation,
+    /// Its lanes.
+    pub lanes: u8,
+    /// What sits in it.
+    pub card: Option<Card>,
+}
+
+/// Speed of a PCIe link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// 2.5 GT/s.
+    One,
+    /// 5 GT/s.
+    Two,
+    /// 8 GT/s.
+    Three,
+    /// 16 GT/s.
+    Four,
+}
+
+/// A card that QEMU emulates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Card {
+    /// An NVMe disk that reads as zeros and forgets what is written. Its serial number is `slotN`,
+    /// from 1 on.
+    Nvme(Bytes),
+    /// A port of 1 Gb/s, Intel 82574L. Its address is `52:54:00:00:00:N`, from 1 on.
+    E1000e,
+    /// A port made for guests. Its address is `52:54:00:00:00:N`, from 1 on.
+    VirtioNet,
+}
+
+/// Widths that a link can have.
+//= PCI Express Base Specification 4.0, section 7.5.3.6: Maximum Link Width.
+const LANES: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
+/// Bus numbers that the slots of one node may take.
+const BUSES_OF_A_NODE: usize = 32;
+/// What 256 bus numbers suffice for, with those that belong to no node.
+const MOST_NODES: usize = 256 / BUSES_OF_A_NODE - 1;
+
+impl Generation {
+    fn option(self) -> &'static str {
+        match self {
+            Self::One => "2_5",
+            Self::Two => "5",
+            Self::Three => "8",
+            Self::Four => "16",
+        }
+    }
+}
+
+impl Spec {
+    /// What QEMU is told of the machine.
+    pub(super) fn qemu(&self) -> Result<Vec<String>, VmError> {
+        self.check()?;
+        let mut words = self.nodes_qemu();
+        let mut with_slots: Vec<usize> = self.slots.iter().filter_map(|s| s.node).collect();
+        with_slots.sort_unstable();
+        with_slots.dedup();
+        for node in with_slots {
+            let bus = (node + 1) * BUSES_OF_A_NODE;
+            let bridge = format!("pxb-pcie,id=node{node},bus_nr={bus},numa_node={node},bus=pcie.0");
+            words.extend(["-device".to_owned(), bridge]);
+        }
+        for (index, slot) in self.slots.iter().enumerate() {
+            words.extend(slot.qemu(index + 1));
+        }
+        Ok(words)
+    }
+
+    fn check(&self) -> Result<(), VmError> {
+        let cpus: u32 = self.nodes.iter().map(|n| n.cpus).sum();
+        if cpus == 0 || self.nodes.len() > MOST_NODES {
+            let why = format!("it needs a CPU, and 1 to {MOST_NODES} nodes");
+            return Err(VmError::impossible(why));
+        }
+        if !(11..=254).contains(&self.distance) {
+            let why = format!("a distance of {} is not within 11 to 254", self.distance);
+            return Err(VmError::impossible(why));
+        }
+        for slot in &self.slots {
+            if !LANES.contains(&slot.lanes) {
+                let why = format!("no PCIe link has {} lanes", slot.lanes);
+                return Err(VmError::impossible(why));
+            }
+            if slot.node.is_some_and(|node| node >= self.nodes.len()) {
+                let why = "a slot belongs to a node that it does not have";
+                return Err(VmError::impossible(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn nodes_qemu(&self) -> Vec<String> {
+        let cpus: u32 = self.nodes.iter().map(|n| n.cpus).sum();
+        let memory: u64 = self.nodes.iter().map(|n| n.memory.0).sum();
+        let alike = self.nodes.iter().all(|n| n.cpus == self.nodes[0].cpus);
+        let sockets = if alike { self.nodes.len() as u32 } else { 1 };
+        let cores = cpus / sockets;
+        let mut words = vec![
+            "-m".to_owned(),
+            format!("size={memory}B"),
+            "-smp".to_owned(),
+            format!("cpus={cpus},sockets={sockets},cores={cores},threads=1"),
+        ];
+        let mut first = 0;
+        for (id, node) in self.nodes.iter().enumerate() {
+            let memory = format!("memory-backend-ram,id=memory{id},size={}B", node.memory.0);
+            let last = first + node.cpus;
+            let cpus = match node.cpus {
+                0 => String::new(),
+                1 => format!(",cpus={first}"),
+                _ => format!(",cpus={first}-{}", last - 1),
+            };
+            let node = format!("node,nodeid={id}{cpus},memdev=memory{id}");
+            words.extend(["-object".to_owned(), memory, "-numa".to_owned(), node]);
+            first = last;
+        }
+        // After all nodes: QEMU knows none beforehand.
+        for near in 0..self.nodes.len() {
+            for far in near + 1..self.nodes.len() {
+                let distance = format!("dist,src={near},dst={far},val={}", self.distance);
+                words.extend(["-numa".to_owned(), distance]);
+            }
+        }
+        words
+    }
+
+    /// What the guest runs before it takes programs: there is no udev that would load drivers.
+    pub(super) fn setup(&self) -> String {
+        let cards: Vec<Card> = self.slots.iter().filter_map(|s| s.card).collect();
+        let drivers: Vec<&str> = cards.iter().map(|c| c.driver()).collect();
+        let disks = cards.iter().filter(|c| matches!(c, Card::Nvme(_))).count();
+        let load = match drivers[..] {
+            [] => String::new(),
+            _ => format!("modprobe -a {}\n", drivers.join(" ")),
+        };
+        // A driver looks for its disks after it has been loaded.
+        let wait = match disks {
+            0 => String::new(),
+            _ => format!(
+                "set -- /dev/nvme*n1\nuntil [ -b \"$1\" ] && [ $# -ge {disks} ]; do\n  \
+                 sleep 0.1\n  set -- /dev/nvme*n1\ndone\n"
+            ),
+        };
+        load + &wait
+    }
+}
+
+impl Slot {
+    fn qemu(&self, number: usize) -> Vec<String> {
+        let bus = match self.node {
+            Some(node) => format!("node{node}"),
+            None => "pcie.0".to_owned(),
+        };
+        let (speed, lanes) = (self.speed.option(), self.lanes);
+        let port = format!(
+            "pcie-root-port,id=slot{number},slot={number},chassis={number},bus={bus},\
+             x-speed={speed},x-width={lanes}"
+        );
+        let mut words = vec!["-device".to_owned(), port];
+        if let Some(card) = self.card {
+            words.extend(card.qemu(number));
+        }
+        words
+    }
+}
+
+impl Card {
+    fn driver(self) -> &'static str {
+        match self {
+            Self::Nvme(_) => "nvme",
+            Self::E1000e => "e1000e",
+            Self::VirtioNet => "virtio_net",
+        }
+    }
+
+    fn qemu(self, number: usize) -> [String; 4] {
+        let port = |model: &str| {
+            [
+                "-netdev".to_owned(),
+                format!("hubport,id=port{number},hubid=0"),
+                "-device".to_owned(),
+                format!(
+                    "{model},netdev=port{number},mac=52:54:00:00:00:{number:02x},romfile=,\
+                     bus=slot{number}"
+                ),
+            ]
+        };
+        match self {
+            Self::Nvme(size) => [
+                "-drive".to_owned(),
+                format!(
+                    "if=none,id=disk{number},format=raw,file.driver=null-co,\
+                     file.read-zeroes=on,file.size={}",
+                    size.0
+                ),
+                "-device".to_owned(),
+                format!("nvme,serial=slot{number},drive=disk{number},bus=slot{number}"),
+            ],
+            Self::E1000e => port("e1000e"),
+            Self::VirtioNet => port("virtio-net-pci"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(node: Option<usize>, lanes: u8) -> Slot {
+        Slot {
+            node,
+            speed: Generation::Three,
+            lanes,
+            card: Some(Card::Nvme(Bytes(1 << 30))),
+        }
+    }
+
+    fn node(cpus: u32) -> Node {
+        let memory = Bytes(1 << 29);
+        Node { cpus, memory }
+    }
+
+    fn told(nodes: &[Node], slots: &[Slot]) -> String {
+        let spec = Spec {
+            nodes: nodes.to_vec(),
+            slots: slots.to_vec(),
+            ..Spec::default()
+        };
+        spec.qemu().map_or_else(|e| e.to_string(), |w| w.join(" "))
+    }
+
+    #[test]
+    fn nodes_share_cpus_and_memory() {
+        let words = told(&[node(2), node(2)], &[]);
+        for want in [
+            "-m size=1073741824B -smp cpus=4,sockets=2,cores=2,threads=1",
+            "node,nodeid=0,cpus=0-1,memdev=memory0",
+            "node,nodeid=1,cpus=2-3,memdev=memory1",
+            "dist,src=0,dst=1,val=21",
+        ] {
+            assert!(words.contains(want), "{want}: {words}");
+        }
+        let uneven = told(&[node(3), node(0)], &[]);
+        assert!(uneven.contains("cpus=3,sockets=1,cores=3"), "{uneven}");
+        assert!(uneven.contains("node,nodeid=1,memdev=memory1"), "{uneven}");
+    }
+
+    #[test]
+    fn slots_hang_below_their_node() {
+        let words = told(&[node(1), node(1)], &[slot(Some(1), 4), slot(None, 16)]);
+        for want in [
+            "pxb-pcie,id=node1,bus_nr=64,numa_node=1",
+            "id=slot1,slot=1,chassis=1,bus=node1,x-speed=8,x-width=4",
+            "nvme,serial=slot1,drive=disk1,bus=slot1",
+            "id=slot2,slot=2,chassis=2,bus=pcie.0,x-speed=8,x-width=16",
+        ] {
+            assert!(words.contains(want), "{want}: {words}");
+        }
+        assert!(!words.contains("id=node0"), "{words}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let many = [node(1); MOST_NODES + 1];
+        for (nodes, slots, why) in [
+            (&[][..], &[][..], "it needs a CPU"),
+            (&[node(0)], &[], "it needs a CPU"),
+            (&many, &[], "1 to 7 nodes"),
+            (&[node(1)], &[slot(Some(0), 3)], "3 lanes"),
+            (&[node(1)], &[slot(Some(1), 4)], "node that it does not"),
+        ] {
+            let words = told(nodes, slots);
+            assert!(words.contains(why), "{why}: {words}");
+        }
+        assert!(told(&many[1..], &[slot(Some(0), 32)]).starts_with("-m"));
+        for (distance, fine) in [(10, false), (11, true), (254, true), (255, false)] {
+            let spec = Spec {
+                distance,
+                ..Spec::default()
+            };
+            assert_eq!(spec.qemu().is_ok(), fine, "{distance}");
+        }
+    }
+
+    #[test]
+    fn a_driver_is_loaded_for_each_card_and_disks_are_waited_for() {
+        let mut spec = Spec::default();
+        assert_eq!(spec.setup(), "");
+        spec.slots = vec![slot(None, 4), slot(None, 4)];
+        let text = spec.setup();
+        assert!(text.starts_with("modprobe -a nvme nvme\n"), "{text}");
+        assert!(text.contains("$# -ge 2"), "{text}");
+    }
+}

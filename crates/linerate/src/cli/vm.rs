@@ -1,0 +1,95 @@
+//! `linerate lab vm`: a virtual machine with this machine's files, to try things in.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use linerate_core::units::Bytes;
+use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm};
+use linerate_lab::{Output, Program};
+
+use super::config::user_folder;
+use super::exit::{Exit, Failure, tell};
+
+/// Most time that a command in the machine may take.
+const WITHIN: Duration = Duration::from_secs(60 * 60);
+
+/// Runs a command in a virtual machine, or a shell.
+pub(super) fn run(command: &[String]) -> Result<Exit, Failure> {
+    let interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if command.is_empty() && !interactive {
+        let error = anyhow::anyhow!("a shell in a virtual machine needs a terminal");
+        return Err(Failure::usage(error).hint("give a command: linerate lab vm -- COMMAND"));
+    }
+    let cache = cache().ok_or_else(|| {
+        let error = anyhow::anyhow!("there is no place for kernels");
+        Failure::not_measured(error).hint("set HOME or XDG_CACHE_HOME to an absolute path")
+    })?;
+    let kernel = Kernel::find(&cache).map_err(Failure::not_measured)?;
+    let note = "processors emulated in software (QEMU's TCG): facts and counts hold, speeds do not";
+    tell(&format!("note: Linux {}, {note}\n", kernel.version));
+    let status = match command {
+        [] => shell(&kernel),
+        [name, arguments @ ..] => one(&kernel, &Program::new(name).args(arguments)),
+    }?;
+    if status.success() {
+        return Ok(Exit::Done);
+    }
+    tell(&format!(
+        "the command in the virtual machine ended with {status}\n"
+    ));
+    Ok(Exit::NotMeasured)
+}
+
+fn one(kernel: &Kernel, program: &Program) -> Result<ExitStatus, Failure> {
+    let program = program.clone();
+    let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
+    let mut vm = Vm::boot(&machine(), kernel).map_err(Failure::not_measured)?;
+    let finished = vm.run(&program, WITHIN).map_err(Failure::not_measured)?;
+    Ok(finished.status)
+}
+
+fn shell(kernel: &Kernel) -> Result<ExitStatus, Failure> {
+    tell("note: a shell starts in some seconds; exit ends the machine, so does Ctrl-A X\n");
+    let mut program = Program::new("bash").current_dir("/root");
+    // A serial line knows neither.
+    if let Some(kind) = std::env::var_os("TERM") {
+        program = program.env("TERM", kind);
+    }
+    if let Some((width, height)) = terminal_size::terminal_size() {
+        let size = [("COLUMNS", width.0), ("LINES", height.0)];
+        for (name, value) in size {
+            program = program.env(name, value.to_string());
+        }
+    }
+    Vm::shell(&machine(), kernel, &program).map_err(Failure::not_measured)
+}
+
+/// Two nodes, and a card of each kind in a slot of its own.
+fn machine() -> Spec {
+    let node = Node {
+        cpus: 2,
+        memory: Bytes(1 << 30),
+    };
+    let slot = |node, card| Slot {
+        node: Some(node),
+        speed: Generation::Three,
+        lanes: 4,
+        card: Some(card),
+    };
+    Spec {
+        nodes: vec![node; 2],
+        slots: vec![
+            slot(0, Card::Nvme(Bytes(1 << 30))),
+            slot(0, Card::E1000e),
+            slot(1, Card::VirtioNet),
+        ],
+        ..Spec::default()
+    }
+}
+
+/// Where fetched kernels are kept: `$XDG_CACHE_HOME/linerate/kernels`, or the same under `~/.cache`.
+fn cache() -> Option<PathBuf> {
+    Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("linerate/kernels"))
+}

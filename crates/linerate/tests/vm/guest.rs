@@ -1,0 +1,129 @@
+//! The virtual machine that the cases ask.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use linerate::show::host::SCHEMA;
+use linerate_core::units::Bytes;
+use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm, VmError};
+use linerate_lab::{Finished, Program};
+use serde_json::Value;
+
+/// Most time that a question takes. A busy machine takes a hundred times less.
+const WITHIN: Duration = Duration::from_secs(120);
+/// The built program in the guest, on a file system of the guest's own.
+const PROGRAM: &str = "/run/linerate";
+
+/// What the scripts of questions begin with.
+const WORDS: &str = r#"
+# The card in a slot.
+card() { echo "$(cat /sys/bus/pci/slots/$1/address).0"; }
+# The port that a slot hangs on.
+port() { basename "$(dirname "$(readlink -f "/sys/bus/pci/devices/$(card "$1")")")"; }
+# plant FILE TEXT: another text stands in the file.
+plant() {
+  local text
+  text=$(mktemp /run/plant.XXXXXX)
+  printf '%s\n' "$2" >"$text"
+  mount --bind "$text" "$1"
+}
+# link DEVICE WHICH SPEED LANES: the link of a device, current or max, is another one.
+link() {
+  plant "/sys/bus/pci/devices/$1/$2_link_speed" "$3 GT/s PCIe"
+  plant "/sys/bus/pci/devices/$1/$2_link_width" "$4"
+}
+"#;
+
+/// A machine with two nodes and five slots.
+pub(crate) struct Guest {
+    pub(crate) vm: Vm,
+}
+
+impl Guest {
+    pub(crate) fn boot() -> Result<Self, VmError> {
+        let mut guest = Self {
+            vm: boot(&machine())?,
+        };
+        fs::copy(
+            env!("CARGO_BIN_EXE_linerate"),
+            guest.vm.shared().join("linerate"),
+        )
+        .unwrap();
+        guest.ask(&format!("cp /out/linerate {PROGRAM}"));
+        Ok(guest)
+    }
+
+    /// What a shell script writes. It runs in a mount namespace of its own, so that what it plants
+    /// goes with it.
+    pub(crate) fn ask(&mut self, script: &str) -> String {
+        let script = format!("set -e\n{WORDS}\n{script}");
+        let program = Program::new("unshare").args(["-m", "sh", "-c", &script]);
+        let done = self.run(&program.current_dir("/"));
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{script}\n{}: {told}", done.status);
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    pub(crate) fn run(&mut self, program: &Program) -> Finished {
+        self.vm.run(program, WITHIN).unwrap()
+    }
+
+    /// What `linerate host` tells after a script has planted something.
+    pub(crate) fn host(&mut self, script: &str) -> Value {
+        document(&self.ask(&format!("{script}\n{PROGRAM} host --json")))
+    }
+
+    /// A card's address.
+    pub(crate) fn card(&mut self, slot: usize) -> String {
+        self.ask(&format!("card {slot}")).trim().to_owned()
+    }
+}
+
+/// A document of `linerate host --json`, which obeys its schema.
+pub(crate) fn document(text: &str) -> Value {
+    let document: Value = serde_json::from_str(text).unwrap();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(&document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, [""; 0]);
+    document
+}
+
+pub(crate) fn boot(spec: &Spec) -> Result<Vm, VmError> {
+    // Where the built program looks for them, if this cache is the user's.
+    let kernels = cache().join("linerate/kernels");
+    Vm::boot(spec, &Kernel::find(&kernels)?)
+}
+
+pub(crate) fn cache() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn machine() -> Spec {
+    let node = Node {
+        cpus: 2,
+        memory: Bytes(768 << 20),
+    };
+    let slot = |node, speed, lanes, card| Slot {
+        node: Some(node),
+        speed,
+        lanes,
+        card,
+    };
+    Spec {
+        nodes: vec![node; 2],
+        distance: 31,
+        slots: vec![
+            slot(0, Generation::Three, 4, Some(Card::Nvme(Bytes(3 << 30)))),
+            slot(1, Generation::Four, 16, Some(Card::E1000e)),
+            slot(1, Generation::Two, 8, Some(Card::VirtioNet)),
+            slot(0, Generation::One, 1, None),
+            slot(0, Generation::Three, 4, Some(Card::E1000e)),
+        ],
+        ..Spec::default()
+    }
+}

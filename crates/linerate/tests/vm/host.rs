@@ -1,0 +1,341 @@
+//! What `linerate host` tells of a machine that is known.
+//!
+//! QEMU cannot make a card that is better than its slot: the links of cards are planted, by files
+//! that stand in for those of sysfs. The slots and the nodes are real.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::guest::{Guest, document};
+
+/// Gaps that a guest may have: its clocks are not shown, and older kernels do not tell all.
+const GAPS: [&str; 3] = ["facts.cpu.governor", "facts.tunables", "facts.nic.pollers"];
+
+fn device<'a>(document: &'a Value, address: &str) -> &'a Value {
+    let devices = document["pci"].as_array().unwrap();
+    devices.iter().find(|d| d["address"] == address).unwrap()
+}
+
+fn named<'a>(document: &'a Value, part: &str, name: &str) -> &'a Value {
+    let all = document[part].as_array().unwrap();
+    all.iter().find(|d| d["name"] == name).unwrap()
+}
+
+fn texts(document: &Value, part: &str, key: &str) -> Vec<String> {
+    let all = document[part].as_array().unwrap().iter();
+    all.map(|o| o[key].as_str().unwrap().to_owned()).collect()
+}
+
+fn odd(document: &Value) -> Vec<String> {
+    texts(document, "odd", "id")
+}
+
+/// No gaps but those of every guest.
+fn whole(document: &Value) {
+    for gap in texts(document, "unknown", "what") {
+        assert!(GAPS.contains(&gap.as_str()), "{}", document["unknown"]);
+    }
+}
+
+/// A link of so many billion transfers per second and lanes.
+fn link(giga: f64, lanes: u64) -> (Value, Value) {
+    (json!((giga * 1e9) as u64), json!(lanes))
+}
+
+fn link_of(device: &Value, which: &str) -> (Value, Value) {
+    let link = &device[which];
+    (link["transfers_per_sec"].clone(), link["lanes"].clone())
+}
+
+pub(crate) fn facts(guest: &mut Guest) {
+    let got = guest.host("");
+    assert_eq!(odd(&got), [""; 0], "{}", got["odd"]);
+    whole(&got);
+
+    let machine = &got["machine"];
+    assert_eq!(machine["name"], "vm");
+    assert_eq!(
+        (&machine["guest"], &machine["hypervisor"]),
+        (&json!(true), &json!("QEMU"))
+    );
+    assert_eq!(machine["container"], Value::Null);
+    assert_eq!(machine["kernel"], guest.ask("uname -r").trim());
+    assert_eq!(machine["clock_source"], "tsc");
+
+    let cpus = &got["cpus"];
+    assert_eq!((&cpus["packages"], &cpus["cores"]), (&json!(2), &json!(4)));
+    assert_eq!(cpus["online"].as_array().unwrap().len(), 4);
+    for (id, cpus, distances) in [(0, [0, 1], [10, 31]), (1, [2, 3], [31, 10])] {
+        let node = &got["nodes"][id];
+        assert_eq!((&node["node"], &node["cpus"]), (&json!(id), &json!(cpus)));
+        assert_eq!(node["distances"], json!(distances));
+        // The kernel keeps some for itself.
+        let memory = node["memory_bytes"].as_u64().unwrap();
+        assert!((600 << 20..=768 << 20).contains(&memory), "{memory}");
+    }
+
+    for (slot, node, best) in [
+        (1, 0, link(8.0, 4)),
+        (2, 1, link(16.0, 16)),
+        (3, 1, link(5.0, 8)),
+        (5, 0, link(8.0, 4)),
+    ] {
+        let address = guest.card(slot);
+        let card = device(&got, &address);
+        let port = device(&got, card["parent"].as_str().unwrap());
+        assert_eq!(port["address"], guest.ask(&format!("port {slot}")).trim());
+        assert_eq!(
+            (&port["port"], &card["port"]),
+            (&json!("root port"), &json!("endpoint"))
+        );
+        assert_eq!((&port["node"], &card["node"]), (&json!(node), &json!(node)));
+        assert_eq!(
+            (link_of(port, "link_max"), link_of(port, "link")),
+            (best, link(2.5, 1))
+        );
+        assert_eq!(link_of(card, "link_max"), link(2.5, 1));
+        assert_eq!(card["payload_bytes"], 128);
+    }
+    // A slot with nothing in it is a port with nothing below.
+    let ports = got["pci"].as_array().unwrap().iter();
+    let empty: Vec<_> = ports
+        .filter(|d| d["port"] == "root port" && link_of(d, "link_max") == link(2.5, 1))
+        .collect();
+    assert_eq!(empty.len(), 1);
+    let address = &empty[0]["address"];
+    assert!(
+        !got["pci"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|d| d["parent"] == *address)
+    );
+}
+
+pub(crate) fn ports_and_disks(guest: &mut Guest) {
+    // The names of ports go by the order in which drivers were loaded.
+    let script = "for slot in 2 3 5; do ls /sys/bus/pci/devices/$(card $slot)/net \
+                  /sys/bus/pci/devices/$(card $slot)/virtio*/net 2>/dev/null || :; done";
+    let listed = guest.ask(script);
+    let names: Vec<&str> = listed.lines().filter(|l| l.starts_with("eth")).collect();
+    let [wide, virt, narrow] = names[..] else {
+        panic!("three ports: {listed}");
+    };
+    let got = guest.host(&format!(
+        "ip link set {wide} up mtu 9000; ip link set {virt} up
+         until [ \"$(cat /sys/class/net/{wide}/carrier)\" = 1 ]; do sleep 0.1; done"
+    ));
+    for (name, slot, driver, node) in [
+        (wide, 2, "e1000e", 1),
+        (virt, 3, "virtio_net", 1),
+        (narrow, 5, "e1000e", 0),
+    ] {
+        let port = named(&got, "ports", name);
+        assert_eq!(
+            (&port["driver"], &port["node"]),
+            (&json!(driver), &json!(node))
+        );
+        assert_eq!(port["pci"], guest.card(slot));
+        assert_eq!(device(&got, &guest.card(slot))["names"], json!([name]));
+    }
+    let port = named(&got, "ports", wide);
+    assert_eq!(
+        (&port["up"], &port["mtu_bytes"]),
+        (&json!(true), &json!(9000))
+    );
+    assert_eq!(
+        (&port["speed_bps"], &port["duplex"]),
+        (&json!(1_000_000_000), &json!("full"))
+    );
+    assert_eq!(named(&got, "ports", narrow)["up"], false);
+    let port = named(&got, "ports", virt);
+    assert_eq!(
+        (&port["virtual"], &port["speed_bps"]),
+        (&json!(true), &Value::Null)
+    );
+
+    let disk = named(&got, "disks", "nvme0n1");
+    assert_eq!(
+        (&disk["size_bytes"], &disk["node"]),
+        (&json!(3u64 << 30), &json!(0))
+    );
+    assert_eq!(
+        (&disk["transport"], &disk["rotational"]),
+        (&json!("pcie"), &json!(false))
+    );
+    assert_eq!(disk["pci"], guest.card(1));
+    guest.ask(&format!(
+        "ip link set {wide} down mtu 1500; ip link set {virt} down"
+    ));
+}
+
+/// A card of 8 GT/s x8 in slot 5, which gives 8 GT/s x4, and the same in slot 2, which suits it.
+const CARDS: &str = "
+    link $(card 5) max 8.0 8; link $(card 5) current 8.0 4; link $(port 5) current 8.0 4
+    link $(card 2) max 8.0 8; link $(card 2) current 8.0 8; link $(port 2) current 8.0 8\n";
+
+pub(crate) fn narrow_slot(guest: &mut Guest) {
+    let got = guest.host(CARDS);
+    assert_eq!(odd(&got), ["pcie-slot"], "{}", got["odd"]);
+    let told = &got["odd"][0];
+    let (subject, what) = (
+        told["subject"].as_str().unwrap(),
+        told["what"].as_str().unwrap(),
+    );
+    assert!(subject.starts_with(&guest.card(5)), "{subject}");
+    assert!(what.contains("8 GT/s x8 (63 Gb/s)"), "{what}");
+    assert!(what.contains("8 GT/s x4 (31.5 Gb/s)"), "{what}");
+    whole(&got);
+    let page = guest.ask(&format!("{CARDS}/run/linerate host"));
+    let first = page.lines().next().unwrap();
+    assert!(
+        first.starts_with("Odd ") && first.contains(&guest.card(5)),
+        "{page}"
+    );
+}
+
+pub(crate) fn slow_link(guest: &mut Guest) {
+    for (speed, lanes) in [("8.0", 4), ("5.0", 8)] {
+        let got = guest.host(&format!(
+            "link $(card 2) max 8.0 8; link $(card 2) current {speed} {lanes}"
+        ));
+        assert_eq!(odd(&got), ["pcie-link"], "{}", got["odd"]);
+        let subject = got["odd"][0]["subject"].as_str().unwrap();
+        assert!(subject.starts_with(&guest.card(2)), "{subject}");
+    }
+}
+
+pub(crate) fn unknown_node(guest: &mut Guest) {
+    let got = guest.host("plant /sys/bus/pci/devices/$(card 1)/numa_node -1");
+    assert_eq!(odd(&got), ["node-unknown"], "{}", got["odd"]);
+    let subject = got["odd"][0]["subject"].as_str().unwrap();
+    assert_eq!(subject, format!("{} NVMe nvme0", guest.card(1)));
+    assert_eq!(device(&got, &guest.card(1))["node"], Value::Null);
+}
+
+pub(crate) fn remote_interrupts(guest: &mut Guest) {
+    let port = guest
+        .ask("ls /sys/bus/pci/devices/$(card 2)/net")
+        .trim()
+        .to_owned();
+    // An interrupt moves when it is raised next: packets that nobody answers see to that.
+    let served_by = |cpu: u32| {
+        format!(
+            "ip link set {port} up
+             ip addr replace 10.9.8.1/24 dev {port}
+             for irq in $(sed -n 's/^ *\\([0-9]*\\):.*{port}-[rt]x.*/\\1/p' /proc/interrupts); do
+               echo {cpu} >/proc/irq/$irq/smp_affinity_list
+               until [ \"$(cat /proc/irq/$irq/effective_affinity_list)\" = {cpu} ]; do
+                 busybox arping -c 1 -w 1 -I {port} 10.9.8.2 >/dev/null || :
+               done
+             done\n"
+        )
+    };
+    // The card is on node 1, and so is CPU 2.
+    let near = guest.host(&served_by(2));
+    assert_eq!(odd(&near), [""; 0], "{}", near["odd"]);
+    let far = guest.host(&served_by(1));
+    assert_eq!(odd(&far), ["irq-remote"], "{}", far["odd"]);
+    assert_eq!(far["odd"][0]["subject"], port);
+    guest.ask(&format!(
+        "{}ip addr flush dev {port}; ip link set {port} down",
+        served_by(2)
+    ));
+}
+
+pub(crate) fn offline_cpu(guest: &mut Guest) {
+    let got = guest.host("echo 0 >/sys/devices/system/cpu/cpu3/online");
+    assert_eq!(got["cpus"]["offline"], json!([3]));
+    assert_eq!(got["nodes"][1]["cpus"], json!([2]));
+    assert!(
+        odd(&got).contains(&"cpu-offline".to_owned()),
+        "{}",
+        got["odd"]
+    );
+    let got = guest.host("echo 1 >/sys/devices/system/cpu/cpu3/online");
+    assert_eq!(got["cpus"]["offline"], json!([]));
+    assert!(
+        !odd(&got).contains(&"cpu-offline".to_owned()),
+        "{}",
+        got["odd"]
+    );
+}
+
+pub(crate) fn nonsense(guest: &mut Guest) {
+    // The kernel's own words for what it does not know are no nonsense.
+    let unknown = guest.host(
+        "plant /sys/bus/pci/devices/$(card 2)/current_link_speed Unknown
+         plant /sys/bus/pci/devices/$(card 2)/current_link_width 255",
+    );
+    assert_eq!(odd(&unknown), [""; 0], "{}", unknown["odd"]);
+    for text in ["banana", "", "-8.0 GT/s PCIe", "99999999999999999999 GT/s"] {
+        let got = guest.host(&format!(
+            "plant /sys/bus/pci/devices/$(card 2)/max_link_speed '{text}'
+             plant /sys/bus/pci/devices/$(card 5)/numa_node '{text}'"
+        ));
+        assert!(
+            !odd(&got).iter().any(|id| id.starts_with("pcie")),
+            "{text}: {}",
+            got["odd"]
+        );
+        let card = device(&got, &guest.card(2));
+        assert_eq!(card["link_max"]["transfers_per_sec"], Value::Null, "{text}");
+        let gaps: BTreeSet<String> = texts(&got, "unknown", "what").into_iter().collect();
+        for fact in ["facts.pci.link_speed", "facts.pci.node"] {
+            assert!(gaps.contains(fact), "{text}: {gaps:?}");
+        }
+    }
+}
+
+/// Sets what is marked live to null, everywhere.
+fn without_live(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name.starts_with("live_") {
+                    value.take();
+                }
+                without_live(value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_live),
+        _ => {}
+    }
+}
+
+pub(crate) fn capture(guest: &mut Guest) {
+    let live = guest.ask(&format!(
+        "{CARDS}cd /out; /run/linerate host --json --capture open.json --unmasked
+         /run/linerate host --capture masked.json >/dev/null"
+    ));
+    let here = |name: &str| {
+        let file = guest.vm.shared().join(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let output = command
+            .args(["host", "--json", "--root"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+        (
+            std::fs::read_to_string(file).unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let ((open, again), (masked, elsewhere)) = (here("open.json"), here("masked.json"));
+    assert_eq!(again, live);
+
+    let (mut live, mut elsewhere) = (document(&live), document(&elsewhere));
+    assert_eq!(odd(&elsewhere), ["pcie-slot"]);
+    assert_eq!(elsewhere["machine"]["name"], "masked");
+    live["machine"]["name"] = json!("masked");
+    without_live(&mut live);
+    without_live(&mut elsewhere);
+    assert_eq!(live, elsewhere);
+    // The address of a card, as netlink has it.
+    let address = "525400000002";
+    assert!(open.contains(address) && !masked.contains(address));
+}
