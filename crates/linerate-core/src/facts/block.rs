@@ -38,7 +38,7 @@ pub struct BlockDevice {
     /// Model of a disk.
     pub model: String,
     /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
-    /// `ata`, `virtio`; `raid` for a volume that a RAID controller makes of others.
+    /// `ata`, `virtio`; `raid` for what a RAID controller shows: a disk, or a volume of several.
     pub transport: String,
     /// Address on the PCI bus of what it hangs on.
     pub pci: String,
