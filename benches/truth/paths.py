@@ -6,7 +6,8 @@
     benches/truth/paths.py advice            a small window or buffer: the gain that is predicted
                                              against the gain once the advice was followed
 
-Every row is one lab; nothing is run again. Needs `cargo build --release` and iperf3.
+Every row is one lab; nothing is run again. Needs iperf3, and `cargo build --release` unless LINERATE
+names another program.
 """
 import json
 import os
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 LINERATE = os.path.join(os.path.dirname(__file__), "../../target/release/linerate")
-LINERATE = os.path.abspath(LINERATE)
+LINERATE = os.path.abspath(os.environ.get("LINERATE", LINERATE))
 BOTH_SERVERS = f"{LINERATE} serve --open & exec iperf3 -s"
 
 

@@ -305,6 +305,37 @@ fn without_live(value: &mut Value) {
     }
 }
 
+/// Where two documents differ, in words: both of them whole fill a screen many times over.
+fn unlike(a: &Value, b: &Value, at: String) -> Vec<String> {
+    let each = |names: Vec<String>| {
+        let of = |value: &Value, name: &str| match value {
+            Value::Array(items) => name
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| items.get(i).cloned()),
+            value => value.get(name).cloned(),
+        };
+        let null = Value::Null;
+        let deeper = |name: &String| {
+            let (x, y) = (of(a, name), of(b, name));
+            let (x, y) = (x.as_ref().unwrap_or(&null), y.as_ref().unwrap_or(&null));
+            unlike(x, y, format!("{at}.{name}"))
+        };
+        names.iter().flat_map(deeper).collect()
+    };
+    match (a, b) {
+        _ if a == b => Vec::new(),
+        (Value::Object(x), Value::Object(y)) => {
+            let names: BTreeSet<&String> = x.keys().chain(y.keys()).collect();
+            each(names.into_iter().cloned().collect())
+        }
+        (Value::Array(x), Value::Array(y)) => {
+            each((0..x.len().max(y.len())).map(|i| i.to_string()).collect())
+        }
+        _ => vec![format!("{at}: {a} became {b}")],
+    }
+}
+
 pub(crate) fn capture(guest: &mut Guest) {
     let live = guest.ask(&format!(
         "{CARDS}cd /out; /run/linerate host --json --capture open.json --unmasked
@@ -332,9 +363,13 @@ pub(crate) fn capture(guest: &mut Guest) {
     assert_eq!(odd(&elsewhere), ["pcie-slot"]);
     assert_eq!(elsewhere["machine"]["name"], "masked");
     live["machine"]["name"] = json!("masked");
+    for system in live["filesystems"].as_array_mut().unwrap() {
+        system["point"] = json!("/masked");
+    }
     without_live(&mut live);
     without_live(&mut elsewhere);
-    assert_eq!(live, elsewhere);
+    let unlike = unlike(&live, &elsewhere, String::new());
+    assert_eq!(unlike, [""; 0]);
     // The address of a card, as netlink has it.
     let address = "525400000002";
     assert!(open.contains(address) && !masked.contains(address));

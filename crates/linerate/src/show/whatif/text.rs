@@ -34,7 +34,6 @@ pub(crate) fn page(change: &Change<'_>, style: Style) -> String {
     if change.after.is_none() {
         page.gap();
         published(&mut page, change.told);
-        page.gap();
         sweeps(&mut page, &case.sweep);
     }
     page.finish()
@@ -332,6 +331,7 @@ fn sweeps(page: &mut Page, sweeps: &[Sweep]) {
     if sweeps.is_empty() {
         return;
     }
+    page.gap();
     page.line(&[(Ink::Bold, "What times by size say of the hardware")], 0);
     for sweep in sweeps {
         let Some(fit) = fit(&sweep.points) else {
@@ -340,24 +340,40 @@ fn sweeps(page: &mut Page, sweeps: &[Sweep]) {
             continue;
         };
         let text = format!(
-            ", {}: {} from span to span, {} of them; half of it at {}, floor {}",
+            ", {}: the median of {} spans from size to size, {} as far as that can be told; half of \
+             it at {}, floor {}",
             sweep.what,
-            rates(fit.interval),
             fit.spans,
+            fine(fit.interval),
             fit.half,
             fit.floor
         );
-        let rate = Rate(fit.rate as u64).to_string();
+        let rate = fine(Bounds::exact(fit.rate));
         page.line(&[(Ink::Bold, &rate), (Ink::Plain, &text)], 4);
         for knee in &fit.knees {
             let rate = Rate(knee.rate as u64);
-            let text = format!("  but {rate} from {} to {}", knee.from, knee.to);
-            page.line(&[(Ink::Plain, &text)], 4);
+            below(
+                page,
+                &format!("but {rate} from {} to {}", knee.from, knee.to),
+            );
         }
-        for candidate in candidates(fit.rate).iter().take(NAMED) {
-            page.line(&[(Ink::Plain, &agrees(candidate))], 4);
+        let all = candidates(fit.rate);
+        for candidate in all.iter().take(NAMED) {
+            below(page, &agrees(candidate));
+        }
+        if all.len() > NAMED {
+            let more = all.len() - NAMED;
+            below(
+                page,
+                &format!("and {more} more links within 5 %: --json has them"),
+            );
         }
     }
+}
+
+/// A line that belongs to the one above it.
+fn below(page: &mut Page, text: &str) {
+    page.columns(Ink::Plain, "  ", text, 8);
 }
 
 fn agrees(candidate: &Candidate) -> String {
@@ -369,8 +385,18 @@ fn agrees(candidate: &Candidate) -> String {
     } else {
         "as".to_owned()
     };
-    let carries = rates(candidate.carries);
-    format!("  {how} {} carries: {carries}", candidate.name)
+    format!("{how} {}: {}", candidate.name, fine(candidate.carries))
+}
+
+/// With one digit more than usual: candidates are a few percent apart.
+fn fine(bits: Bounds) -> String {
+    bits.words(|v| {
+        if v < 1e9 {
+            Rate(v as u64).to_string()
+        } else {
+            format!("{:.2} Gb/s", v / 1e9)
+        }
+    })
 }
 
 /// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
