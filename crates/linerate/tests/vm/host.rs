@@ -306,7 +306,7 @@ fn without_live(value: &mut Value) {
 }
 
 /// Where two documents differ, in words: both of them whole fill a screen many times over.
-fn unlike(a: &Value, b: &Value, at: String) -> Vec<String> {
+fn unlike(a: &Value, b: &Value, at: &str) -> Vec<String> {
     let each = |names: Vec<String>| {
         let of = |value: &Value, name: &str| match value {
             Value::Array(items) => name
@@ -319,7 +319,7 @@ fn unlike(a: &Value, b: &Value, at: String) -> Vec<String> {
         let deeper = |name: &String| {
             let (x, y) = (of(a, name), of(b, name));
             let (x, y) = (x.as_ref().unwrap_or(&null), y.as_ref().unwrap_or(&null));
-            unlike(x, y, format!("{at}.{name}"))
+            unlike(x, y, &format!("{at}.{name}"))
         };
         names.iter().flat_map(deeper).collect()
     };
@@ -368,7 +368,7 @@ pub(crate) fn capture(guest: &mut Guest) {
     }
     without_live(&mut live);
     without_live(&mut elsewhere);
-    let unlike = unlike(&live, &elsewhere, String::new());
+    let unlike = unlike(&live, &elsewhere, "");
     assert_eq!(unlike, [""; 0]);
     // The address of a card, as netlink has it.
     let address = "525400000002";
