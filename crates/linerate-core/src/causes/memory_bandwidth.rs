@@ -139,7 +139,7 @@ fn scaled(model: &Model, direction: Direction) -> Option<String> {
 fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let (side, facts) = (host.side, &host.facts);
     let name = side.name();
-    if facts.port.as_ref().is_none_or(|port| port.is_virtual) {
+    if !facts.has_card() {
         // Payload between programs of one machine stays in its caches, or it costs them CPU time.
         return End::Clear(format!("no card of {name} moves payload to or from memory"));
     }

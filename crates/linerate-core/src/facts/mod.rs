@@ -145,3 +145,11 @@ pub struct HostFacts {
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
+
+impl HostFacts {
+    /// Whether a card moves what the path carries, be it below a port that is made of others.
+    pub fn has_card(&self) -> bool {
+        let wires = self.route.as_ref().and_then(route::Route::wires);
+        wires.is_some() || self.port.as_ref().is_some_and(|port| !port.is_virtual)
+    }
+}

@@ -44,11 +44,14 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
         return Nodes::Unknown(gap(side, "the port was not told", ""));
     };
     let Some(node) = port.node else {
-        return if port.is_virtual {
-            Nodes::Alike(format!("the {} port is on no node", side.name()))
-        } else {
-            let why = format!("the firmware does not say on which node {} is", port.name);
+        return if facts.has_card() {
+            let why = format!(
+                "nothing says that the cards of {} are on one node",
+                port.name
+            );
             Nodes::Unknown(gap(side, &why, "linerate host"))
+        } else {
+            Nodes::Alike(format!("the {} port is on no node", side.name()))
         };
     };
     let Some(near) = topology.near(node) else {

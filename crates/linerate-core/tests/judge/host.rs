@@ -1,5 +1,7 @@
 //! Causes that lie in what a host is made of: nodes, clocks, memory.
 
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::route::Route;
 use linerate_core::facts::topology::Node;
 use linerate_core::model::Cpu;
 use linerate_core::record::TrialPlan;
@@ -101,6 +103,16 @@ fn nodes_are_alike_or_unknown_where_nothing_sets_them_apart() {
         });
     };
     assert_eq!(with(veth), "clear");
+    // A bond of cards that are on two nodes: either may carry a stream.
+    let bond = |f: &mut HostFacts| {
+        let port = f.port.as_mut().expect("a port");
+        (port.node, port.is_virtual) = (None, true);
+        f.route = Some(Route {
+            ports: vec![Nic::default()],
+            ..Route::default()
+        });
+    };
+    assert_eq!(with(bond), "unknown");
     // Nothing was read of it, but it has time to spare.
     let mut idle = two_nodes(4, 0.5);
     idle.hosts[1].facts.port.as_mut().expect("a port").node = None;

@@ -72,8 +72,8 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         gaps: Vec::new(),
     };
     facts.clocks = reader.clocks(&facts);
-    // Behind a virtual port no card moves payload to memory.
-    if facts.port.as_ref().is_some_and(|port| !port.is_virtual) {
+    // Where no card moves payload to memory nobody asks for its channels.
+    if facts.has_card() {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }
     facts.gaps = reader.gaps;

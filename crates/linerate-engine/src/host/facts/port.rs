@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use linerate_core::facts::Port;
+use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{Nic, speed_of_mbps};
 use linerate_core::facts::route::Route;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
@@ -39,8 +40,28 @@ impl Reader<'_> {
                 return (None, None);
             }
         };
-        let port = self.described(route.port);
-        (port, Some(self.route(toward, &route)))
+        let mut port = self.described(route.port);
+        let route = self.route(toward, &route);
+        if let Some(port) = port.as_mut().filter(|port| port.is_virtual) {
+            self.stand(port, &route);
+        }
+        (port, Some(route))
+    }
+
+    /// A port that is made of others stands where the cards are that carry it, if that is one node,
+    /// and their interrupts are its own.
+    fn stand(&mut self, port: &mut Port, route: &Route) {
+        let Some(wires) = route.wires() else {
+            return;
+        };
+        let mut nodes = wires.iter().map(|wire| wire.node);
+        let first = nodes.next().flatten();
+        port.node = first.filter(|_| nodes.all(|node| node == first));
+        let irqs: Vec<Irq> = wires
+            .iter()
+            .flat_map(|wire| self.interrupts_of(wire))
+            .collect();
+        port.served_by = cpus_of(&irqs);
     }
 
     fn described(&mut self, index: u32) -> Option<Port> {
@@ -141,8 +162,7 @@ impl Reader<'_> {
         node.ok().and_then(|node| u32::try_from(node).ok())
     }
 
-    /// CPUs that the interrupts of its queues are sent to; of all its interrupts where no name tells
-    /// which are those of queues.
+    /// CPUs that the interrupts of its queues are sent to.
     fn served_by(&mut self, link: &Link<'_>, device: &str) -> Vec<u32> {
         let nic = Nic {
             name: link.name.to_string(),
@@ -153,11 +173,7 @@ impl Reader<'_> {
             },
             ..Nic::default()
         };
-        let irqs = self.interrupts_of(&nic);
-        let told = irqs.iter().any(|irq| irq.queue().is_some());
-        let queues = irqs.iter().filter(|irq| !told || irq.queue().is_some());
-        let cpus: BTreeSet<u32> = queues.flat_map(|irq| &irq.effective).copied().collect();
-        cpus.into_iter().collect()
+        cpus_of(&self.interrupts_of(&nic))
     }
 
     /// Nominal speed; a gap only where a wire should have one.
@@ -180,6 +196,14 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// CPUs that serve the queues among these interrupts; all of them where no name tells which are.
+fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
+    let told = irqs.iter().any(|irq| irq.queue().is_some());
+    let queues = irqs.iter().filter(|irq| !told || irq.queue().is_some());
+    let cpus: BTreeSet<u32> = queues.flat_map(|irq| &irq.effective).copied().collect();
+    cpus.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ mod tests {
         ];
         let fake = Fake::default()
             .reply(Query::Route(LOOPBACK.into()), &[&route(7)])
-            .reply(Query::Link(7), &[&link(7, "eth0.100", &[])])
+            .reply(Query::Link(7), &[&link(7, "eth0.100", &[attr(18, &info)])])
             .reply(Query::Links, &[&links.concat()])
             .reply(Query::Addresses, &[&addresses.concat()]);
         let fake = device(device(fake, CARD, "4\n"), PORT, "16\n");
@@ -141,6 +141,19 @@ mod tests {
             &format!("{DEVICES}/{CARD}/../uevent"),
             &["DRIVER=pcieport\nPCI_SLOT_NAME=0000:00:01.0\n"],
         )
+    }
+
+    #[test]
+    fn a_port_that_is_made_of_others_stands_where_their_card_does() {
+        let irq = "/proc/irq/40";
+        let fake = machine()
+            .file(&format!("{DEVICES}/{CARD}/numa_node"), &["1\n"])
+            .list(&format!("{DEVICES}/{CARD}/msi_irqs"), &["40"])
+            .list(irq, &["eth0-rx-0"])
+            .file(&format!("{irq}/effective_affinity_list"), &["6\n"]);
+        let port = facts(&Replay::new(fake.0), LOOPBACK).port.unwrap();
+        assert!(port.is_virtual, "a VLAN");
+        assert_eq!((port.node, port.served_by), (Some(1), vec![6]));
     }
 
     fn read(fake: Fake) -> (Route, Vec<String>) {
