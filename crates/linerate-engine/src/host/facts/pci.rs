@@ -152,7 +152,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use linerate_core::facts::{Inventory, odd};
 
     use super::{DEVICES, GROUPS};
@@ -164,7 +164,7 @@ mod tests {
 
     /// The first 64 bytes of a port that leads to bus 1, or of a network card; both with a list of
     /// capabilities behind them.
-    fn header(is_port: bool) -> Vec<u8> {
+    pub(in crate::host::facts) fn header(is_port: bool) -> Vec<u8> {
         let mut header = vec![0; 64];
         header[..2].copy_from_slice(&[0xb3, 0x15]);
         (header[6], header[0x34]) = (0x10, 0x40);

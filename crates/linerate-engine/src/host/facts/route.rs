@@ -69,26 +69,13 @@ mod tests {
     use linerate_core::facts::route::Route;
     use rustix::io::Errno;
 
+    use super::super::pci::tests::header;
     use super::DEVICES;
     use crate::host::testing::{Fake, LOOPBACK, attr, link, msg, route};
     use crate::host::{Answer, Query, Replay, facts};
 
     const CARD: &str = "0000:01:00.0";
     const PORT: &str = "0000:00:01.0";
-
-    /// The first 64 bytes of a network card, or of a root port that leads to it.
-    fn header(is_port: bool) -> Vec<u8> {
-        let mut header = vec![0; 64];
-        header[..2].copy_from_slice(&[0xb3, 0x15]);
-        (header[6], header[0x34]) = (0x10, 0x40);
-        if is_port {
-            header[9..12].copy_from_slice(&[0, 4, 6]);
-            (header[0x0e], header[0x19], header[0x1a]) = (1, 1, 1);
-        } else {
-            header[9..12].copy_from_slice(&[0, 0, 2]);
-        }
-        header
-    }
 
     fn device(mut fake: Fake, address: &str, width: &str) -> Fake {
         let folder = format!("{DEVICES}/{address}");
