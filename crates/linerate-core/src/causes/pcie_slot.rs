@@ -1,6 +1,6 @@
 //! The link of a card's slot is full: the port could carry more.
 
-use super::predict::{one_rate, wanted};
+use super::predict::{one_rate, scaled, wanted};
 use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -44,7 +44,11 @@ impl Cause for PcieSlot {
                 finding(load, ceiling, &crossing, binds)
             }
             Err(clear) if load.goodput.mean < ANY => Answer::Clear(clear),
-            Err(clear) => unread(model).unwrap_or(Answer::Clear(clear)),
+            // More streams of a bond may have taken more slots.
+            Err(clear) => match scaled(model, direction, "slots").filter(|_| !bonded(model)) {
+                Some(scaled) => Answer::Clear(scaled),
+                None => unread(model).unwrap_or(Answer::Clear(clear)),
+            },
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -170,6 +174,12 @@ fn remedy(crossing: &Crossing<'_>) -> String {
         }
         _ => format!("a card with a faster link than that of {card}, in a slot that has it"),
     }
+}
+
+/// Whether the path leaves an end by more than one wire.
+fn bonded(model: &Model) -> bool {
+    let routes = model.hosts.iter().filter_map(|h| h.facts.route.as_ref());
+    routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
 /// A slot that nobody read may be the one.
