@@ -169,6 +169,8 @@ fn clock_of<'a>(
         .clock;
     let cpus = &load.cpus[usize::from(side != direction.sender())];
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
+    // A CPU that worked had a clock: what says 0 says nothing.
+    let now = now.filter(|now| now.0 > 0);
     let now = now.ok_or_else(|| lacks(format!("that of CPU {cpu} was not read under load")))?;
     // What it can at most bounds the nominal clock, but does not tell it.
     let enough = clock.max.filter(|max| now.0 as f64 >= max.0 as f64 * LOW);

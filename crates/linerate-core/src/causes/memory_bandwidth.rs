@@ -1,6 +1,6 @@
 //! The channels of memory are full.
 
-use super::predict::{GAIN, added_work, bystander, threads, wanted};
+use super::predict::{GAIN, added_work, bystander, scaled, threads, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::ceiling::memory;
 use crate::facts::Gap;
@@ -23,8 +23,6 @@ const SUSPECT: f64 = 0.8;
 const FULL: f64 = 0.8;
 /// Up to this share of the channels nothing is seen of them.
 const FAR: f64 = 0.5;
-/// More streams that carry as much more went through the same memory.
-const SCALES: f64 = 1.1;
 /// What any host with a port of its own has, in bits per second: one channel of DDR3-1066.
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
@@ -49,7 +47,7 @@ impl Cause for MemoryBandwidth {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        if let Some(scaled) = scaled(model, direction) {
+        if let Some(scaled) = scaled(model, direction, "memory") {
             return Answer::Clear(scaled);
         }
         let (mut found, mut unknown, mut clear) = (None::<Finding>, None, Vec::new());
@@ -119,21 +117,6 @@ impl Cause for MemoryBandwidth {
     fn page(&self) -> &'static str {
         include_str!("pages/memory-bandwidth.md")
     }
-}
-
-/// More streams that carried more, in words: memory did not hold the base load.
-fn scaled(model: &Model, direction: Direction) -> Option<String> {
-    let model = model.direction(direction)?;
-    let base = &model.base;
-    let more = model.sweep.iter().filter(|l| l.streams > base.streams);
-    let best = more.max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean))?;
-    let gain = best.goodput.mean / base.goodput.mean;
-    (gain >= SCALES).then(|| {
-        format!(
-            "{} streams carried {gain:.2} times as much through the same memory",
-            best.streams
-        )
-    })
 }
 
 fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {

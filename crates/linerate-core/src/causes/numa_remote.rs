@@ -4,6 +4,7 @@ use super::core_bound::{self, Role};
 use super::predict::{GAIN, threads, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::facts::odd::ranges;
+use crate::facts::route::Route;
 use crate::model::{Load, Model, Nodes, OffNode, nodes};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -89,7 +90,8 @@ impl Cause for NumaRemote {
                 Side::Far => "serve",
             };
             all.push(Advice {
-                action: format!("numactl --cpunodebind={} linerate {command}", off.node),
+                // The node itself may have no CPUs.
+                action: format!("taskset -c {} linerate {command}", ranges(&off.near)),
                 undo: String::new(),
                 gain: None,
             });
@@ -196,11 +198,21 @@ fn port(model: &Model, side: Side) -> &str {
 }
 
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
-    let port = port(model, side);
+    let host = model.hosts.iter().find(|h| h.side == side);
+    let route = host.and_then(|host| host.facts.route.as_ref());
+    // A bond has no interrupts of its own.
+    let wires = route.and_then(Route::wires).unwrap_or_default();
+    let mut ports: Vec<&str> = wires.iter().map(|nic| nic.name.as_str()).collect();
+    if ports.is_empty() {
+        ports.push(port(model, side));
+    }
+    let folders = ports
+        .iter()
+        .map(|p| format!("/sys/class/net/{p}/device/msi_irqs/*"));
+    let folders = folders.collect::<Vec<_>>().join(" ");
     let set = |cpus: &[u32]| {
         format!(
-            "for i in $(ls /sys/class/net/{port}/device/msi_irqs); do echo {} | \
-             sudo tee /proc/irq/$i/smp_affinity_list; done",
+            "for i in {folders}; do echo {} | sudo tee /proc/irq/${{i##*/}}/smp_affinity_list; done",
             ranges(cpus)
         )
     };

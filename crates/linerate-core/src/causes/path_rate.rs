@@ -186,6 +186,6 @@ pub(super) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
     direction
         .sweep
         .iter()
-        .find(|l| l.streams == direction.base.streams * 2)
+        .find(|l| Some(l.streams) == direction.base.streams.checked_mul(2))
         .map(|l| (l.streams, l.goodput.mean / direction.base.goodput.mean))
 }

@@ -1,6 +1,6 @@
 //! The link of a card's slot is full: the port could carry more.
 
-use super::predict::{one_rate, wanted};
+use super::predict::{one_rate, scaled, wanted};
 use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
@@ -18,6 +18,10 @@ pub(crate) const ID: &str = "pcie-slot";
 
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
+
+/// Goodput that any link leaves: the slowest moves 2 Gb/s, of which headers take less than half.
+//= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
+const ANY: f64 = 1e9;
 
 impl Cause for PcieSlot {
     fn id(&self) -> &'static str {
@@ -39,7 +43,12 @@ impl Cause for PcieSlot {
                 let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
                 finding(load, ceiling, &crossing, binds)
             }
-            Err(clear) => unread(model).unwrap_or(Answer::Clear(clear)),
+            Err(clear) if load.goodput.mean < ANY => Answer::Clear(clear),
+            // More streams of a bond may have taken more slots.
+            Err(clear) => match scaled(model, direction, "slots").filter(|_| !bonded(model)) {
+                Some(scaled) => Answer::Clear(scaled),
+                None => unread(model).unwrap_or(Answer::Clear(clear)),
+            },
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -165,6 +174,12 @@ fn remedy(crossing: &Crossing<'_>) -> String {
         }
         _ => format!("a card with a faster link than that of {card}, in a slot that has it"),
     }
+}
+
+/// Whether the path leaves an end by more than one wire.
+fn bonded(model: &Model) -> bool {
+    let routes = model.hosts.iter().filter_map(|h| h.facts.route.as_ref());
+    routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
 /// A slot that nobody read may be the one.

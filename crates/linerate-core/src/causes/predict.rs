@@ -9,6 +9,9 @@ use crate::trial::{Factor, ps_per_byte};
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
 const FULL: f64 = 0.92;
 
+/// More streams that carry so many times as much went through all that they share.
+const SCALES: f64 = 1.1;
+
 /// Share of time that the busiest thread runs or waits for its CPU; `None` where it was not read.
 pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
     threads
@@ -81,6 +84,22 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
             high: EQUAL.high,
         }),
     }
+}
+
+/// More streams that carried more through what all of them share, in words: it did not hold the base
+/// load.
+pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
+    let model = model.direction(direction)?;
+    let base = &model.base;
+    let more = model.sweep.iter().filter(|l| l.streams > base.streams);
+    let best = more.max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean))?;
+    let gain = best.goodput.mean / base.goodput.mean;
+    (gain >= SCALES).then(|| {
+        format!(
+            "{} streams carried {gain:.2} times as much through the same {shared}",
+            best.streams
+        )
+    })
 }
 
 /// What one rate for everything predicts: more streams share it, another congestion control fills it

@@ -189,7 +189,8 @@ fn words(detour: &Detour<'_>) -> String {
     let (own, other) = detour.via;
     match (detour.near, detour.far) {
         (Some(near), Some(far)) => format!(
-            "near {} ({own}) and far {} ({other}) are in one network, and the slower of them has {}",
+            "near {} ({own}) and far {} ({other}) have addresses of one network, and the slower of them \
+             has {}",
             near.name, far.name, detour.speed
         ),
         (near, far) => {

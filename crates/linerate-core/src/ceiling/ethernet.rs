@@ -104,7 +104,7 @@ impl Tunnel {
 
 /// Bytes on the wire of a full frame.
 pub const fn wire(mtu: u32, vlans: u32) -> u32 {
-    mtu + FRAME + VLAN * vlans
+    mtu.saturating_add(FRAME + VLAN * vlans)
 }
 
 /// Payload bytes of a full packet; zero where the MTU holds no payload.

@@ -58,9 +58,13 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Those of `modules`; `None` where none is there or the speed of one is not known.
+    /// Those of `modules`; `None` where none is there, the speed of one is not known, or one is not as
+    /// wide as a channel: soldered LPDDR counts parts of channels.
     pub fn of(modules: &[Module]) -> Option<Self> {
         let there = || modules.iter().filter(|m| m.size.is_some());
+        if there().any(|m| m.width_bits.is_some_and(|bits| bits != 64)) {
+            return None;
+        }
         let speeds: Option<Vec<Transfers>> = there().map(|m| m.now).collect();
         let speed = speeds?.into_iter().min()?;
         let most = u32::try_from(there().count()).ok()?;
@@ -141,6 +145,11 @@ mod tests {
         ];
         let want = ("1 to 2 x 2000 MT/s x 8 B".to_owned(), (16e9, 32e9));
         assert_eq!(of(&unnamed), Some(want));
+        let part = Module {
+            width_bits: Some(16),
+            ..module("CHANNEL A", 6400)
+        };
+        assert_eq!(of(&[part]), None);
         let guest = Module {
             now: None,
             ..module("", 1)

@@ -156,7 +156,8 @@ impl Link {
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
-        Some(Rate(speed.0 / coded * data * width))
+        let lane = (speed.0 / coded).saturating_mul(data);
+        Some(Rate(lane.saturating_mul(width)))
     }
 
     /// What two ends can do together.
@@ -401,5 +402,10 @@ mod tests {
             assert!((rate(giga, width) - want).abs() < 0.01, "{giga} x{width}");
         }
         assert_eq!(Link::default().rate(), None);
+        let most = Link {
+            speed: Some(Transfers(u64::MAX)),
+            width: Some(u8::MAX),
+        };
+        assert_eq!(most.rate(), Some(Rate(u64::MAX)), "no overflow");
     }
 }

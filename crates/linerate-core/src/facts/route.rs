@@ -124,6 +124,10 @@ impl Route {
 
     /// The members of a bond that carry its traffic.
     fn members(&self, nic: &Nic, members: &[u32]) -> Option<Vec<&Nic>> {
+        // Another host may name one port as often as it likes.
+        if members.len() > PORTS_MAX {
+            return None;
+        }
         let bond = nic.stack.bond.as_ref()?;
         if bond.mode == "active-backup" {
             return Some(vec![self.nic(bond.active?)?]);
@@ -285,6 +289,18 @@ mod tests {
         );
         let old: Route = ciborium::from_reader(&[0xa0][..]).unwrap();
         assert_eq!(old, Route::default(), "a map without entries");
+    }
+
+    #[test]
+    fn a_bond_has_no_more_members_than_a_route_has_ports() {
+        let many = |count| {
+            wires(vec![
+                bond("802.3ad", None, &vec![1; count]),
+                nic(1, "", &[]),
+            ])
+        };
+        assert_eq!(many(PORTS_MAX).map(|found| found.len()), Some(PORTS_MAX));
+        assert_eq!(many(PORTS_MAX + 1), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ struct Packets {
 /// The most goodput that each wire and slot allows, the lowest first. Empty where nothing with a
 /// capacity of its own is known: no ceiling is better than a false one.
 ///
-/// A link that carried more than it could is not what it says: a hypervisor made it up.
+/// A link or a wire that carried more than it could is not what it says: a hypervisor made it up.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
@@ -43,7 +43,7 @@ pub(super) fn ceilings(
     let mut all: Vec<Ceiling> = ends
         .flat_map(|end| end.ceilings(direction, &packets))
         .collect();
-    all.retain(|c| c.stage != Stage::Pcie || goodput <= c.rate.0 as f64 * BEYOND);
+    all.retain(|c| goodput <= c.rate.0 as f64 * BEYOND);
     all.sort_by_key(|ceiling| ceiling.rate);
     all
 }

@@ -3,7 +3,7 @@
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
-use crate::facts::route::Crossing;
+use crate::facts::route::{Crossing, Route};
 use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
@@ -85,6 +85,7 @@ fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
         Stage::App => app(model, facts),
         Stage::Socket => socket(model, host.side),
         Stage::Cpu => cpu(facts),
+        Stage::Memory => facts.channels.iter().map(|c| c.words()).collect(),
         Stage::Pcie => slots(facts),
         Stage::Port => ports(facts),
         _ => Vec::new(),
@@ -142,7 +143,10 @@ fn slots(facts: &HostFacts) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let route = facts.route.as_ref();
     let Some((route, wires)) = route.and_then(|r| Some((r, r.wires()?))) else {
-        let made_up = facts.port.as_ref().is_some_and(|port| port.is_virtual);
+        // Of a bridge or a tunnel it is not known which of the ports below carries the path.
+        let has_card = |route: &Route| route.ports.iter().any(|nic| !nic.is_virtual);
+        let made_up = facts.port.as_ref().is_some_and(|port| port.is_virtual)
+            && !facts.route.as_ref().is_some_and(has_card);
         return made_up.then(|| NO_SLOT.to_owned()).into_iter().collect();
     };
     for nic in wires {
@@ -238,8 +242,9 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::memory::Channels;
     use crate::model::Resource;
-    use crate::units::Rate;
+    use crate::units::{Rate, Transfers};
 
     fn host(side: Side) -> Host {
         let facts = HostFacts {
@@ -289,6 +294,25 @@ mod tests {
         port.expect("a port").is_virtual = true;
         let all = stages(&model(vec![virtual_host]));
         assert_eq!(all[4].parts, [NO_SLOT]);
+        let mut bridged = host(Side::Near);
+        bridged.facts.port.as_mut().expect("a port").is_virtual = true;
+        let below = |kind: &str| Nic {
+            kind: kind.to_owned(),
+            is_virtual: !kind.is_empty(),
+            ..Nic::default()
+        };
+        bridged.facts.route = Some(Route {
+            ports: vec![below("bridge"), below(""), below("tun")],
+            ..Route::default()
+        });
+        bridged.facts.channels = Some(Channels {
+            least: 2,
+            most: 2,
+            speed: Transfers(2_666_000_000),
+        });
+        let all = stages(&model(vec![bridged]));
+        assert_eq!(all[4].parts, [""; 0], "its card may have a slot");
+        assert_eq!(all[3].parts, ["2 x 2666 MT/s x 8 B"]);
         assert_eq!(stages(&model(Vec::new())).len(), 1);
     }
 

@@ -30,11 +30,13 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
         }
         let (mut port, mut gateway, mut source) = (None, None, None);
         for attribute in attributes(after(message.body, FIXED, WHAT)?) {
-            // RTA_OIF, RTA_GATEWAY and RTA_PREFSRC of linux/rtnetlink.h.
+            // RTA_OIF, RTA_GATEWAY, RTA_PREFSRC and RTA_VIA of linux/rtnetlink.h.
             match attribute? {
                 (4, value) => port = Some(u32_at(value, 0, WHAT)?),
                 (5, value) => gateway = Some(address(value, WHAT)?),
                 (7, value) => source = Some(address(value, WHAT)?),
+                // The neighbour of an IPv4 route may have an IPv6 address: its family, then it.
+                (18, value) => gateway = Some(address(after(value, 2, WHAT)?, WHAT)?),
                 _ => {}
             }
         }
@@ -81,6 +83,10 @@ mod tests {
             parse(&msg(24, &[2; 12])).is_err(),
             "a route that leaves by no port"
         );
+        let via = [10, 0].into_iter().chain([0xfe; 16]).collect::<Vec<u8>>();
+        let other = [vec![2; 12], attr(4, &4u32.to_ne_bytes()), attr(18, &via)].concat();
+        let gateway = parse(&msg(24, &other)).map(|r| r.gateway);
+        assert_eq!(gateway, Ok(Some([0xfe; 16].into())), "of the other version");
         let odd = [vec![2; 12], attr(4, &4u32.to_ne_bytes()), attr(5, &[1; 5])];
         assert!(parse(&msg(24, &odd.concat())).is_err(), "no address");
         assert!(parse(&[]).is_err());

@@ -67,6 +67,8 @@ fn what_was_not_read_is_unknown_only_where_a_cpu_is_wanted_and_its_clock_is_set(
     let unread: fn(&mut Model) = |m| m.directions[0].base.cpus[1].clear();
     assert_eq!(with(0.96, unread), "unknown");
     assert_eq!(with(0.79, unread), "clear");
+    let none: fn(&mut Model) = |m| m.directions[0].base.cpus[1][0].clock = Some(Hertz(0));
+    assert_eq!(with(0.96, none), "unknown");
     let guest: fn(&mut Model) = |m| m.hosts[1].facts.clocks = Some(Vec::new());
     assert_eq!(with(0.96, guest), "clear");
     let unseen: fn(&mut Model) = |m| m.hosts[1].facts.clocks = None;

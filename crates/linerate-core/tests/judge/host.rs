@@ -1,6 +1,6 @@
 //! Causes that lie in what a host is made of: nodes, clocks, memory.
 
-use linerate_core::facts::nic::Nic;
+use linerate_core::facts::nic::{Bond, Nic};
 use linerate_core::facts::route::Route;
 use linerate_core::facts::topology::Node;
 use linerate_core::model::Cpu;
@@ -141,6 +141,34 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
     assert_eq!(gained.limits[0].side, Place::Far);
     assert!(gained.limits[0].advice[0].action.contains("echo 0-3 |"));
     assert!(gained.limits[0].advice[0].undo.contains("echo 5-6 |"));
+    // A bond's are those of its members.
+    let mut bonded = m();
+    let [first, second] = ["eth2", "eth3"].map(|name| Nic {
+        name: name.into(),
+        index: u32::from(name == "eth3"),
+        up: true,
+        ..Nic::default()
+    });
+    let mut bond = Nic {
+        kind: "bond".into(),
+        index: 9,
+        is_virtual: true,
+        ..Nic::default()
+    };
+    bond.stack.below = vec![0, 1];
+    bond.stack.bond = Some(Bond {
+        mode: "802.3ad".into(),
+        ..Bond::default()
+    });
+    bonded.hosts[1].facts.route = Some(Route {
+        ports: vec![bond, first, second],
+        ..Route::default()
+    });
+    tried(&mut bonded, "near-interrupts", 1.3);
+    let advice = judge(&bonded).limits[0].advice[0].action.clone();
+    let both =
+        "for i in /sys/class/net/eth2/device/msi_irqs/* /sys/class/net/eth3/device/msi_irqs/*;";
+    assert!(advice.contains(both), "{advice}");
     for same in [1.0, 0.8] {
         let verdict = judged(same);
         assert!(verdict.limits.iter().all(|l| l.cause != "numa-remote"));

@@ -170,6 +170,17 @@ fn a_slot_that_nobody_read_is_unknown_and_a_port_without_one_is_not() {
     let route = m.hosts[1].facts.route.as_mut().expect("a route");
     route.pci.clear();
     assert_eq!(outcome(&m, "pcie-slot"), "unknown");
+    m.directions[0].base.goodput.mean = 0.99e9;
+    assert_eq!(outcome(&m, "pcie-slot"), "clear", "any slot carries that");
+    m.directions[0].base.goodput.mean = 1e9;
+    m.directions[0].sweep[0].goodput.mean = 1.11e9;
+    assert_eq!(
+        outcome(&m, "pcie-slot"),
+        "clear",
+        "two streams carried more"
+    );
+    m.directions[0].sweep[0].goodput.mean = 1.09e9;
+    assert_eq!(outcome(&m, "pcie-slot"), "unknown");
     let route = m.hosts[1].facts.route.as_mut().expect("a route");
     route.ports[0].pci.clear();
     assert_eq!(outcome(&m, "pcie-slot"), "clear", "no PCI device");
