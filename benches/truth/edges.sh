@@ -22,6 +22,7 @@ far="$LINERATE serve --open & exec iperf3 -s"
 # $1 stands for the address of the far host.
 run="$LINERATE run \$1 --open --quiet --direction forward --save $out/\$name"
 
+# The servers on the far host need a moment, hence the pause.
 # edge NAME 'COMMAND BESIDE IT' FAULT ... -- OPTION ...
 edge() {
   local name=$1 beside=$2 faults=()
@@ -34,7 +35,7 @@ edge() {
   done
   echo "== $name: ${faults[*]}"
   flock "$out/turn" timeout 120 "$LINERATE" lab run --congestion cubic "${faults[@]}" --far "$far" -- \
-    sh -c "$beside ${run//\$name/$name} ${*:2}" sh FAR >"$out/$name.txt" 2>&1
+    sh -c "sleep 1; $beside ${run//\$name/$name} ${*:2}" sh FAR >"$out/$name.txt" 2>&1
   mv "$out/$name"/*.lnr "$out/$name.lnr" && rmdir "$out/$name"
   grep -A1 "Limited by" "$out/$name.txt"
 }

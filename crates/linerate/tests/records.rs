@@ -1,5 +1,9 @@
 //! Records of real runs whose limit lies just over or just under what a cause needs, judged by the
 //! program as it is now. `benches/truth/edges.sh` makes them, and says what was planted.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

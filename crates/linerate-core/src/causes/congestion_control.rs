@@ -38,11 +38,15 @@ impl Cause for CongestionControl {
                 percent(again)
             ));
         }
-        let mut evidence = vec![format!(
-            "{} held the sender {} of the time, although nothing queued and nothing was lost",
-            name(model, direction),
-            percent(held.share)
-        )];
+        let mut evidence = vec![if held.lifted {
+            held.why
+        } else {
+            format!(
+                "{} held the sender {} of the time, although nothing queued and nothing was lost",
+                name(model, direction),
+                percent(held.share)
+            )
+        }];
         let scaled = model.direction(direction).and_then(scales);
         evidence
             .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));

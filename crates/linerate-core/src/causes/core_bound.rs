@@ -9,6 +9,9 @@ use crate::stats::{EQUAL, Range};
 use crate::trial::{Factor, ps_per_byte};
 use crate::verdict::{Advice, Place};
 
+/// Ids of both.
+pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
+
 /// Share of its CPU that a thread must want to be suspected.
 const SUSPECT: f64 = 0.8;
 

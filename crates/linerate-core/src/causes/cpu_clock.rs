@@ -55,6 +55,9 @@ impl Cause for CpuClock {
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
+    fn explains(&self) -> &'static [&'static str] {
+        core_bound::IDS
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let slow = match slowest(model, direction) {
             Ok(slow) => slow,

@@ -79,10 +79,10 @@ pub trait Cause: Sync {
     fn is_ceiling(&self) -> bool {
         false
     }
-    /// The cause that this one is a reason for, if it is no rival of it: where that is proved, both
-    /// are named.
-    fn explains(&self) -> Option<&'static str> {
-        None
+    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one
+    /// of them is proved, both are named; and whether it could be read does not matter to that proof.
+    fn explains(&self) -> &'static [&'static str] {
+        &[]
     }
     /// What the counters say of it, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;

@@ -41,6 +41,9 @@ impl Cause for NumaRemote {
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
+    fn explains(&self) -> &'static [&'static str] {
+        core_bound::IDS
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let remote = match worst(model, direction) {
             Ok(remote) => remote,

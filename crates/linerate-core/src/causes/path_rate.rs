@@ -1,13 +1,13 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
-use super::predict::{one_rate, wanted};
+use super::predict::{GAIN, one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::{Answer, BUSY, Cause, Finding, base, lacks, percent, reached};
 use crate::facts::Gap;
-use crate::model::{DirectionModel, Load, Model};
+use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
@@ -78,6 +78,8 @@ pub(super) struct Held<'a> {
     pub(super) share: f64,
     /// How that is known, for people.
     pub(super) why: String,
+    /// Whether a trial lifted what held the sender, and nothing came of it.
+    pub(super) lifted: bool,
 }
 
 /// The load of a direction if the network may hold it back; else why not.
@@ -88,7 +90,12 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     };
     // A window or buffer that is full of what stands in a queue on the way is not what binds.
     let queued = mostly_queued(model, load);
-    let share = if queued { 1.0 - starved } else { network };
+    let lifted = lifted(model, direction);
+    let share = if queued {
+        1.0 - starved
+    } else {
+        network + lifted
+    };
     for (threads, side) in [
         (&load.senders, direction.sender()),
         (&load.receivers, direction.receiver()),
@@ -124,13 +131,39 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     }
     let why = if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
+    } else if network < HELD {
+        "a larger window or buffer, where one held the sender, carried no more".to_owned()
     } else {
         format!(
             "congestion control held the sender {} of the time, no window or buffer did",
             percent(share)
         )
     };
-    Ok(Held { load, share, why })
+    Ok(Held {
+        load,
+        share,
+        why,
+        lifted: lifted > 0.0,
+    })
+}
+
+/// Share of time that a window or a buffer held the sender which a trial made larger, and nothing came
+/// of it: a little more than the path holds looks like a limit, and is none.
+fn lifted(model: &Model, direction: Direction) -> f64 {
+    let Some(tcp) = model.direction(direction).map(|d| &d.base.tcp) else {
+        return 0.0;
+    };
+    let idle = |factor| {
+        let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
+        let effect = model.trials.iter().find(of).and_then(|t| t.effect);
+        effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
+    };
+    let held = [
+        (Factor::LargerWindow, tcp.rwnd_limited),
+        (Factor::LargerSendBuffer, tcp.sndbuf_limited),
+    ];
+    let lifted = held.into_iter().filter(|(factor, _)| idle(*factor));
+    lifted.filter_map(|(_, share)| share).sum()
 }
 
 /// A CPU that does nothing but handle packets: it may be the limit, and no thread shows it.
@@ -175,7 +208,7 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
-        enough: best.is_some() && (queue.is_some() || lossy.is_some()),
+        enough: best.is_some() && (queue.is_some() || lossy.is_some() || held.lifted),
         reached: false,
         evidence,
     })

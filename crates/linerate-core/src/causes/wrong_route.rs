@@ -37,8 +37,8 @@ impl Cause for WrongRoute {
     fn stage(&self) -> Stage {
         Stage::Port
     }
-    fn explains(&self) -> Option<&'static str> {
-        Some(WIRE_FULL)
+    fn explains(&self) -> &'static [&'static str] {
+        &[WIRE_FULL]
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {

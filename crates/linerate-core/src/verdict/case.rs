@@ -33,6 +33,17 @@ pub(super) enum Proof<'a> {
     Trial(&'a TrialModel, Interval),
 }
 
+/// Whether `other` may be the limit in the place of `party`; a reason for it is none.
+fn is_rival(other: &Party, party: &Party) -> bool {
+    let id = party.cause.id();
+    let reason = other.cause.explains().contains(&id)
+        && match (&other.answer, &party.answer) {
+            (Answer::Finding(a), Answer::Finding(b)) => a.side == b.side,
+            _ => true,
+        };
+    other.cause.id() != id && other.stands() && !reason
+}
+
 /// One direction.
 pub(super) struct Case<'a> {
     /// The whole model.
@@ -86,10 +97,7 @@ impl<'a> Case<'a> {
         if party.cause.is_ceiling() && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
-        let alone = self
-            .parties
-            .iter()
-            .all(|other| other.cause.id() == party.cause.id() || !other.stands());
+        let alone = !self.parties.iter().any(|other| is_rival(other, party));
         if !alone || !party.stands() {
             return None;
         }

@@ -127,7 +127,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     } else {
         let explains = |p: &Party| {
             let of = p.cause.explains();
-            of.is_some_and(|id| proved.iter().any(|limit| limit.cause == id))
+            proved.iter().any(|limit| of.contains(&limit.cause))
         };
         let beside: Vec<Limit> = findings()
             .filter(|(p, f)| p.stands() && f.enough && explains(p))

@@ -234,3 +234,51 @@ fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
         ("path-rate", Certainty::Proved)
     );
 }
+
+#[test]
+fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lifted() {
+    let full = || {
+        let mut base = load();
+        base.tcp.network = Some(0.0);
+        base.tcp.rwnd_limited = Some(1.0);
+        base.tcp.rtt = UNQUEUED;
+        model(base)
+    };
+    let m = full();
+    assert_eq!(outcome(&m, "path-rate"), "clear");
+    assert_eq!(outcome(&m, "receive-window"), "enough");
+    // With one per cent to either side: 1.05 is the least that a window which binds gains.
+    for (ratio, path) in [
+        (1.0, "enough"),
+        (1.03, "enough"),
+        (1.05, "clear"),
+        (0.8, "clear"),
+    ] {
+        let mut m = full();
+        tried(&mut m, "larger-window", ratio);
+        assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
+    }
+    let mut m = full();
+    tried(&mut m, "larger-window", 1.0);
+    let next = next_trial(&m, Direction::Forward, 1).map(|t| t.kind);
+    assert_eq!(next.as_deref(), Some("more-streams"));
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    assert_eq!(
+        (limits[0].cause, limits[0].certainty),
+        ("path-rate", Certainty::Proved)
+    );
+}
+
+#[test]
+fn a_queue_shows_in_the_least_round_trip_where_too_few_were_timed_before() {
+    let at = |rtt: u64| {
+        let mut base = load();
+        base.tcp.rtt = Some(Nanos::from_micros(rtt));
+        let mut m = model(base);
+        m.idle.as_mut().expect("timed").percentiles.clear();
+        outcome(&m, "path-rate")
+    };
+    // 100 us at least: 200 us more are the bound.
+    assert_eq!((at(290), at(310)), ("suspect", "enough"));
+}
