@@ -45,7 +45,7 @@ slow=path-rate:100Mb/s,deep
 long=(delay:20ms "$slow")
 edge receive-window-over "" "${long[@]}" receive-window:far,312KiB -- --time 20s
 edge receive-window-under "" "${long[@]}" receive-window:far,424KiB -- --time 20s
-edge send-buffer-over "" "${long[@]}" send-buffer:near,232KiB -- --time 20s
+edge send-buffer-over "" "${long[@]}" send-buffer:near,192KiB -- --time 20s
 edge send-buffer-under "" "${long[@]}" send-buffer:near,336KiB -- --time 20s
 # 478 Mb/s of payload: 16,700 ps for each byte.
 fast=path-rate:500Mb/s,shallow
