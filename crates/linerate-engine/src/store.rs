@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::Record;
 use linerate_core::record::frame::{self, Damage, FrameError};
 
-pub use recorder::Recorder;
+pub use recorder::{Recorder, stamp};
 
 /// What record files end with.
 const EXTENSION: &str = "lnr";

@@ -8,4 +8,5 @@ mod cases;
 pub mod cli;
 mod demo;
 pub mod expect;
+mod score;
 pub mod show;

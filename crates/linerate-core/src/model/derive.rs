@@ -182,7 +182,17 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
             .filter(|_| made_as_planned(record, id)),
         slices: slices.len() as u32,
         goodput: [mean_of(false), mean_of(true)],
+        changed: changed(record, plan),
     })
+}
+
+/// The load of the last slice of a trial that was made with its change.
+fn changed(record: &Record, plan: &TrialPlan) -> Option<Load> {
+    let of_trial =
+        |p: &Purpose| matches!(p, Purpose::Slice { trial, changed: true } if *trial == plan.id);
+    let mut steps = record.steps.iter().rev();
+    let step = steps.find(|s| of_trial(&s.plan.purpose) && undisturbed(s))?;
+    load(record, step, plan.direction)
 }
 
 /// Whether both settings of a trial are what was asked for: a change that was refused is no change.

@@ -304,4 +304,6 @@ pub struct TrialModel {
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
+    /// The load of its last slice with the change; `None` before there is one.
+    pub changed: Option<Load>,
 }

@@ -1,9 +1,10 @@
 //! The judge: from a model to its verdict.
 
+use super::after;
 use super::case::{Case, Party, Proof};
-use super::{Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict};
-use crate::causes::{Answer, FULL, Finding, PCIE_SLOT, WIRE_FULL};
-use crate::model::{Ceiling, DirectionModel, Model, TrialModel};
+use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
+use crate::causes::{Answer, Finding};
+use crate::model::{DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
 use crate::trial;
@@ -24,7 +25,8 @@ pub fn judge(model: &Model) -> Verdict {
         {
             verdict.unknown.push(nothing_upheld(&case, dir));
         }
-        verdict.next.extend(next(dir, &found));
+        let upheld: Vec<Limit> = found.iter().filter(|l| !invalid(l)).cloned().collect();
+        verdict.next.extend(after::next(model, dir, &upheld));
         limits.extend(found);
         verdict.unknown.extend(unanswered(&case));
     }
@@ -37,45 +39,6 @@ pub fn judge(model: &Model) -> Verdict {
     verdict.limits = limits;
     dedup(&mut verdict.unknown);
     verdict
-}
-
-/// The lowest ceiling of a direction that was not reached, where something below it was found to
-/// bind: no mending of that goes beyond it.
-fn next(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
-    // A slot may be named inside of its interval.
-    let named = |c: &Ceiling| {
-        let slot = cause_of(c) == PCIE_SLOT;
-        slot && found.iter().any(|l| l.cause == PCIE_SLOT)
-    };
-    let above = |c: &&Ceiling| c.reached(&dir.base) < FULL && !named(c);
-    let ceiling = dir.ceilings.iter().find(above)?;
-    found.iter().any(|l| !invalid(l)).then(|| Limit {
-        metric: Measure::Goodput,
-        cause: cause_of(ceiling),
-        stage: ceiling.stage,
-        side: match ceiling.stage {
-            Stage::Net => Place::Path,
-            _ => ceiling.side,
-        },
-        direction: dir.direction,
-        certainty: Certainty::Supported,
-        evidence: vec![format!(
-            "{} carries {} = {}",
-            ceiling.name,
-            ceiling.formula,
-            ceiling.words()
-        )],
-        trial: None,
-        advice: Vec::new(),
-    })
-}
-
-/// The cause that holds where a ceiling is reached.
-fn cause_of(ceiling: &Ceiling) -> &'static str {
-    match ceiling.stage {
-        Stage::Pcie => PCIE_SLOT,
-        _ => WIRE_FULL,
-    }
 }
 
 fn invalid(limit: &Limit) -> bool {

@@ -1,5 +1,6 @@
 //! The verdict: what holds the path back, how surely, and what to do.
 
+mod after;
 mod case;
 mod judge;
 mod next;

@@ -1,6 +1,7 @@
 //! The judge on models built by hand: what is named, what is proved, and what is not, on both
 //! sides of each threshold.
 
+mod after;
 mod clock;
 mod copy;
 mod host;
@@ -158,5 +159,6 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         }),
         slices: 8,
         goodput: [1e9, 1e9 * ratio],
+        changed: None,
     });
 }

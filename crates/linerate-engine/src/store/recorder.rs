@@ -214,7 +214,7 @@ pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
 }
 
 /// The time in UTC, with no colons, so that it is one word in every shell and file system.
-fn stamp(wall_secs: u64) -> String {
+pub fn stamp(wall_secs: u64) -> String {
     let (days, secs) = (wall_secs / 86_400, wall_secs % 86_400);
     let (year, month, day) = civil(days.min(2_000_000));
     let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);

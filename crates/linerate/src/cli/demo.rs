@@ -7,12 +7,11 @@ use clap::Parser;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::store::Store;
 use linerate_lab::{CELLS, Cell, CellKind};
-use serde_json::json;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::out;
-use crate::demo::{Outcome, Shown, Wish, planted, show};
+use crate::demo::{Outcome, Shown, Told, Wish, planted, show};
 use crate::show::{Ink, Page, Style};
 
 // `linerate demo`.
@@ -71,13 +70,13 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     })
     .map_err(Failure::not_measured)?;
     let text = if args.json {
-        line(&drawn, args, &shown)
+        line(&drawn, args, &shown)?
     } else {
         closing(&drawn, &shown, style)
     };
     out::print(&text)?;
     Ok(match shown.scored.outcome {
-        Outcome::Right => Exit::Done,
+        Outcome::Right | Outcome::Neighbour => Exit::Done,
         Outcome::Unknown | Outcome::Wrong => Exit::Missed,
     })
 }
@@ -174,48 +173,16 @@ fn judgement(shown: &Shown) -> (Ink, String) {
     match scored.outcome {
         Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
         Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
+        Outcome::Neighbour => (Ink::Good, format!("as good as right: {named}")),
         Outcome::Unknown => (Ink::Warn, "not able to tell".to_owned()),
         Outcome::Wrong => (Ink::Warn, format!("wrong: it named {named}")),
     }
 }
 
 /// One line of JSON, for those who score many.
-fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
-    let scored = &shown.scored;
-    let named = scored.named.as_ref();
-    let value = json!({
-        "fault": drawn.kind.id,
-        "seed": drawn.seed,
-        "congestion": args.congestion,
-        "planted": drawn.cell.faults.iter().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
-        "company": drawn.cell.company.map(|c| json!({
-            "host": c.host.to_string(), "direction": c.direction.name(), "apart": c.apart,
-        })),
-        "truth": shown.truth.map(|t| json!({
-            "direction": t.direction.name(),
-            "with_bps": t.with as u64,
-            "without_bps": t.without as u64,
-            "bites": t.bites(),
-        })),
-        "expected": scored.expected,
-        "named": named.map(|l| l.cause),
-        "side": named.map(|l| l.side.name()),
-        "direction": named.map(|l| l.direction.name()),
-        "certainty": named.map(|l| l.certainty.name()),
-        "effect": named.and_then(|l| l.trial.as_ref()).map(|t| json!({
-            "trial": t.kind, "low": t.effect.low, "mid": t.effect.mid, "high": t.effect.high,
-            "slices": t.slices,
-        })),
-        "outcome": match scored.outcome {
-            Outcome::Right => "right",
-            Outcome::Unknown => "unknown",
-            Outcome::Wrong => "wrong",
-        },
-        "limits": shown.verdict.limits.iter().map(|l| json!({
-            "cause": l.cause, "side": l.side.name(), "direction": l.direction.name(),
-            "certainty": l.certainty.name(),
-        })).collect::<Vec<_>>(),
-        "steps": shown.record.steps.len(),
-    });
-    format!("{value}\n")
+fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
+    let which = (drawn.kind.id, drawn.seed, &drawn.cell);
+    let told = Told::of(which, args.congestion.as_deref(), shown);
+    let json = serde_json::to_string(&told).map_err(Failure::not_measured)?;
+    Ok(json + "\n")
 }

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
 use super::exit::{Exit, Failure, tell};
-use super::{out, vm};
+use super::{out, score, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -38,6 +38,11 @@ enum What {
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
+    /// Run the demonstration of every cell several times and tell how often it was right
+    ///
+    /// Each outcome is kept as it comes, with its record; nothing is run again, whatever came of
+    /// it. Started again on the same directory, it goes on where it was stopped.
+    Score(score::Args),
     /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
     ///
     /// It has two NUMA nodes, an NVMe disk and two network ports in PCIe slots, and processors
@@ -74,6 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             far,
             command,
         } => run_in(faults, congestion.clone(), far.as_deref(), command),
+        What::Score(args) => score::run(args),
         What::Vm { command } => vm::run(command),
     }
 }

@@ -18,6 +18,7 @@ mod reach;
 mod report;
 mod resolve;
 mod run;
+mod score;
 mod serve;
 mod show;
 mod signal;

@@ -3,10 +3,12 @@
 
 mod score;
 mod stage;
+mod told;
 mod truth;
 
 pub(crate) use score::{Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
+pub(crate) use told::Told;
 pub(crate) use truth::Truth;
 
 use std::path::Path;

@@ -3,18 +3,34 @@
 use linerate_core::plan::Direction;
 use linerate_core::verdict::{Certainty, Limit, Measure, Place, Verdict};
 use linerate_lab::{Cell, HEALTHY};
+use serde::{Deserialize, Serialize};
 
 use super::Truth;
 
 /// How a verdict stands to the truth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     /// The one expected cause, on the right side.
     Right,
+    /// Not the expected cause, but one that was stated beforehand to be as good.
+    Neighbour,
     /// No cause was named.
     Unknown,
     /// Another cause, or the right one on the wrong side.
     Wrong,
+}
+
+impl Outcome {
+    /// The word used in text and JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Neighbour => "neighbour",
+            Self::Unknown => "unknown",
+            Self::Wrong => "wrong",
+        }
+    }
 }
 
 /// A verdict held against its cell.

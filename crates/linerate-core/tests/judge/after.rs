@@ -1,0 +1,50 @@
+//! What binds next, once the limit that was found is lifted.
+
+use super::*;
+
+/// A load that a small receive window holds at 100 Mb/s, over 20 ms.
+fn windowed() -> Load {
+    let mut held = load();
+    held.goodput.mean = 1e8;
+    held.tcp.network = Some(0.0);
+    held.tcp.rwnd_limited = Some(1.0);
+    held.tcp.window = held.tcp.in_flight;
+    held.tcp.rtt = Some(Nanos::from_millis(20));
+    held.tcp.min_rtt = Some(Nanos::from_millis(20));
+    held
+}
+
+/// The verdict on it, where a larger window carried `gain` times as much and was held by `after`.
+fn lifted(gain: f64, after: Load) -> Verdict {
+    let mut m = model(windowed());
+    m.idle = None;
+    tried(&mut m, "larger-window", gain);
+    m.trials[0].changed = Some(after);
+    judge(&m)
+}
+
+#[test]
+fn what_held_the_lifted_load_is_next() {
+    let verdict = lifted(1.5, load());
+    assert_eq!(verdict.limits[0].cause, "receive-window");
+    assert_eq!(verdict.next[0].cause, "path-rate");
+    let evidence = &verdict.next[0].evidence[0];
+    assert!(
+        evidence.starts_with("a larger receive buffer gave x1.50, and then "),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn more_of_the_same_is_no_next_limit() {
+    assert_eq!(lifted(1.5, windowed()).next, Vec::new());
+}
+
+#[test]
+fn a_change_that_carried_no_more_lifted_nothing() {
+    let mut m = model(windowed());
+    m.idle = None;
+    tried(&mut m, "half-window", 0.5);
+    m.trials[0].changed = Some(load());
+    assert_eq!(judge(&m).next, Vec::new());
+}

@@ -1,0 +1,152 @@
+//! The outcome of a demonstration as one line of JSON, for those who score many.
+
+use linerate_lab::{Cell, Fault};
+use serde::{Deserialize, Serialize};
+
+use super::{Outcome, Shown};
+
+/// The line of one demonstration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Id of the cell.
+    pub(crate) fault: String,
+    /// Number that severity, side and direction were drawn from.
+    pub(crate) seed: u64,
+    /// Congestion control of both hosts; `None` for the system's.
+    pub(crate) congestion: Option<String>,
+    /// What was planted, as it is typed.
+    pub(crate) planted: Vec<String>,
+    /// Another client that measured meanwhile.
+    pub(crate) company: Option<CompanyTold>,
+    /// What is true, where it was measured.
+    pub(crate) truth: Option<TruthTold>,
+    /// Cause ids that would be right.
+    pub(crate) expected: Vec<String>,
+    /// The cause that was named first.
+    pub(crate) named: Option<String>,
+    /// Where.
+    pub(crate) side: Option<String>,
+    /// In which direction.
+    pub(crate) direction: Option<String>,
+    /// How surely.
+    pub(crate) certainty: Option<String>,
+    /// The trial that decided.
+    pub(crate) effect: Option<EffectTold>,
+    /// Whether that is right.
+    pub(crate) outcome: Outcome,
+    /// All that was named.
+    pub(crate) limits: Vec<LimitTold>,
+    /// Steps of the run.
+    pub(crate) steps: usize,
+    /// Seconds from the first step of the run to the end of its last.
+    pub(crate) seconds: f64,
+}
+
+/// Another client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CompanyTold {
+    host: String,
+    direction: String,
+    apart: bool,
+}
+
+/// What was measured by other means, bits per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TruthTold {
+    direction: String,
+    with_bps: u64,
+    without_bps: u64,
+    /// Whether what was planted is what holds the path back.
+    pub(crate) bites: bool,
+}
+
+/// The effect of a trial: goodput after over before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EffectTold {
+    trial: String,
+    low: f64,
+    mid: f64,
+    high: f64,
+    slices: u32,
+}
+
+/// One of the limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LimitTold {
+    cause: String,
+    side: String,
+    direction: String,
+    certainty: String,
+}
+
+impl Told {
+    /// The line of `shown`, which was drawn as `cell` of the kind `fault` from `seed`.
+    pub(crate) fn of(
+        (fault, seed, cell): (&str, u64, &Cell),
+        congestion: Option<&str>,
+        shown: &Shown,
+    ) -> Self {
+        let scored = &shown.scored;
+        let named = scored.named.as_ref();
+        Self {
+            fault: fault.to_owned(),
+            seed,
+            congestion: congestion.map(str::to_owned),
+            planted: cell.faults.iter().map(Fault::code).collect(),
+            company: cell.company.map(|c| CompanyTold {
+                host: c.host.to_string(),
+                direction: c.direction.name().to_owned(),
+                apart: c.apart,
+            }),
+            truth: shown.truth.map(|t| TruthTold {
+                direction: t.direction.name().to_owned(),
+                with_bps: t.with as u64,
+                without_bps: t.without as u64,
+                bites: t.bites(),
+            }),
+            expected: scored.expected.iter().map(|s| (*s).to_owned()).collect(),
+            named: named.map(|l| l.cause.to_owned()),
+            side: named.map(|l| l.side.name().to_owned()),
+            direction: named.map(|l| l.direction.name().to_owned()),
+            certainty: named.map(|l| l.certainty.name().to_owned()),
+            effect: named.and_then(|l| l.trial.as_ref()).map(|t| EffectTold {
+                trial: t.kind.to_owned(),
+                low: t.effect.low,
+                mid: t.effect.mid,
+                high: t.effect.high,
+                slices: t.slices,
+            }),
+            outcome: scored.outcome,
+            limits: shown.verdict.limits.iter().map(limit).collect(),
+            steps: shown.record.steps.len(),
+            seconds: seconds(&shown.record),
+        }
+    }
+
+    /// Whether it was right, and proved.
+    pub(crate) fn is_proved(&self) -> bool {
+        self.outcome == Outcome::Right && self.certainty.as_deref() == Some("proved")
+    }
+
+    /// Whether what was planted is known to hold the path back.
+    pub(crate) fn bites(&self) -> bool {
+        self.truth.as_ref().is_some_and(|t| t.bites)
+    }
+}
+
+fn limit(limit: &linerate_core::verdict::Limit) -> LimitTold {
+    LimitTold {
+        cause: limit.cause.to_owned(),
+        side: limit.side.name().to_owned(),
+        direction: limit.direction.name().to_owned(),
+        certainty: limit.certainty.name().to_owned(),
+    }
+}
+
+/// Time that the steps of a run took.
+fn seconds(record: &linerate_core::record::Record) -> f64 {
+    let first = record.steps.first().map_or(0, |s| s.began.0);
+    let last = record.steps.last();
+    let end = last.map_or(0, |s| s.began.0 + s.plan.washout.0 + s.plan.measure.0);
+    end.saturating_sub(first) as f64 / 1e9
+}

@@ -1,0 +1,242 @@
+//! Outcomes as Markdown: cell by cell, as a confusion matrix, and in all.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Kept, Row};
+use crate::demo::{Outcome, Told};
+
+/// What a case counts as.
+#[derive(Debug, Default)]
+struct Tally<'a> {
+    runs: usize,
+    failed: usize,
+    told: Vec<&'a Told>,
+}
+
+impl<'a> Tally<'a> {
+    fn of(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let mut tally = Self::default();
+        for row in rows {
+            tally.add(row);
+        }
+        tally
+    }
+
+    fn add(&mut self, row: &'a Row) {
+        self.runs += 1;
+        match &row.what {
+            Kept::Told(told) => self.told.push(told),
+            Kept::Failed(_) => self.failed += 1,
+        }
+    }
+
+    fn with(&self, outcome: Outcome) -> usize {
+        self.told.iter().filter(|t| t.outcome == outcome).count()
+    }
+
+    fn proved(&self) -> usize {
+        self.told.iter().filter(|t| t.is_proved()).count()
+    }
+
+    fn biting(&self) -> usize {
+        self.told.iter().filter(|t| t.bites()).count()
+    }
+
+    /// Median seconds of the runs that proved what they named.
+    fn seconds(&self) -> Option<f64> {
+        let proved = self.told.iter().filter(|t| t.is_proved());
+        let mut all: Vec<f64> = proved.map(|t| t.seconds).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    }
+
+    fn cells(&self) -> String {
+        let seconds = self.seconds().map_or(String::new(), |s| format!("{s:.0}"));
+        format!(
+            "{} | {} | {} | {} | {} | {} | {} | {} | {seconds}",
+            self.runs,
+            self.with(Outcome::Right),
+            self.with(Outcome::Neighbour),
+            self.with(Outcome::Unknown),
+            self.with(Outcome::Wrong),
+            self.failed,
+            self.biting(),
+            self.proved(),
+        )
+    }
+
+    /// What was named and was wrong, with its seed.
+    fn otherwise(&self) -> String {
+        let wrong = self.told.iter().filter(|t| t.outcome == Outcome::Wrong);
+        let named = wrong.map(|t| format!("{} ({})", named(t), t.seed));
+        named.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn named(told: &Told) -> &str {
+    told.named.as_deref().unwrap_or("nothing")
+}
+
+/// The whole page, under a heading of its own.
+pub(crate) fn table(heading: &str, rows: &[Row]) -> String {
+    let mut text = format!("{heading}\n\n");
+    cells(&mut text, rows);
+    let _ = writeln!(text, "\n{}\n", in_all(&Tally::of(rows)));
+    confusion(&mut text, rows);
+    failures(&mut text, rows);
+    text
+}
+
+fn cells(text: &mut String, rows: &[Row]) {
+    text.push_str(
+        "| cell | congestion | runs | right | neighbour | unknown | wrong | failed | bites | proved \
+         | s | named otherwise (seed) |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut groups: BTreeMap<(&str, &str), Tally<'_>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(group(&row.key)).or_default().add(row);
+    }
+    for ((cell, congestion), tally) in &groups {
+        let (cells, otherwise) = (tally.cells(), tally.otherwise());
+        let _ = writeln!(text, "| {cell} | {congestion} | {cells} | {otherwise} |");
+    }
+    let _ = writeln!(text, "| all | | {} | |", Tally::of(rows).cells());
+}
+
+/// Cell and congestion control of a key.
+fn group(key: &str) -> (&str, &str) {
+    let mut parts = key.rsplitn(3, '-').skip(1);
+    let congestion = parts.next().unwrap_or_default();
+    (parts.next().unwrap_or(key), congestion)
+}
+
+fn in_all(tally: &Tally<'_>) -> String {
+    let share = |n: usize, of: usize| match of {
+        0 => "none of none".to_owned(),
+        _ => format!("{n} of {of} ({:.1} %)", n as f64 * 100.0 / of as f64),
+    };
+    let told = tally.told.len();
+    let healthy: Vec<&&Told> = tally.told.iter().filter(|t| is_healthy(t)).collect();
+    let alarms = healthy.iter().filter(|t| t.outcome == Outcome::Wrong);
+    let biting: Vec<&&Told> = tally.told.iter().filter(|t| t.bites()).collect();
+    let proved = biting.iter().filter(|t| t.is_proved()).count();
+    let seconds = tally.seconds().map_or(String::new(), |s| {
+        format!(" Median time of a run that proved what it named: {s:.1} s.")
+    });
+    format!(
+        "Right: {}; neighbours: {}; wrong: {}; unknown: {}. False alarms on healthy paths: {}. \
+         Faults that bite (10 % or more): {} proved.{seconds}",
+        share(tally.with(Outcome::Right), told),
+        tally.with(Outcome::Neighbour),
+        share(tally.with(Outcome::Wrong), told),
+        share(tally.with(Outcome::Unknown), told),
+        share(alarms.count(), healthy.len()),
+        share(proved, biting.len()),
+    )
+}
+
+/// Nothing was planted that holds the path back.
+fn is_healthy(told: &Told) -> bool {
+    told.planted.is_empty() && told.company.is_none()
+        || told.truth.as_ref().is_some_and(|t| !t.bites)
+}
+
+/// What was expected against what was named first.
+fn confusion(text: &mut String, rows: &[Row]) {
+    let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    for row in rows {
+        if let Kept::Told(told) = &row.what {
+            let truth = if is_healthy(told) {
+                "(healthy)".to_owned()
+            } else {
+                told.expected.join(" or ")
+            };
+            *counts.entry((truth, named(told))).or_default() += 1;
+        }
+    }
+    text.push_str("| what was true | named first | runs |\n|---|---|---|\n");
+    for ((truth, named), runs) in counts {
+        let _ = writeln!(text, "| {truth} | {named} | {runs} |");
+    }
+}
+
+fn failures(text: &mut String, rows: &[Row]) {
+    for row in rows {
+        if let Kept::Failed(why) = &row.what {
+            let first = why.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "\n`{}` failed: {first}", row.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(fault: &str, named: Option<&str>, outcome: &str, bites: bool) -> Told {
+        serde_json::from_value(serde_json::json!({
+            "fault": fault, "seed": 7, "congestion": "bbr",
+            "planted": if fault == "healthy" { vec![] } else { vec!["delay:20ms"] },
+            "company": null,
+            "truth": (fault != "healthy").then(|| serde_json::json!({
+                "direction": "forward", "with_bps": 1, "without_bps": 2, "bites": bites,
+            })),
+            "expected": [fault], "named": named, "side": null, "direction": null,
+            "certainty": named.map(|_| "proved"), "effect": null, "outcome": outcome,
+            "limits": [], "steps": 9, "seconds": 21.5,
+        }))
+        .unwrap()
+    }
+
+    fn row(key: &str, what: Kept) -> Row {
+        Row {
+            key: key.to_owned(),
+            what,
+        }
+    }
+
+    #[test]
+    fn wrong_and_failed_ones_are_told_with_their_seed() {
+        let rows = [
+            row(
+                "path-loss-bbr-7",
+                Kept::Told(Box::new(told(
+                    "path-loss",
+                    Some("path-loss"),
+                    "right",
+                    true,
+                ))),
+            ),
+            row(
+                "path-loss-bbr-8",
+                Kept::Told(Box::new(told(
+                    "path-loss",
+                    Some("path-rate"),
+                    "wrong",
+                    true,
+                ))),
+            ),
+            row(
+                "healthy-cubic-7",
+                Kept::Told(Box::new(told("healthy", Some("path-rate"), "wrong", false))),
+            ),
+            row(
+                "path-loss-cubic-7",
+                Kept::Failed("no lab\nat all".to_owned()),
+            ),
+        ];
+        let text = table("# A score", &rows);
+        for line in [
+            "| path-loss | bbr | 2 | 1 | 0 | 0 | 1 | 0 | 2 | 1 | 22 | path-rate (7) |",
+            "| path-loss | cubic | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |  |  |",
+            "| (healthy) | path-rate | 1 |",
+            "| path-loss | path-rate | 1 |",
+            "`path-loss-cubic-7` failed: no lab",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(text.contains("Right: 1 of 3 (33.3 %)"), "{text}");
+        assert!(text.contains("healthy paths: 1 of 1"), "{text}");
+    }
+}
