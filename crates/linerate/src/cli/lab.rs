@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
 use super::exit::{Exit, Failure, tell};
+use super::options::Options;
 use super::{out, score, vm};
 use crate::demo::Stage;
 
@@ -70,7 +71,7 @@ const EXAMPLES: &[&str] = &[
     "environment:near,LINERATE_PACING=500Mb/s",
 ];
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match &args.what {
         What::List => list(),
         What::Run {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             far,
             command,
         } => run_in(faults, congestion.clone(), far.as_deref(), command),
-        What::Score(args) => score::run(args),
+        What::Score(args) => score::run(args, options),
         What::Vm { command } => vm::run(command),
     }
 }

@@ -156,6 +156,6 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
-        Verb::Lab(args) => lab::run(args),
+        Verb::Lab(args) => lab::run(args, &options),
     }
 }

@@ -87,6 +87,16 @@ pub(crate) struct Run {
     )]
     pub(crate) time: Option<Budget>,
 
+    /// A short look: a budget of 20 s
+    #[arg(long, env = "LINERATE_QUICK", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) quick: Option<bool>,
+
+    /// A long look, for small effects and wandering paths: a budget of 5 min
+    #[arg(long, env = "LINERATE_THOROUGH", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) thorough: Option<bool>,
+
     /// Direction to judge; forward is from here to the peer
     #[arg(short, long, env = "LINERATE_DIRECTION", value_name = "WAY")]
     pub(crate) direction: Option<Way>,

@@ -6,10 +6,16 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::ENGINES;
 
 use super::exit::Failure;
-use super::options::{Load, Options, Way};
+use super::options::{Load, Options, Run, Way};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
+
+/// Budget of `--quick`: both directions and a trial for each.
+const QUICK: Nanos = Nanos::from_secs(20);
+
+/// Budget of `--thorough`.
+const THOROUGH: Nanos = Nanos::from_secs(300);
 
 /// What a run toward `peer` will do.
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
@@ -23,11 +29,24 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
             Some(Way::Reverse) => vec![Direction::Reverse],
             Some(Way::Both) | None => Direction::ALL.to_vec(),
         },
-        time: run.time.map_or(TIME, |t| t.0),
+        time: time(run)?,
         // Who asks for so many streams gets them, and no others.
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
+}
+
+/// The budget: a short or a long look outranks a time, which the layer of defaults always states.
+fn time(run: &Run) -> Result<Nanos, Failure> {
+    match (run.quick == Some(true), run.thorough == Some(true)) {
+        (true, true) => Err(
+            Failure::usage(anyhow!("a run cannot be quick and thorough at once"))
+                .hint("leave out --quick or --thorough"),
+        ),
+        (true, false) => Ok(QUICK),
+        (false, true) => Ok(THOROUGH),
+        (false, false) => Ok(run.time.map_or(TIME, |t| t.0)),
+    }
 }
 
 fn engine(name: &str) -> Result<String, Failure> {
@@ -64,6 +83,22 @@ fn knobs(load: &Load) -> Knobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quick_or_a_thorough_look_outranks_the_time_and_both_are_refused() {
+        let of = |quick, thorough| {
+            time(&Run {
+                time: "30s".parse().ok(),
+                quick: Some(quick),
+                thorough: Some(thorough),
+                ..Run::default()
+            })
+        };
+        assert_eq!(of(false, false).ok(), Some(Nanos::from_secs(30)));
+        assert_eq!(of(true, false).ok(), Some(QUICK));
+        assert_eq!(of(false, true).ok(), Some(THOROUGH));
+        assert!(of(true, true).is_err());
+    }
 
     #[test]
     fn a_size_holds_for_both_ways_unless_a_finer_one_is_given() {

@@ -8,6 +8,7 @@ use linerate_engine::store;
 use linerate_lab::{CELLS, CellKind};
 
 use super::exit::{Exit, Failure, tell};
+use super::options::Options;
 use super::quantity::Budget;
 use super::{out, signal};
 use crate::demo::Outcome;
@@ -41,7 +42,8 @@ pub(crate) struct Args {
     time: Option<Budget>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let quiet = options.global.quiet == Some(true);
     let cells = cells(&args.cells)?;
     let stop = signal::interrupted().map_err(Failure::not_measured)?;
     let mut outcomes = Outcomes::open(&args.out).map_err(Failure::not_measured)?;
@@ -53,7 +55,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         dir: &args.out,
     };
     score::run(&wish, &mut outcomes, &stop, |i, of, row| {
-        tell(&format!("{i} of {of}  {}  {}\n", row.key, words(row)));
+        if !quiet {
+            tell(&format!("{i} of {of}  {}  {}\n", row.key, words(row)));
+        }
     })
     .map_err(Failure::not_measured)?;
     let page = table(&heading(args), outcomes.rows());
