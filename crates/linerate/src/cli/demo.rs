@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::store::Store;
-use linerate_lab::{CELLS, Cell, CellKind};
+use linerate_lab::{Cell, CellKind};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     };
     out::print(&text)?;
     Ok(match shown.scored.outcome {
-        Outcome::Right | Outcome::Neighbour => Exit::Done,
+        Outcome::Right | Outcome::Acceptable => Exit::Done,
         Outcome::Unknown | Outcome::Wrong => Exit::Missed,
     })
 }
@@ -89,7 +89,7 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
         .unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
     let kind = match &args.fault {
         None => CellKind::drawn(seed),
-        Some(id) => CellKind::named(id).ok_or_else(|| {
+        Some(id) => offered(id).ok_or_else(|| {
             Failure::usage(anyhow::anyhow!(
                 "`{id}` is not a fault that the demo can plant"
             ))
@@ -101,6 +101,11 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
         seed,
         cell: kind.cell(seed),
     })
+}
+
+/// The kind of this name, if its cause is one that can be named.
+fn offered(id: &str) -> Option<&'static CellKind> {
+    CellKind::named(id).filter(|kind| kind.is_answerable())
 }
 
 /// Where the run's record is kept: with the user's others.
@@ -118,7 +123,7 @@ fn directory(options: &Options) -> Result<PathBuf, Failure> {
 
 fn list(style: Style) -> String {
     let mut page = Page::new(style);
-    for kind in CELLS {
+    for kind in CellKind::answerable() {
         page.entry(kind.id, &[(Ink::Plain, kind.words)], 0);
     }
     page.finish()
@@ -173,7 +178,10 @@ fn judgement(shown: &Shown) -> (Ink, String) {
     match scored.outcome {
         Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
         Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
-        Outcome::Neighbour => (Ink::Good, format!("as good as right: {named}")),
+        Outcome::Acceptable => (
+            Ink::Warn,
+            format!("close: it named {named}, which is true as well"),
+        ),
         Outcome::Unknown => (Ink::Warn, "not able to tell".to_owned()),
         Outcome::Wrong => (Ink::Warn, format!("wrong: it named {named}")),
     }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 use linerate_engine::store;
-use linerate_lab::{CELLS, CellKind};
+use linerate_lab::CellKind;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 fn cells(ids: &[String]) -> Result<Vec<&'static CellKind>, Failure> {
     if ids.is_empty() {
-        return Ok(CELLS.iter().collect());
+        return Ok(CellKind::answerable().collect());
     }
     let named = |id: &String| {
         CellKind::named(id).ok_or_else(|| {
@@ -119,7 +119,7 @@ fn exit(rows: &[Row]) -> Exit {
         exit.or(match &row.what {
             Kept::Failed(_) => Exit::NotMeasured,
             Kept::Told(told) => match told.outcome {
-                Outcome::Right | Outcome::Neighbour => Exit::Done,
+                Outcome::Right | Outcome::Acceptable => Exit::Done,
                 Outcome::Unknown | Outcome::Wrong => Exit::Missed,
             },
         })

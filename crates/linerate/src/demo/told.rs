@@ -22,6 +22,8 @@ pub(crate) struct Told {
     pub(crate) truth: Option<TruthTold>,
     /// Cause ids that would be right.
     pub(crate) expected: Vec<String>,
+    /// Cause ids that would be acceptable.
+    pub(crate) neighbours: Vec<String>,
     /// The cause that was named first.
     pub(crate) named: Option<String>,
     /// Where.
@@ -92,7 +94,7 @@ impl Told {
             fault: fault.to_owned(),
             seed,
             congestion: congestion.map(str::to_owned),
-            planted: cell.faults.iter().map(Fault::code).collect(),
+            planted: cell.planted().map(Fault::code).collect(),
             company: cell.company.map(|c| CompanyTold {
                 host: c.host.to_string(),
                 direction: c.direction.name().to_owned(),
@@ -105,6 +107,7 @@ impl Told {
                 bites: t.bites(),
             }),
             expected: scored.expected.iter().map(|s| (*s).to_owned()).collect(),
+            neighbours: cell.neighbours.iter().map(|s| (*s).to_owned()).collect(),
             named: named.map(|l| l.cause.to_owned()),
             side: named.map(|l| l.side.name().to_owned()),
             direction: named.map(|l| l.direction.name().to_owned()),
