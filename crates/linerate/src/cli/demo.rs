@@ -11,7 +11,7 @@ use linerate_lab::{Cell, CellKind};
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::out;
-use crate::demo::{Outcome, Shown, Told, Wish, planted, show};
+use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
 use crate::show::{Ink, Page, Style};
 
 // `linerate demo`.
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// Congestion control of both hosts, such as cubic or bbr [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
+
+    /// Whose load the truth is measured by
+    #[arg(long, value_name = "WHO", default_value = "linerate")]
+    truth: Loader,
 
     #[command(flatten)]
     pub(crate) demo: options::Demo,
@@ -65,6 +69,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         cell: &drawn.cell,
         congestion: args.congestion.clone(),
         run_args: vec!["--time".to_owned(), format!("{}ns", time.0)],
+        loader: args.truth,
         audible: !args.json,
         save: &save,
     })

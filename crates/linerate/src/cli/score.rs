@@ -11,7 +11,7 @@ use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 use super::quantity::Budget;
 use super::{out, signal};
-use crate::demo::Outcome;
+use crate::demo::{Loader, Outcome};
 use crate::score::{self, Kept, Outcomes, Row, Wish, table};
 
 // `linerate lab score`.
@@ -37,6 +37,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_values_t = ["cubic".to_owned(), "bbr".to_owned()])]
     congestion: Vec<String>,
 
+    /// Whose load the truth is measured by
+    #[arg(long, value_name = "WHO", default_value = "iperf3")]
+    truth: Loader,
+
     /// Budget of each run [default: that of the demo]
     #[arg(short, long, value_name = "TIME")]
     time: Option<Budget>,
@@ -51,6 +55,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         cells: &cells,
         seeds: args.seed..args.seed + args.runs,
         congestion: &args.congestion,
+        truth: args.truth,
         time: args.time.map(|t| t.0),
         dir: &args.out,
     };

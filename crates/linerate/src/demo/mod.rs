@@ -9,7 +9,7 @@ mod truth;
 pub(crate) use score::{Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
 pub(crate) use told::Told;
-pub(crate) use truth::Truth;
+pub(crate) use truth::{Loader, Truth};
 
 use std::path::Path;
 
@@ -38,6 +38,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) congestion: Option<String>,
     /// Arguments of the run besides the address.
     pub(crate) run_args: Vec<String>,
+    /// Whose load the truth is measured by.
+    pub(crate) loader: Loader,
     /// Whether the run's text goes to our own output.
     pub(crate) audible: bool,
     /// Directory that the record is kept in.
@@ -53,7 +55,7 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
     let model = derive(&record);
     let verdict = judge(&model);
     let truth = match wish.cell.direction {
-        Some(direction) => Some(truth::measure(&stage, wish.cell, direction)?),
+        Some(direction) => Some(truth::measure(&stage, wish.cell, direction, wish.loader)?),
         None => None,
     };
     let scored = score(wish.cell, truth.as_ref(), &verdict);

@@ -112,6 +112,7 @@ mod tests {
     use linerate_lab::CellKind;
 
     use super::*;
+    use crate::demo::Loader;
 
     fn limit(cause: &'static str, side: Place, direction: Direction) -> Limit {
         Limit {
@@ -166,6 +167,7 @@ mod tests {
         let truth = |without| {
             Some(Truth {
                 direction,
+                loader: Loader::Own,
                 with: 1e9,
                 without,
             })
@@ -184,6 +186,7 @@ mod tests {
         let direction = direction.unwrap();
         let truth = Some(Truth {
             direction,
+            loader: Loader::Own,
             with: 1e9,
             without: 2e9,
         });
@@ -195,7 +198,10 @@ mod tests {
             outcome(std::slice::from_ref(&neighbour)),
             Outcome::Acceptable
         );
-        assert_eq!(outcome(&[right, neighbour.clone()]), Outcome::Acceptable);
+        let both = [right, neighbour.clone()];
+        assert_eq!(outcome(&both), Outcome::Right);
+        let [right, _] = both;
+        assert_eq!(outcome(&[neighbour.clone(), right]), Outcome::Acceptable);
         assert_eq!(outcome(&[named("path-loss"), neighbour]), Outcome::Wrong);
     }
 }

@@ -23,6 +23,9 @@ pub(crate) enum Problem {
     /// The other client, which was planted, could not measure.
     #[error("the other client in the lab failed: {0}")]
     Company(std::process::ExitStatus),
+    /// The load by which the truth is measured failed.
+    #[error("the load that measures the truth failed: {0}")]
+    Truth(std::process::ExitStatus),
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
@@ -167,6 +170,23 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
 
+    /// Starts iperf3 with one stream for some seconds, with its server.
+    pub(crate) fn iperf3(&self, direction: Direction) -> Result<(Running, Running), Problem> {
+        // Its server says on standard output that it listens.
+        let shell = Program::new("sh").args(["-c", "exec iperf3 --server --one-off >&2"]);
+        let server = self.listen(shell)?;
+        let way: &[&str] = match direction {
+            Direction::Forward => &[],
+            Direction::Reverse => &["--reverse"],
+        };
+        let client = Program::new("iperf3")
+            .args(["--client", &self.far(), "--time", "4"])
+            .args(way)
+            .stdout(Output::Null)
+            .stderr(Output::Null);
+        Ok((self.lab.spawn(Host::Near, &client)?, server))
+    }
+
     /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes
     /// the far host's address. An empty one is a run.
     pub(crate) fn command(
@@ -220,9 +240,12 @@ impl Stage {
 
     /// Starts the serving end and waits until it listens.
     fn serve(&self, args: &[&str]) -> Result<Running, Problem> {
-        let program = Program::new(&self.myself)
-            .args(["serve", "--open"])
-            .args(args);
+        let program = Program::new(&self.myself);
+        self.listen(program.args(["serve", "--open"]).args(args))
+    }
+
+    /// Starts a server on far and waits until it says something on standard error.
+    fn listen(&self, program: Program) -> Result<Running, Problem> {
         let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));

@@ -56,6 +56,8 @@ pub(crate) struct CompanyTold {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TruthTold {
     direction: String,
+    /// Whose load it was measured by.
+    by: String,
     with_bps: u64,
     without_bps: u64,
     /// Whether what was planted is what holds the path back.
@@ -102,6 +104,7 @@ impl Told {
             }),
             truth: shown.truth.map(|t| TruthTold {
                 direction: t.direction.name().to_owned(),
+                by: t.loader.name().to_owned(),
                 with_bps: t.with as u64,
                 without_bps: t.without as u64,
                 bites: t.bites(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_core::plan::Direction;
-use linerate_lab::Cell;
+use linerate_lab::{Cell, Fault};
 
 use super::{Problem, Stage};
 
@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
+    /// By whom.
+    pub(crate) loader: Loader,
     /// With the fault.
     pub(crate) with: f64,
     /// Without it.
@@ -31,37 +33,83 @@ impl Truth {
     }
 }
 
+/// Whose load the truth is measured by; the port counts what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Loader {
+    /// linerate's
+    #[value(name = "linerate")]
+    Own,
+    /// iperf3's, where what is planted can slow it too
+    Iperf3,
+}
+
+impl Loader {
+    /// What can show the faults of a cell: another program knows nothing of those that are planted
+    /// in this one.
+    fn for_cell(self, cell: &Cell) -> Self {
+        let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
+        if cell.faults.iter().any(inside) {
+            Self::Own
+        } else {
+            self
+        }
+    }
+
+    /// The word used in JSON and on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "linerate",
+            Self::Iperf3 => "iperf3",
+        }
+    }
+}
+
 /// Measures with the cell's faults, takes them out (its scenery stays), and measures again.
-pub(super) fn measure(stage: &Stage, cell: &Cell, direction: Direction) -> Result<Truth, Problem> {
-    let with = rate(stage, direction)?;
+pub(super) fn measure(
+    stage: &Stage,
+    cell: &Cell,
+    direction: Direction,
+    loader: Loader,
+) -> Result<Truth, Problem> {
+    let loader = loader.for_cell(cell);
+    let with = rate(stage, direction, loader)?;
     for fault in &cell.faults {
         stage.remove(fault)?;
     }
     Ok(Truth {
         direction,
+        loader,
         with,
-        without: rate(stage, direction)?,
+        without: rate(stage, direction, loader)?,
     })
 }
 
 /// Rate of one stream while it runs steadily.
-fn rate(stage: &Stage, direction: Direction) -> Result<f64, Problem> {
-    let args = [
-        "--time",
-        "8s",
-        "--no-trials",
-        "--streams",
-        "1",
-        "--direction",
-        direction.name(),
-    ];
-    let (mut run, mut server) = stage.load(&args.map(str::to_owned))?;
+fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Problem> {
+    let (mut run, mut server) = match loader {
+        Loader::Own => stage.load(&own(direction))?,
+        Loader::Iperf3 => stage.iperf3(direction)?,
+    };
     let mut seen = vec![(Instant::now(), stage.counted(direction)?)];
-    while run.wait_for(TICK)?.is_none() {
+    let status = loop {
+        if let Some(status) = run.wait_for(TICK)? {
+            break status;
+        }
         seen.push((Instant::now(), stage.counted(direction)?));
-    }
+    };
     server.kill()?;
+    // iperf3 fails where nothing comes through, and that is a rate as well; our own run does not.
+    if loader == Loader::Own && !status.success() {
+        return Err(Problem::Truth(status));
+    }
     Ok(plateau(&seen))
+}
+
+/// Arguments of our own load.
+fn own(direction: Direction) -> Vec<String> {
+    let args = ["--time", "8s", "--no-trials", "--streams", "1"];
+    let way = ["--direction", direction.name()];
+    args.iter().chain(&way).map(|s| (*s).to_owned()).collect()
 }
 
 /// Mean rate over the second half of the time in which payload flowed: the first half may hold

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_core::units::Nanos;
 use linerate_lab::CellKind;
 
+use crate::demo::Loader;
+
 /// What is to be scored.
 pub(crate) struct Wish<'a> {
     /// The cells.
@@ -21,6 +23,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) seeds: std::ops::Range<u64>,
     /// The congestion controls under which each seed is run.
     pub(crate) congestion: &'a [String],
+    /// Whose load the truth is measured by.
+    pub(crate) truth: Loader,
     /// Budget of each run; `None` for that of `linerate demo`.
     pub(crate) time: Option<Nanos>,
     /// Directory of outcomes and records.
@@ -93,6 +97,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
         .args(["demo", case.kind.id, "--json", "--quiet"])
         .args(["--seed", &case.seed.to_string()])
         .args(["--congestion", case.congestion])
+        .args(["--truth", wish.truth.name()])
         .arg("--save")
         .arg(wish.dir.join("records").join(case.key()))
         .stdin(Stdio::null());
@@ -123,6 +128,7 @@ mod tests {
             cells: &cells,
             seeds: 5..7,
             congestion: &congestion,
+            truth: Loader::Own,
             time: None,
             dir: Path::new("x"),
         };

@@ -179,7 +179,7 @@ mod tests {
             "planted": if fault == "healthy" { vec![] } else { vec!["delay:20ms"] },
             "company": null,
             "truth": (fault != "healthy").then(|| serde_json::json!({
-                "direction": "forward", "with_bps": 1, "without_bps": 2, "bites": bites,
+                "direction": "forward", "by": "iperf3", "with_bps": 1, "without_bps": 2, "bites": bites,
             })),
             "expected": [fault], "neighbours": [], "named": named, "side": null, "direction": null,
             "certainty": named.map(|_| "proved"), "effect": null, "outcome": outcome,
