@@ -59,6 +59,7 @@ fn load() -> Load {
         senders: vec![thread(0.2)],
         receivers: vec![thread(0.2)],
         unread: Some(0.0),
+        behind: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
         memory: [None; 2],
