@@ -7,6 +7,8 @@ mod host;
 mod memory;
 mod path;
 mod proof;
+#[path = "../slot/mod.rs"]
+mod slot;
 mod thresholds;
 
 use linerate_core::causes::{Answer, cause};
