@@ -4,12 +4,14 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod document;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use linerate::show::host::SCHEMA;
+use document::document;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,16 +48,7 @@ fn printed(args: &[&str]) -> String {
 }
 
 fn json(root: &Path) -> Value {
-    let text = printed(&["--json", "--root", root.to_str().unwrap()]);
-    let document: Value = serde_json::from_str(&text).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(&document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0]);
-    document
+    document(&printed(&["--json", "--root", root.to_str().unwrap()]))
 }
 
 #[test]

@@ -21,6 +21,10 @@ const EDGES: &[(&str, Option<&str>, &str)] = &[
     ("receiver-core-under", Some("path-rate"), "receiver-core"),
     ("sender-core-over", Some("sender-core"), "path-rate"),
     ("sender-core-under", Some("path-rate"), "sender-core"),
+    ("receiver-app-over", Some("receiver-app"), "path-rate"),
+    // The same plan in another run, in which the buffer took all: the window never closed.
+    ("receiver-app-open", Some("receiver-app"), "path-rate"),
+    ("receiver-app-under", Some("path-rate"), "receiver-app"),
     ("sender-app-over", Some("sender-app"), "path-rate"),
     ("sender-app-under", Some("path-rate"), "sender-app"),
     ("pacing-over", Some("pacing"), "path-rate"),

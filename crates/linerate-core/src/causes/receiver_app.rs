@@ -1,11 +1,11 @@
 //! The receiving program does not come to read, though data wait and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
-use super::predict::{added_work, around, bystander, per_stream, wanted};
+use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
@@ -17,6 +17,10 @@ pub(super) struct ReceiverApp;
 
 /// Share of its CPU from which a thread is busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
+
+/// What arrives beyond what is read, over what is read, from which the reader is the slower one: as much
+/// as a limit gains at least when it is lifted.
+const BEHIND: f64 = GAIN - 1.0;
 
 impl Cause for ReceiverApp {
     fn id(&self) -> &'static str {
@@ -36,15 +40,26 @@ impl Cause for ReceiverApp {
         let Some(limited) = load.tcp.rwnd_limited else {
             return lacks(model, "tcp", direction.sender());
         };
-        // A reader that is too slow closes the window sooner or later.
-        if limited < SUSPECT {
+        let Some(behind) = load.behind else {
+            return lacks(model, "socket", direction.receiver());
+        };
+        // A reader that is too slow closes the window sooner or later; a large buffer makes it later.
+        if limited < SUSPECT && behind < BEHIND {
             return Answer::Clear(format!(
-                "the receive window held the sender only {} of the time",
+                "the receive window held the sender only {} of the time, and payload did not gather \
+                 unread",
                 percent(limited)
             ));
         }
         if busy >= BUSY {
             return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+        }
+        if behind >= BEHIND {
+            let gathered = format!(
+                "{} more arrived than the program read, and gathered unread",
+                percent(behind)
+            );
+            return idle_program(direction.receiver(), busy, 1.0, gathered);
         }
         let Some(unread) = unread_share(load) else {
             return lacks(model, "socket", direction.receiver());
@@ -55,19 +70,11 @@ impl Cause for ReceiverApp {
                 percent(unread)
             ));
         }
-        Answer::Finding(Finding {
-            side: Place::from(direction.receiver()),
-            share: (1.0 - busy) * unread,
-            enough: true,
-            reached: false,
-            evidence: vec![
-                format!(
-                    "{} of payload waited for the program on average",
-                    Bytes(load.unread.unwrap_or_default() as u64)
-                ),
-                format!("its thread used its CPU only {} of the time", percent(busy)),
-            ],
-        })
+        let waited = format!(
+            "{} of payload waited for the program on average",
+            Bytes(load.unread.unwrap_or_default() as u64)
+        );
+        idle_program(direction.receiver(), busy, unread, waited)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -104,6 +111,19 @@ impl Cause for ReceiverApp {
     fn page(&self) -> &'static str {
         include_str!("pages/receiver-app.md")
     }
+}
+
+/// The finding of a program that did not come for a share of its time, as `seen`, though its thread had
+/// time left.
+pub(super) fn idle_program(side: Side, busy: f64, share: f64, seen: String) -> Answer {
+    let idle = format!("its thread used its CPU only {} of the time", percent(busy));
+    Answer::Finding(Finding {
+        side: Place::from(side),
+        share: (1.0 - busy) * share,
+        enough: true,
+        reached: false,
+        evidence: vec![seen, idle],
+    })
 }
 
 /// Half the bytes in each operation of a thread that pauses between operations: half the goodput,

@@ -2,14 +2,14 @@
 
 use super::buffer_bound::SUSPECT;
 use super::predict::{added_work, around, bystander, per_stream, wanted};
-use super::receiver_app::{BUSY, halved, operation};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::receiver_app::{BUSY, halved, idle_program, operation};
+use super::{Answer, Cause, base, lacks, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
+use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-app`.
 pub(super) struct SenderApp;
@@ -51,19 +51,11 @@ impl Cause for SenderApp {
                 percent(starved)
             ));
         }
-        Answer::Finding(Finding {
-            side: Place::from(direction.sender()),
-            share: starved * (1.0 - busy),
-            enough: true,
-            reached: false,
-            evidence: vec![
-                format!(
-                    "the program left the connection without data in {} of the samples",
-                    percent(starved)
-                ),
-                format!("its thread used its CPU only {} of the time", percent(busy)),
-            ],
-        })
+        let left = format!(
+            "the program left the connection without data in {} of the samples",
+            percent(starved)
+        );
+        idle_program(direction.sender(), busy, starved, left)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;

@@ -1,5 +1,6 @@
 //! One direction of one step under load.
 
+use super::behind::behind;
 use super::held::Held;
 use super::interruptions::{interruptions, ports};
 use super::readings::{Window, gauge, growth, mean, per_second};
@@ -53,6 +54,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let tcp = tcp(sending, set.plan.id, window);
+    let receivers = threads(receiving, &format!("s{}/rx", set.plan.id), window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
@@ -65,8 +67,9 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
         senders: threads(sending, &format!("s{}/tx", set.plan.id), window),
-        receivers: threads(receiving, &format!("s{}/rx", set.plan.id), window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
+        behind: behind(receiving, set.plan.id, window, goodput, &receivers),
+        receivers,
         recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
             .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: [cpus(sending, window), cpus(receiving, window)],

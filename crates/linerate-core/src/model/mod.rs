@@ -3,6 +3,7 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod behind;
 mod ceilings;
 mod derive;
 mod foreign;
@@ -193,6 +194,9 @@ pub struct Load {
     pub receivers: Vec<Thread>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
+    /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
+    /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
+    pub behind: Option<f64>,
     /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.

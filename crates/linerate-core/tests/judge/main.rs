@@ -8,6 +8,8 @@ mod host;
 mod memory;
 mod path;
 mod proof;
+#[path = "../slot/mod.rs"]
+mod slot;
 mod thresholds;
 
 use linerate_core::causes::{Answer, cause};
@@ -60,6 +62,7 @@ fn load() -> Load {
         senders: vec![thread(0.2)],
         receivers: vec![thread(0.2)],
         unread: Some(0.0),
+        behind: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
         memory: [None; 2],

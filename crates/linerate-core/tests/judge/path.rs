@@ -1,48 +1,15 @@
 //! What the facts of the path say of the ports and slots in use.
 
 use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
-use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use linerate_core::facts::pci::Device;
 use linerate_core::facts::route::{Other, Route};
 use linerate_core::units::Transfers;
 
 use super::*;
 
-#[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]
-fn lanes(giga: u64, width: u8) -> Option<Link> {
-    Some(Link {
-        speed: Some(Transfers(giga * 1_000_000_000)),
-        width: Some(width),
-    })
-}
-
 /// A card of x8 in a slot; both of generation 3.
 fn card_in(slot: u8, now: u8, payload: Option<u32>) -> Vec<Device> {
-    let root = Device {
-        address: "0000:00:01.0".parse().expect("an address"),
-        buses: Some(Buses {
-            secondary: 1,
-            subordinate: 1,
-        }),
-        kind: Some(PortKind::Root),
-        now: lanes(8, now),
-        max: lanes(8, slot),
-        ..Device::default()
-    };
-    let card = Device {
-        address: "0000:01:00.0".parse().expect("an address"),
-        kind: Some(PortKind::Endpoint),
-        now: lanes(8, now),
-        max: lanes(8, 8),
-        payload: payload.map(|now| Payload {
-            now,
-            max: 512,
-            read_request: 512,
-        }),
-        ..Device::default()
-    };
-    let mut pci = vec![root, card];
-    find_parents(&mut pci);
-    pci
+    slot::card_in(Transfers(8_000_000_000), slot, now, payload)
 }
 
 /// A route by one port with a wire.

@@ -210,6 +210,18 @@ fn a_trial_about_another_cause_excludes_but_does_not_prove() {
     );
 }
 
+/// More streams are tried next, and prove the path once they carry the same.
+fn more_streams_prove_the_path(mut m: Model) {
+    let next = next_trial(&m, Direction::Forward, m.trials.len() as u32).map(|t| t.kind);
+    assert_eq!(next.as_deref(), Some("more-streams"));
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    assert_eq!(
+        (limits[0].cause, limits[0].certainty),
+        ("path-rate", Certainty::Proved)
+    );
+}
+
 #[test]
 fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
     let full = |rtt: u64| {
@@ -225,15 +237,7 @@ fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
         assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
         assert_eq!(outcome(&m, "send-buffer"), buffer, "{rtt} us");
     }
-    let mut m = full(5_000);
-    let first = next_trial(&m, Direction::Forward, 0).map(|t| t.kind);
-    assert_eq!(first.as_deref(), Some("more-streams"));
-    tried(&mut m, "more-streams", 1.0);
-    let limits = judge(&m).limits;
-    assert_eq!(
-        (limits[0].cause, limits[0].certainty),
-        ("path-rate", Certainty::Proved)
-    );
+    more_streams_prove_the_path(full(5_000));
 }
 
 #[test]
@@ -261,14 +265,7 @@ fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lift
     }
     let mut m = full();
     tried(&mut m, "larger-window", 1.0);
-    let next = next_trial(&m, Direction::Forward, 1).map(|t| t.kind);
-    assert_eq!(next.as_deref(), Some("more-streams"));
-    tried(&mut m, "more-streams", 1.0);
-    let limits = judge(&m).limits;
-    assert_eq!(
-        (limits[0].cause, limits[0].certainty),
-        ("path-rate", Certainty::Proved)
-    );
+    more_streams_prove_the_path(m);
 }
 
 #[test]

@@ -100,6 +100,20 @@ const ROWS: &[(&str, Change, Cases)] = &[
         &[(0.19, "clear"), (0.21, "enough")],
     ),
     (
+        "receiver-app",
+        |l, v| l.behind = Some(v),
+        &[(0.049, "clear"), (0.051, "enough")],
+    ),
+    // A busy thread has its core to blame.
+    (
+        "receiver-app",
+        |l, v| {
+            l.behind = Some(0.15);
+            l.receivers = vec![thread(v)];
+        },
+        &[(0.79, "enough"), (0.81, "clear")],
+    ),
+    (
         "pacing",
         |l, v| l.knobs.pacing = Some(Rate((v * 1e9) as u64)),
         &[(1.17, "enough"), (1.19, "clear")],

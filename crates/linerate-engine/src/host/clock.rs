@@ -2,12 +2,11 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::sysctl;
 use linerate_core::record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;
-use super::{Machine, read, unreadable};
+use super::{Machine, number};
 
 const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 
@@ -43,10 +42,9 @@ impl Source for Clock {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        let kilohertz = match read(machine, &path, sysctl::number) {
-            // As in most virtual machines; the facts tell.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            other => other.map_err(|error| unreadable("clock", &path, &error, ""))?,
+        // Without it, as in most virtual machines, the facts tell.
+        let Some(kilohertz) = number(machine, "clock", &path)? else {
+            return Ok(());
         };
         self.sheets
             .push(cpu, || cpu.to_string(), at, &[Some(kilohertz)], gaps);

@@ -1,15 +1,12 @@
 //! Source `memory`: what the CPUs move to and from memory, as their own monitoring counts it.
 
-use std::io::ErrorKind;
-
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::sysctl;
 use linerate_core::record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;
-use super::{Machine, read, unreadable};
+use super::{Machine, number};
 
 /// Where resctrl is mounted by convention, and one folder for each third-level cache.
 //= Linux Documentation/filesystems/resctrl.rst
@@ -45,12 +42,10 @@ impl Source for Memory {
         let names = machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            let bytes = match read(machine, &path, sysctl::number) {
-                Ok(bytes) => bytes,
-                // A processor that counts occupancy alone.
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                // It says `Unavailable` where it has none to give.
-                Err(error) => return Err(unreadable("memory", &path, &error, "")),
+            // Some processors count occupancy alone; `Unavailable`, where there is none to give, is
+            // no number.
+            let Some(bytes) = number(machine, "memory", &path)? else {
+                continue;
             };
             self.sheets
                 .push(name.clone(), || name.clone(), at, &[Some(bytes)], gaps);

@@ -153,6 +153,16 @@ fn read<T>(
     decode(&text).map_err(invalid)
 }
 
+/// The number in a file of `source`; `None` where there is no such file.
+fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>, Gap> {
+    match read(machine, path, linerate_core::parse::sysctl::number) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other
+            .map(Some)
+            .map_err(|error| unreadable(source, path, &error, "")),
+    }
+}
+
 /// Bytes that could not be understood, as an error.
 fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)

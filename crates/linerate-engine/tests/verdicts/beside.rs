@@ -41,6 +41,11 @@ const BESIDE: &[(&str, Beside)] = &[
     ("receiver-app", |p, _, times| {
         p.far.receive.pause = pause(times);
     }),
+    // A buffer that takes all that a slow reader leaves in a step.
+    ("receiver-app", |p, _, times| {
+        p.forward.receive_window = Bytes(1 << 30);
+        p.far.receive.pause = pause(times);
+    }),
     ("sender-app", |p, _, times| {
         p.near.send.pause = pause(times);
     }),

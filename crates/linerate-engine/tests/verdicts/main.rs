@@ -3,6 +3,8 @@
 
 mod beside;
 mod replayed;
+#[path = "../../../linerate-core/tests/slot/mod.rs"]
+mod slot;
 mod study;
 mod told;
 

@@ -2,12 +2,12 @@
 //! the same run on hardware that is innocent.
 
 use linerate_core::facts::nic::Duplex;
-use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::facts::route::{Other, Route};
 use linerate_core::metric::{self, Metric};
 use linerate_core::record::{Column, Record};
 use linerate_core::units::Transfers;
 
+use super::slot::card_in;
 use super::*;
 
 /// A run between ports of this speed, over a path of this rate.
@@ -39,37 +39,7 @@ fn named(record: &Record, change: impl FnOnce([&mut Route; 2])) -> Vec<(&'static
 
 /// Puts the card of a port into a slot of the second generation with so many lanes.
 fn put_in_slot(route: &mut Route, lanes: u8) {
-    let link = |width| {
-        Some(Link {
-            speed: Some(Transfers(5_000_000_000)),
-            width: Some(width),
-        })
-    };
-    let root = Device {
-        address: "0000:00:01.0".parse().expect("an address"),
-        buses: Some(Buses {
-            secondary: 1,
-            subordinate: 1,
-        }),
-        kind: Some(PortKind::Root),
-        now: link(lanes),
-        max: link(lanes),
-        ..Device::default()
-    };
-    let card = Device {
-        address: "0000:01:00.0".parse().expect("an address"),
-        kind: Some(PortKind::Endpoint),
-        now: link(lanes),
-        max: link(8),
-        payload: Some(Payload {
-            now: 256,
-            max: 256,
-            read_request: 512,
-        }),
-        ..Device::default()
-    };
-    route.pci = vec![root, card];
-    find_parents(&mut route.pci);
+    route.pci = card_in(Transfers(5_000_000_000), lanes, lanes, Some(256));
     let nic = &mut route.ports[0];
     "0000:01:00.0".clone_into(&mut nic.device);
     "0000:01:00.0".clone_into(&mut nic.pci);

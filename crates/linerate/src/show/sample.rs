@@ -164,6 +164,7 @@ fn load(streams: u32, mean: f64) -> Load {
         senders: Vec::new(),
         receivers: Vec::new(),
         unread: None,
+        behind: None,
         recv_memory: None,
         cpus: [Vec::new(), Vec::new()],
         memory: [None; 2],

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate::show::host::SCHEMA;
 use linerate_core::units::Bytes;
 use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm, VmError};
 use linerate_lab::{Finished, Program};
 use serde_json::Value;
+
+use super::document::document;
 
 /// Most time that a question takes. A busy machine takes a hundred times less.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -78,19 +79,6 @@ impl Guest {
     pub(crate) fn card(&mut self, slot: usize) -> String {
         self.ask(&format!("card {slot}")).trim().to_owned()
     }
-}
-
-/// A document of `linerate host --json`, which obeys its schema.
-pub(crate) fn document(text: &str) -> Value {
-    let document: Value = serde_json::from_str(text).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(&document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0]);
-    document
 }
 
 pub(crate) fn boot(spec: &Spec) -> Result<Vm, VmError> {

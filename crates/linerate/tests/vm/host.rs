@@ -8,7 +8,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::guest::{Guest, document};
+use super::document::document;
+use super::guest::Guest;
 
 /// Gaps that a guest may have: its clocks are not shown, and older kernels do not tell all.
 const GAPS: [&str; 3] = ["facts.cpu.governor", "facts.tunables", "facts.nic.pollers"];

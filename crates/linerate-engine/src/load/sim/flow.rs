@@ -119,6 +119,8 @@ pub(super) struct Flow {
     pub rtt: f64,
     pub bound: Bound,
     pub unread: f64,
+    /// Unread payload has filled the window since the step began.
+    full: bool,
     pub notsent: f64,
     pub sent: ThreadCounts,
     pub received: ThreadCounts,
@@ -178,6 +180,7 @@ impl Flow {
             rtt: 0.0,
             bound: Bound::default(),
             unread: 0.0,
+            full: false,
             notsent: 0.0,
             sent: ThreadCounts::default(),
             received: ThreadCounts::default(),
@@ -206,12 +209,23 @@ impl Flow {
         least
     }
 
+    /// Whether the window has room for what a reader that pauses leaves unread: it does not slow the
+    /// sender down yet.
+    fn gathers(&self) -> bool {
+        self.rx.pause > 0.0 && !self.full
+    }
+
     /// The most that this flow could do were its windows boundless, and what sets it. `noise` is
     /// the factor upon all but pacing, which a clock keeps.
     pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
+        let reader = if self.gathers() {
+            f64::MAX
+        } else {
+            self.rx.alone() * noise
+        };
         let all = [
             (self.tx.alone() * noise, Bound::Sender),
-            (self.rx.alone() * noise, Bound::Receiver),
+            (reader, Bound::Receiver),
             (self.path_cap * noise, Bound::Rate),
             (self.pacing.unwrap_or(f64::MAX), Bound::Rate),
         ];
@@ -266,12 +280,20 @@ impl Flow {
     /// Moves payload for `dt` seconds at the rate of this tick, and lets every counter run.
     pub(super) fn advance(&mut self, dt: f64, noise: f64) {
         let moved = self.rate * dt;
-        self.received.add(moved, &self.rx, noise);
         let in_flight = self.rate * self.rtt;
-        self.unread = match self.bound {
-            Bound::Receiver => 0.9 * (self.receive_window - in_flight).max(0.0),
-            _ => (self.rate * 20e-6).min(self.rx.op),
+        let room = 0.9 * (self.receive_window - in_flight).max(0.0);
+        let (read, unread) = match self.bound {
+            _ if self.gathers() => {
+                let there = self.unread + moved;
+                let read = (self.rx.alone() * noise * dt).min(there);
+                (read, there - read)
+            }
+            Bound::Receiver => (moved, room),
+            _ => (moved, (self.rate * 20e-6).min(self.rx.op)),
         };
+        self.received.add(read, &self.rx, noise);
+        self.unread = unread;
+        self.full |= unread >= room;
         self.notsent = match self.bound {
             Bound::Sender => 0.0,
             Bound::SendBuffer => 0.02 * self.send_buffer,
@@ -318,6 +340,7 @@ impl Flow {
         self.tcp.acked = self.sent.bytes;
         self.tcp.sent = self.sent.bytes;
         self.unread = 0.0;
+        self.full = false;
         self.notsent = 0.0;
         self.rate = 0.0;
     }

@@ -1,0 +1,79 @@
+//! Whether the receiving program falls behind what arrives.
+
+use super::Thread;
+use super::readings::{Window, gauge};
+use crate::metric::SOCKET_UNREAD;
+use crate::record::EndReadings;
+
+/// Parts of the time that are compared. What gathered in one of them and stayed, or was read later, tells
+/// of no reader that is slower than what arrives.
+const PARTS: usize = 4;
+
+/// Payload that arrived and stayed unread, over what the program read meanwhile, all streams: by how
+/// much what arrives is faster than the reader.
+///
+/// It goes by the least growth from one quarter of the time to the next, less what one read takes,
+/// since a reader may let so much gather. `None` where the receive queues were not read, or too seldom.
+pub(super) fn behind(
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+    goodput: f64,
+    readers: &[Thread],
+) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    let grown: Vec<f64> = receiving
+        .about("socket", |s| s.starts_with(&prefix))
+        .map(|table| steady_growth(&gauge(table, SOCKET_UNREAD, window)))
+        .collect::<Option<_>>()?;
+    let a_read = readers.iter().filter_map(|t| t.bytes_per_op);
+    let a_read = a_read.fold(0.0, f64::max);
+    let seconds = window.to.saturating_sub(window.from) as f64 / 1e9;
+    let read = (goodput / 8.0 * seconds).max(1.0);
+    let unread: f64 = grown.iter().map(|g| (g - a_read).max(0.0)).sum();
+    (!grown.is_empty()).then_some(unread / read)
+}
+
+/// Growth over all of a series, had it grown as in its slowest quarter.
+fn steady_growth(values: &[f64]) -> Option<f64> {
+    let bound = |part: usize| part * values.len() / PARTS;
+    let means: Vec<f64> = (0..PARTS)
+        .map(|part| values.get(bound(part)..bound(part + 1)))
+        .map(|part| part.filter(|p| !p.is_empty()))
+        .map(|part| part.map(|p| p.iter().sum::<f64>() / p.len() as f64))
+        .collect::<Option<_>>()?;
+    let steps = means.windows(2).map(|w| w[1] - w[0]);
+    Some(steps.reduce(f64::min)? * PARTS as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(at: impl Fn(f64) -> f64) -> Option<f64> {
+        let values: Vec<f64> = (0..40).map(|i| at(f64::from(i) / 40.0)).collect();
+        steady_growth(&values)
+    }
+
+    #[test]
+    fn what_grows_all_the_time_is_told_from_what_came_once() {
+        let growth = series(|t| 1000.0 * t).unwrap();
+        assert!((growth - 1000.0).abs() < 1e-6, "{growth}");
+        for when in [0.1, 0.4, 0.6, 0.9] {
+            let once = series(|t| if t < when { 0.0 } else { 1000.0 });
+            assert_eq!(once, Some(0.0), "at {when}");
+        }
+        let read_later = series(|t| if t < 0.5 { 1000.0 * t } else { 0.0 });
+        assert!(read_later.unwrap() < 0.0);
+        let until_full = series(|t| 1000.0 * t.min(0.8)).unwrap();
+        assert!((500.0..900.0).contains(&until_full), "{until_full}");
+        let full_soon = series(|t| 1000.0 * t.min(0.5));
+        assert_eq!(full_soon, Some(0.0));
+    }
+
+    #[test]
+    fn each_quarter_needs_a_reading() {
+        assert_eq!(steady_growth(&[1.0, 2.0, 3.0]), None);
+        assert_eq!(steady_growth(&[1.0, 2.0, 3.0, 4.0]), Some(4.0));
+    }
+}
