@@ -6,6 +6,7 @@ use toml::{Table, Value};
 use super::CaseError;
 use crate::ceiling::pcie;
 use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
 use crate::plan::Side;
 use crate::record::{Host, Record};
@@ -133,7 +134,10 @@ fn of_port(table: &mut Table, host: &Host) {
     };
     put(table, "card", port.driver.clone());
     if port.is_virtual {
-        put(table, "pcie", "none");
+        // What lies below a bridge or a tunnel is left open.
+        if host.facts.underlay() == Underlay::Nothing {
+            put(table, "pcie", "none");
+        }
         return;
     }
     let speed = port.speed_mbps.and_then(|mbps| mbps.checked_mul(1_000_000));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
+use underlay::Underlay;
 
 pub mod block;
 pub mod cpu;
@@ -15,6 +16,7 @@ pub mod odd;
 pub mod pci;
 pub mod route;
 pub mod topology;
+pub mod underlay;
 pub mod watch;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
@@ -147,9 +149,18 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Whether a card moves what the path carries, be it below a port that is made of others.
+    /// What carries the path at this end. Of a port without a route, as in records from before
+    /// those were read, no more is known than whether its host made it up.
+    pub fn underlay(&self) -> Underlay<'_> {
+        match (&self.route, &self.port) {
+            (Some(route), _) => route.underlay(),
+            (None, Some(port)) if port.is_virtual => Underlay::Nothing,
+            (None, _) => Underlay::Hidden,
+        }
+    }
+
+    /// Whether a card may move what the path carries, be it below a port that is made of others.
     pub fn has_card(&self) -> bool {
-        let wires = self.route.as_ref().and_then(route::Route::wires);
-        wires.is_some() || self.port.as_ref().is_some_and(|port| !port.is_virtual)
+        self.port.is_some() && self.underlay() != Underlay::Nothing
     }
 }

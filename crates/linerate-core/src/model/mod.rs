@@ -14,6 +14,7 @@ mod readings;
 mod resources;
 mod stages;
 
+pub(crate) use ceilings::least_of;
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};

@@ -3,7 +3,8 @@
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
-use crate::facts::route::{Crossing, Route};
+use crate::facts::route::Crossing;
+use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
@@ -143,11 +144,8 @@ fn slots(facts: &HostFacts) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let route = facts.route.as_ref();
     let Some((route, wires)) = route.and_then(|r| Some((r, r.wires()?))) else {
-        // Of a bridge or a tunnel it is not known which of the ports below carries the path.
-        let has_card = |route: &Route| route.ports.iter().any(|nic| !nic.is_virtual);
-        let made_up = facts.port.as_ref().is_some_and(|port| port.is_virtual)
-            && !facts.route.as_ref().is_some_and(has_card);
-        return made_up.then(|| NO_SLOT.to_owned()).into_iter().collect();
+        let none = facts.underlay() == Underlay::Nothing;
+        return none.then(|| NO_SLOT.to_owned()).into_iter().collect();
     };
     for nic in wires {
         for crossing in route.crossings(nic).iter().rev() {
@@ -243,6 +241,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::facts::memory::Channels;
+    use crate::facts::route::Route;
     use crate::model::Resource;
     use crate::units::{Rate, Transfers};
 
@@ -296,13 +295,16 @@ mod tests {
         assert_eq!(all[4].parts, [NO_SLOT]);
         let mut bridged = host(Side::Near);
         bridged.facts.port.as_mut().expect("a port").is_virtual = true;
-        let below = |kind: &str| Nic {
+        let mut ports = [("bridge", 1), ("", 2), ("", 3)].map(|(kind, index)| Nic {
             kind: kind.to_owned(),
+            index,
             is_virtual: !kind.is_empty(),
+            up: true,
             ..Nic::default()
-        };
+        });
+        ports[0].stack.below = vec![2, 3];
         bridged.facts.route = Some(Route {
-            ports: vec![below("bridge"), below(""), below("tun")],
+            ports: ports.into(),
             ..Route::default()
         });
         bridged.facts.channels = Some(Channels {
@@ -311,7 +313,7 @@ mod tests {
             speed: Transfers(2_666_000_000),
         });
         let all = stages(&model(vec![bridged]));
-        assert_eq!(all[4].parts, [""; 0], "its card may have a slot");
+        assert_eq!(all[4].parts, [""; 0], "one of two cards, each in its slot");
         assert_eq!(all[3].parts, ["2 x 2666 MT/s x 8 B"]);
         assert_eq!(stages(&model(Vec::new())).len(), 1);
     }

@@ -8,6 +8,7 @@ mod memory;
 mod path;
 mod proof;
 mod thresholds;
+mod underlay;
 
 use linerate_core::causes::{Answer, cause};
 use linerate_core::facts::{HostFacts, Port};
