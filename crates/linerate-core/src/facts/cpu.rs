@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::topology::{self, Topology};
 use crate::parse::proc_stat::CpuTimes;
 use crate::units::{Bytes, Hertz, Nanos};
 
@@ -63,6 +64,21 @@ pub struct Clock {
     pub governor: String,
     /// What the hardware is asked to prefer, where it decides.
     pub preference: String,
+}
+
+impl Processors {
+    /// Where its nodes stand to each other.
+    pub fn topology(&self) -> Topology {
+        let node = |node: &Node| topology::Node {
+            id: node.id,
+            cpus: node.cpus.clone(),
+            distances: node.distances.clone(),
+        };
+        Topology {
+            nodes: self.nodes.iter().map(node).collect(),
+            ..Topology::default()
+        }
+    }
 }
 
 /// CPUs whose clocks are set alike.

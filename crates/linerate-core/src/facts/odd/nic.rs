@@ -2,6 +2,7 @@
 
 use super::{Oddity, cpus, ranges};
 use crate::facts::Inventory;
+use crate::facts::irq::remote;
 use crate::facts::nic::{Duplex, Nic};
 
 /// What `odd` finds of each port.
@@ -139,12 +140,14 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
 /// Queues whose interrupts go to CPUs of other nodes than that of the card.
 pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     let nodes = &inventory.processors.nodes;
+    let topology = inventory.processors.topology();
+    let served = inventory.interrupts.by_port(&inventory.network.nics);
     let odd = |nic: &Nic| {
         let node = nodes.iter().find(|n| Some(n.id) == nic.node)?;
         if node.cpus.is_empty() {
             return None;
         }
-        let remote = inventory.interrupts.remote(nic, &node.cpus);
+        let remote = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
         let numbers: Vec<u32> = remote.iter().map(|irq| irq.number).collect();
         let mut by: Vec<u32> = remote
             .iter()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{Direction, Duplex, Network, Nic, Offloads, Setting};
 use linerate_core::facts::odd::ranges;
 
@@ -38,11 +39,13 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     for (key, nic) in words.iter().zip(cards) {
         sorts.entry(key).or_default().push(nic);
     }
+    let irqs = inventory.interrupts.by_port(&inventory.network.nics);
     let line = |(key, nic): (&(String, Option<u32>), &&Nic)| {
         let alike = &sorts[key];
         let mut parts = vec![key.0.clone()];
         if alike.len() <= EACH {
-            parts.extend(served(inventory, nic));
+            let own = irqs.get(&nic.index).map_or(&[][..], Vec::as_slice);
+            parts.extend(served(nic, own));
             parts.extend(place(inventory, nic.node, &nic.pci));
             return Some(format!("{}: {}", nic.name, parts.join(", ")));
         }
@@ -87,9 +90,8 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
 
 /// The CPUs that packets are received on: of the interrupts of its queues, and those that RPS
 /// hands packets to.
-fn served(inventory: &Inventory, nic: &Nic) -> Vec<String> {
-    let irqs = inventory.interrupts.of(nic).into_iter();
-    let queues = irqs.filter(|irq| irq.queue().is_some());
+fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
+    let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
     let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
     let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
