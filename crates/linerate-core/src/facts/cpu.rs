@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{CPUS, at_most};
 use super::topology::{self, Topology};
 use crate::parse::proc_stat::CpuTimes;
 use crate::units::{Bytes, Hertz, Nanos};
@@ -86,6 +87,7 @@ impl Processors {
 #[serde(default)]
 pub struct Clocked {
     /// Their numbers.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// How, without what it reads now.
     pub clock: Clock,
@@ -127,6 +129,7 @@ pub struct Kind {
     /// What sets them apart: `performance`, `efficiency`, `nominal 1.9 GHz`.
     pub name: String,
     /// Their numbers.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
 }
 

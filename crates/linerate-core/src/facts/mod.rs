@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
+use bounded::{CPUS, FEW, GAPS, at_most, some_at_most};
 use underlay::Underlay;
 
 pub mod block;
+mod bounded;
 pub mod cpu;
 pub mod infiniband;
 pub mod irq;
@@ -87,6 +89,7 @@ pub struct Port {
     /// NUMA node; `None` when unknown or without meaning.
     pub node: Option<u32>,
     /// CPUs that the interrupts of its queues are sent to, ascending; empty when unknown.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub served_by: Vec<u32>,
 }
 
@@ -120,6 +123,7 @@ pub struct HostFacts {
     /// CPU model.
     pub cpu_model: String,
     /// CPUs that this process may run on.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// NUMA nodes; 1 where there is no sysfs to say otherwise.
     pub nodes: u32,
@@ -127,6 +131,7 @@ pub struct HostFacts {
     pub topology: topology::Topology,
     /// How the clocks are set of the CPUs that threads take first; empty where nothing sets them, as
     /// in most virtual machines, `None` where that cannot be told.
+    #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
     /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
@@ -137,6 +142,7 @@ pub struct HostFacts {
     /// That route, with what lies below the port; `None` in records from before it was read.
     pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
+    #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub congestion_available: Vec<String>,
     /// The default congestion control.
     pub congestion_default: String,
@@ -145,6 +151,7 @@ pub struct HostFacts {
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
     /// What could not be read.
+    #[serde(deserialize_with = "at_most::<_, _, GAPS>")]
     pub gaps: Vec<Gap>,
 }
 

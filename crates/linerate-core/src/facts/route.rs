@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use super::bounded::at_most;
 use super::nic::{Duplex, Nic};
 use super::pci::{self, Device, Link};
 use crate::units::Rate;
@@ -51,18 +52,6 @@ pub struct Other {
     /// beyond the link.
     #[serde(deserialize_with = "at_most::<_, _, NETWORKS_MAX>")]
     pub networks: Vec<(IpAddr, u8)>,
-}
-
-/// No more of a list than a host would have sent: what is looked up in it again and again must not be
-/// as long as another host likes.
-fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let mut all = Vec::deserialize(from)?;
-    all.truncate(MOST);
-    Ok(all)
 }
 
 /// A PCI Express link that the bytes cross.

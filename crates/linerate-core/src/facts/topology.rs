@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{CPUS, FEW, NODES, at_most, cores};
 use super::cpu::Kind;
 
 /// What the placement of threads depends on. What is not known is empty.
@@ -11,10 +12,13 @@ use super::cpu::Kind;
 #[serde(default)]
 pub struct Topology {
     /// NUMA nodes, in ascending order; none where the kernel was built without them.
+    #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub nodes: Vec<Node>,
     /// CPUs of each core that has more than one of them.
+    #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
     /// CPUs by what they can do, the strongest first; none where all are alike.
+    #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }
 
@@ -25,8 +29,10 @@ pub struct Node {
     /// Its number.
     pub id: u32,
     /// Its CPUs; there may be none.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// Distances to all nodes, in the order of their numbers; 10 is near.
+    #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub distances: Vec<u32>,
 }
 
