@@ -91,7 +91,7 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> Answer {
 }
 
 /// A wire of which it was not read what it carries, or whether it carries the path, may be full.
-fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let known = wire(model, direction).is_some();
     let hosts = model.hosts.iter();
     let gaps: Vec<Gap> = hosts

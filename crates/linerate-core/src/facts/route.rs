@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::at_most;
-use super::nic::{Duplex, Nic};
+use super::nic::Nic;
 use super::pci::{self, Device, Link};
 use crate::units::Rate;
 
@@ -118,7 +118,7 @@ impl Route {
     /// The wire that is used one way at a time, if one is.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
-        wires.find(|nic| nic.link.duplex == Some(Duplex::Half))
+        wires.find(|nic| nic.link.is_half())
     }
 
     /// Whether what the port that the route leaves by counts is what its wires count: a VLAN counts

@@ -2,7 +2,7 @@
 //! is made of, and what it can carry.
 
 use super::{Ceiling, DirectionModel, Load, Model};
-use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
+use crate::facts::nic::{Nic, speed_of_mbps};
 use crate::facts::route::Crossing;
 use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
@@ -203,7 +203,7 @@ fn in_brief(port: &Port) -> Nic {
 /// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
 fn nic(nic: &Nic) -> String {
     let speed = nic.link.speed.filter(|_| !nic.is_virtual);
-    let half = nic.link.duplex == Some(Duplex::Half) && !nic.is_virtual;
+    let half = nic.link.is_half() && !nic.is_virtual;
     let bond = nic.stack.bond.as_ref().map(|bond| bond.mode.clone());
     let details: Vec<String> = [
         Some(nic.driver.clone()),
@@ -229,7 +229,13 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
     let by = route.map(|route| match route.gateway {
         Some(gateway) => format!("by the router {gateway}"),
         None if model.same_machine => "within one machine".to_owned(),
-        None => "neighbours".to_owned(),
+        None => match near.and_then(|host| host.facts.port.as_ref()) {
+            // Who is next to each other in a tunnel may be far apart.
+            Some(port) if port.is_virtual && !port.is_ethernet => {
+                format!("by the tunnel {}", port.name)
+            }
+            _ => "neighbours".to_owned(),
+        },
     });
     let mtu = model.directions.iter().find_map(|d| d.base.tcp.path_mtu);
     by.into_iter()
@@ -241,6 +247,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::facts::memory::Channels;
+    use crate::facts::nic::Duplex;
     use crate::facts::route::Route;
     use crate::model::Resource;
     use crate::units::{Rate, Transfers};
@@ -316,6 +323,22 @@ mod tests {
         assert_eq!(all[4].parts, [""; 0], "one of two cards, each in its slot");
         assert_eq!(all[3].parts, ["2 x 2666 MT/s x 8 B"]);
         assert_eq!(stages(&model(Vec::new())).len(), 1);
+    }
+
+    #[test]
+    fn ends_of_a_tunnel_are_no_neighbours() {
+        let by = |is_virtual, is_ethernet| {
+            let mut near = host(Side::Near);
+            let port = near.facts.port.as_mut().expect("a port");
+            (port.is_virtual, port.is_ethernet) = (is_virtual, is_ethernet);
+            near.facts.route = Some(Route::default());
+            let all = stages(&model(vec![near]));
+            let net = all.iter().find(|s| s.stage == Stage::Net);
+            net.expect("a stage").parts.join(", ")
+        };
+        assert_eq!(by(true, false), "by the tunnel eth0");
+        assert_eq!(by(true, true), "neighbours", "a bridge");
+        assert_eq!(by(false, false), "neighbours", "InfiniBand");
     }
 
     #[test]

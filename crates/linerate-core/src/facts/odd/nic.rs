@@ -3,7 +3,7 @@
 use super::{Oddity, cpus, ranges};
 use crate::facts::Inventory;
 use crate::facts::irq::remote;
-use crate::facts::nic::{Duplex, Nic};
+use crate::facts::nic::Nic;
 
 /// What `odd` finds of each port.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
@@ -27,7 +27,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
 /// One end talks at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        (nic.up && nic.link.duplex == Some(Duplex::Half)).then(|| Oddity {
+        (nic.up && nic.link.is_half()).then(|| Oddity {
             id: "port-half-duplex",
             subject: nic.name.clone(),
             what: "half duplex: the two ends never talk at once".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_core::facts::irq::Irq;
-use linerate_core::facts::nic::{Direction, Duplex, Network, Nic, Offloads, Setting};
+use linerate_core::facts::nic::{Direction, Network, Nic, Offloads, Setting};
 use linerate_core::facts::odd::ranges;
 
 use super::super::Page;
@@ -77,14 +77,14 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
     });
-    if link.duplex == Some(Duplex::Half) {
+    if link.is_half() {
         parts.push("half duplex".to_owned());
     }
     parts.extend(state(nic));
     parts.extend(queues(nic));
     parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
-    parts.extend(lost(nic));
+    parts.extend(counted(nic));
     parts.join(", ")
 }
 
@@ -132,18 +132,18 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Packets that were lost since boot, by where; what the driver counts where the kernel's own
+/// Errors and drops since boot, by where; what the driver counts where the kernel's own
 /// counters are all zero.
-fn lost(nic: &Nic) -> Option<String> {
-    let losses = nic.errors.losses().into_iter();
-    let mut lost: Vec<String> = losses.map(|(name, n)| format!("{n} {name}")).collect();
-    if lost.is_empty() {
+fn counted(nic: &Nic) -> Option<String> {
+    let kernel = nic.errors.counted().into_iter();
+    let mut all: Vec<String> = kernel.map(|(name, n)| format!("{n} {name}")).collect();
+    if all.is_empty() {
         let counters = nic.counters.iter().filter(|c| c.value > 0);
-        lost = counters
+        all = counters
             .map(|c| format!("{} {}", c.name, c.value))
             .collect();
     }
-    (!lost.is_empty()).then(|| format!("since boot: {}", few(&lost)))
+    (!all.is_empty()).then(|| format!("since boot: {}", few(&all)))
 }
 
 /// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
