@@ -26,7 +26,7 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
     }
     let model = derive(record);
     let mut case = Table::new();
-    let name = |side| host_of(&model, side).map_or("?", |host| &host.facts.name);
+    let name = |side| model.host(side).map_or("?", |host| &host.facts.name);
     put(&mut case, "title", title(name(Side::Near), name(Side::Far)));
     put(&mut case, "story", story(&model));
     put(&mut case, "protocol", "tcp");
@@ -35,7 +35,7 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
         put(&mut case, "streams", i64::from(base.streams));
     }
     for side in [Side::Near, Side::Far] {
-        let host = host_of(&model, side).map(|h| host(h, &model)).transpose()?;
+        let host = model.host(side).map(|h| host(h, &model)).transpose()?;
         case.insert(
             side.name().to_owned(),
             Value::Table(host.unwrap_or_default()),
@@ -53,10 +53,6 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
 
 fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
     table.insert(key.to_owned(), value.into());
-}
-
-fn host_of(model: &Model, side: Side) -> Option<&Host> {
-    model.hosts.iter().find(|host| host.side == side)
 }
 
 fn title(near: &str, far: &str) -> String {

@@ -54,7 +54,7 @@ impl Cause for Duplex {
             .into_iter()
             .enumerate()
         {
-            let Some(host) = model.hosts.iter().find(|h| h.side == side) else {
+            let Some(host) = model.host(side) else {
                 continue;
             };
             match told(host, load.collided[at]) {

@@ -198,13 +198,13 @@ fn evidence(model: &Model, remote: &Remote) -> Vec<String> {
 }
 
 fn port(model: &Model, side: Side) -> &str {
-    let host = model.hosts.iter().find(|h| h.side == side);
+    let host = model.host(side);
     let port = host.and_then(|h| h.facts.port.as_ref());
     port.map_or("the port", |p| p.name.as_str())
 }
 
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
-    let host = model.hosts.iter().find(|h| h.side == side);
+    let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
     // A bond has no interrupts of its own.
     let wires = route.and_then(Route::wires).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};
 use crate::plan::{Direction, Side};
-use crate::record::{Host, TrialPlan};
+use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::units::Rate;
@@ -138,7 +138,7 @@ fn full_wire<'a>(
 
 fn routes(model: &Model) -> Option<[&Route; 2]> {
     let of = |side| {
-        let host = model.hosts.iter().find(|h: &&Host| h.side == side)?;
+        let host = model.host(side)?;
         host.facts.route.as_ref()
     };
     Some([of(Side::Near)?, of(Side::Far)?])
@@ -161,15 +161,20 @@ fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
     let mut open = None;
     let mut best: Option<(Detour<'_>, Rate)> = None;
     for detour in detours(near, far) {
-        match (detour.slower(), detour.speeds.contains(&None)) {
-            (Some(known), true) if now > 0.0 && !is_faster(known) => {}
-            (_, true) => open = open.or(Some(detour)),
-            (Some(speed), false) if is_faster(speed) => {
-                if best.as_ref().is_none_or(|(_, most)| speed >= *most) {
-                    best = Some((detour, speed));
-                }
+        let told = detour.slower();
+        let slow = now > 0.0 && told.is_some_and(|speed| !is_faster(speed));
+        let faster = told.filter(|speed| is_faster(*speed));
+        match faster {
+            _ if slow => {}
+            Some(speed) if !detour.speeds.contains(&None) => {
+                let best_yet = best.as_ref().is_none_or(|(_, most)| speed >= *most);
+                best = if best_yet {
+                    Some((detour, speed))
+                } else {
+                    best
+                };
             }
-            _ => {}
+            _ => open = open.or(Some(detour)),
         }
     }
     match (best, open) {
@@ -184,18 +189,18 @@ fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
     let mut found: Vec<Detour<'a>> = Vec::new();
     for a in &near.others {
         found.extend(far.others.iter().filter_map(|b| pair(a, b)));
-        found.extend(one_sided(a, near, far).map(|(speeds, via)| Detour {
+        found.extend(one_sided(a, near).map(|via| Detour {
             near: Some(a),
             far: None,
-            speeds,
+            speeds: [a.speed, far.speed()],
             via,
         }));
     }
     for b in &far.others {
-        found.extend(one_sided(b, far, near).map(|(speeds, via)| Detour {
+        found.extend(one_sided(b, far).map(|via| Detour {
             near: None,
             far: Some(b),
-            speeds,
+            speeds: [b.speed, near.speed()],
             via,
         }));
     }
@@ -236,16 +241,12 @@ fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
     })
 }
 
-/// A port in a network with the address that the other end is reached by.
-fn one_sided(
-    port: &Other,
-    own: &Route,
-    other: &Route,
-) -> Option<([Option<Rate>; 2], (IpAddr, IpAddr))> {
+/// The address of a port in a network with the address that the other end is reached by, and that one.
+fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     let peer = own.peer?;
     let mut within = port.networks.iter();
     let found = within.find(|network| meets(**network, peer))?;
-    Some(([port.speed, other.speed()], (found.0, peer)))
+    Some((found.0, peer))
 }
 
 /// The gap of a way that may be faster.

@@ -51,6 +51,11 @@ pub struct Model {
 }
 
 impl Model {
+    /// The host at one end.
+    pub fn host(&self, side: Side) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.side == side)
+    }
+
     /// The model of a direction, when it was measured.
     pub fn direction(&self, direction: Direction) -> Option<&DirectionModel> {
         self.directions.iter().find(|d| d.direction == direction)

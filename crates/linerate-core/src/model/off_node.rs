@@ -98,7 +98,7 @@ pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)
         (direction.sender(), &load.made[0]),
     ];
     ends.into_iter().find_map(|(side, made)| {
-        let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
+        let facts = &model.host(side)?.facts;
         let served = &facts.port.as_ref()?.served_by;
         let homes = facts.topology.homes();
         let node = *homes.get(served.first()?)?;

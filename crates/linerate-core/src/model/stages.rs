@@ -40,8 +40,8 @@ const INWARD: [Stage; 6] = [
 
 /// The stages of a path in the order of the forward direction.
 pub fn stages(model: &Model) -> Vec<PathStage> {
-    let near = model.hosts.iter().find(|h| h.side == Side::Near);
-    let far = model.hosts.iter().find(|h| h.side == Side::Far);
+    let near = model.host(Side::Near);
+    let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
         let side = Place::from(host.side);
         PathStage {

@@ -6,6 +6,7 @@ use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{Direction, Network, Nic, Offloads, Setting};
+pub(super) use linerate_core::facts::odd::few;
 use linerate_core::facts::odd::ranges;
 
 use super::super::Page;
@@ -255,15 +256,4 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     }
     parts.extend(place(inventory, device.node, &device.pci));
     parts.join(", ")
-}
-
-/// `eth0, eth1, eth2, eth3 and 4 more`.
-pub(super) fn few(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 4;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    let more = match names.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
 }
