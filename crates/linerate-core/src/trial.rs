@@ -236,19 +236,15 @@ impl TrialKind {
 }
 
 fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits {
-    model
-        .hosts
-        .iter()
-        .find(|h| h.side == side)
-        .map(|h| h.facts.buffers)
-        .unwrap_or_default()
+    let host = model.host(side);
+    host.map(|h| h.facts.buffers).unwrap_or_default()
 }
 
 /// A congestion control that the sender may choose and that works in another way: by loss where the
 /// present one paces, and the other way round.
 fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
     let present = load.made[0].congestion.as_str();
-    let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
+    let host = model.host(direction.sender())?;
     let wanted: &[&str] = if present == "bbr" {
         &["cubic", "reno"]
     } else {

@@ -2,15 +2,17 @@
 
 mod sample;
 
-use linerate_core::facts::HostFacts;
 use linerate_core::facts::cpu::{Clock, Clocked};
 use linerate_core::facts::memory::Channels;
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::route::Route;
 use linerate_core::facts::topology::Node;
+use linerate_core::facts::{HostFacts, Port};
 use linerate_core::metric::{self as m, Metric};
 use linerate_core::model::derive;
 use linerate_core::record::{Column, EndReadings, Record, Table};
-use linerate_core::units::{Hertz, Transfers};
-use linerate_core::verdict::judge;
+use linerate_core::units::{Hertz, Rate, Transfers};
+use linerate_core::verdict::{Certainty, judge};
 
 /// The CPU that the receiving thread is kept on.
 const CPU: u32 = 3;
@@ -103,6 +105,57 @@ fn a_thread_on_the_node_beside_the_ports() {
     assert_eq!(at(97, 1), "finding");
     assert_eq!(at(97, 0), "clear", "near miss: the same node");
     assert_eq!(at(70, 1), "clear", "near miss: time to spare");
+}
+
+#[test]
+fn a_full_wire_below_a_bridge_with_a_guest_is_the_limit() {
+    let at = |payload: i64| {
+        let mut record = record(40);
+        for end in &mut record.steps[1].ends {
+            for table in &mut end.tables {
+                match table.source.as_str() {
+                    "worker" => set(table, m::WORKER_BYTES, |row| row * payload),
+                    "tcp" => {
+                        set(table, m::TCP_SND_MSS, |_| 1448);
+                        set(table, m::TCP_PMTU, |_| 1500);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let port = |name: &str, index, kind: &str| Nic {
+            name: name.to_owned(),
+            index,
+            kind: kind.to_owned(),
+            is_virtual: !kind.is_empty(),
+            up: true,
+            ..Nic::default()
+        };
+        let mut ports = vec![
+            port("br0", 4, "bridge"),
+            port("eth0", 2, ""),
+            port("tap0", 3, "tun"),
+        ];
+        ports[0].stack.below = vec![2, 3];
+        ports[1].link.speed = Some(Rate(1_000_000_000));
+        let facts = facts(&mut record);
+        facts.port = Some(Port {
+            name: "br0".to_owned(),
+            is_ethernet: true,
+            is_virtual: true,
+            ..Port::default()
+        });
+        facts.route = Some(Route {
+            ports,
+            ..Route::default()
+        });
+        let limits = judge(&derive(&record)).limits;
+        let wire = limits.iter().find(|l| l.cause == "wire-full");
+        wire.map(|limit| (limit.certainty, limit.evidence[0].contains("far port eth0")))
+    };
+    // 941.4 Mb/s are 11,767,500 bytes in 100 ms.
+    assert_eq!(at(11_700_000), Some((Certainty::Proved, true)));
+    assert_eq!(at(11_400_000), None, "near miss: 97 %");
 }
 
 #[test]

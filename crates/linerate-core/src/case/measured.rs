@@ -3,9 +3,10 @@
 
 use toml::{Table, Value};
 
-use super::CaseError;
+use super::{CaseError, Link};
 use crate::ceiling::pcie;
 use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
 use crate::plan::Side;
 use crate::record::{Host, Record};
@@ -25,7 +26,7 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
     }
     let model = derive(record);
     let mut case = Table::new();
-    let name = |side| host_of(&model, side).map_or("?", |host| &host.facts.name);
+    let name = |side| model.host(side).map_or("?", |host| &host.facts.name);
     put(&mut case, "title", title(name(Side::Near), name(Side::Far)));
     put(&mut case, "story", story(&model));
     put(&mut case, "protocol", "tcp");
@@ -34,7 +35,7 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
         put(&mut case, "streams", i64::from(base.streams));
     }
     for side in [Side::Near, Side::Far] {
-        let host = host_of(&model, side).map(|h| host(h, &model)).transpose()?;
+        let host = model.host(side).map(|h| host(h, &model)).transpose()?;
         case.insert(
             side.name().to_owned(),
             Value::Table(host.unwrap_or_default()),
@@ -52,10 +53,6 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
 
 fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
     table.insert(key.to_owned(), value.into());
-}
-
-fn host_of(model: &Model, side: Side) -> Option<&Host> {
-    model.hosts.iter().find(|host| host.side == side)
 }
 
 fn title(near: &str, far: &str) -> String {
@@ -115,7 +112,7 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     match facts.route.as_ref().and_then(|r| Some((r, r.wires()?))) {
         Some((route, wires)) => {
             put(&mut port, "card", wires[0].driver.clone());
-            let speeds: Option<Vec<Rate>> = wires.iter().map(|w| w.link.speed).collect();
+            let speeds: Option<Vec<Rate>> = wires.iter().map(|w| sound(w.link.speed)).collect();
             cards(&mut port, route, &wires, speeds.as_deref())?;
         }
         None => of_port(&mut port, host),
@@ -133,13 +130,21 @@ fn of_port(table: &mut Table, host: &Host) {
     };
     put(table, "card", port.driver.clone());
     if port.is_virtual {
-        put(table, "pcie", "none");
+        // What lies below a bridge or a tunnel is left open.
+        if host.facts.underlay() == Underlay::Nothing {
+            put(table, "pcie", "none");
+        }
         return;
     }
     let speed = port.speed_mbps.and_then(|mbps| mbps.checked_mul(1_000_000));
-    if let Some(speed) = speed.filter(|_| port.is_ethernet) {
-        put(table, "link", Rate(speed).exact());
+    if let Some(speed) = sound(speed.map(Rate)).filter(|_| port.is_ethernet) {
+        put(table, "link", speed.exact());
     }
+}
+
+/// A speed that a case can have. The record of another host may hold any number.
+fn sound(speed: Option<Rate>) -> Option<Rate> {
+    speed.filter(|speed| speed.exact().parse::<Link>().is_ok())
 }
 
 /// The cards of a host with their links: all alike, as a case describes them.
@@ -341,6 +346,22 @@ mod tests {
             Some("none")
         );
         assert_eq!((case.near.port.link, case.ip), (None, None));
+    }
+
+    #[test]
+    fn a_speed_that_no_port_has_is_left_open() {
+        let link = |speed: u64| {
+            let mut odd = facts();
+            odd.route.as_mut().unwrap().ports[0].link.speed = Some(Rate(speed));
+            let port = read(&odd, &[]).near.port;
+            port.link.map(|link| link.to_string())
+        };
+        for none in [0, u64::MAX] {
+            assert_eq!(link(none), None, "{none}");
+        }
+        assert_eq!(link(2_500_000_000).as_deref(), Some("2.5 Gb/s"));
+        assert_eq!(link(1_234_567_891).as_deref(), Some("1.23 Gb/s"));
+        assert_eq!(link(1).as_deref(), Some("1 b/s"));
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
 pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     let side = buffer.side(direction);
-    let host = model.hosts.iter().find(|h| h.side == side)?;
+    let host = model.host(side)?;
     let (sysctl, limits) = buffer.sysctl(&host.facts.buffers);
     let [min, default, max] = limits?;
     let (times, gain) = tried(model, direction, buffer).unzip();

@@ -1,6 +1,6 @@
 //! What the two core causes share: one thread that has no time left.
 
-use super::predict::{added_work, bystander, threads, wanted};
+use super::predict::{added_work, busiest, bystander, threads, wanted};
 use super::{Answer, Finding, base, lacks, percent};
 use crate::model::{Load, Model, Thread};
 use crate::plan::{Direction, Side};
@@ -90,12 +90,6 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
             .into_iter()
             .collect(),
     })
-}
-
-/// The thread that wants most of its CPU.
-fn busiest(threads: &[Thread]) -> Option<&Thread> {
-    let need = |t: &Thread| t.busy.unwrap_or(0.0) + t.waiting.unwrap_or(0.0);
-    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
 }
 
 fn sentence(thread: &Thread, role: Role) -> Option<String> {

@@ -3,8 +3,9 @@
 use super::predict::bystander;
 use super::{Answer, Cause, Finding, base, percent, wire};
 use crate::facts::Gap;
-use crate::facts::nic::Nic;
+use crate::facts::nic::{Duplex as DuplexMode, Nic};
 use crate::facts::route::Route;
+use crate::facts::underlay::Underlay;
 use crate::model::{Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::{Host, TrialPlan};
@@ -53,7 +54,7 @@ impl Cause for Duplex {
             .into_iter()
             .enumerate()
         {
-            let Some(host) = model.hosts.iter().find(|h| h.side == side) else {
+            let Some(host) = model.host(side) else {
                 continue;
             };
             match told(host, load.collided[at]) {
@@ -71,11 +72,16 @@ impl Cause for Duplex {
             (Some((side, evidence)), _) => {
                 finding(model, direction, load, side, vec![evidence], false)
             }
-            (None, Some((side, port))) => Answer::Unknown(vec![Gap {
-                what: format!("the duplex of the {} port {port}", side.name()),
-                why: "neither it nor the collisions were read".to_owned(),
-                hint: format!("ethtool {port}"),
-            }]),
+            (None, Some((side, port))) if load.goodput.mean <= FASTEST as f64 * 1e6 => {
+                Answer::Unknown(vec![Gap {
+                    what: format!("the duplex of the {} port {port}", side.name()),
+                    why: "neither it nor the collisions were read".to_owned(),
+                    hint: format!("ethtool {port}"),
+                }])
+            }
+            (None, Some(_)) => {
+                Answer::Clear("no port that uses one way at a time carries this much".to_owned())
+            }
             (None, None) => Answer::Clear("no port at the ends uses one way at a time".to_owned()),
         }
     }
@@ -159,17 +165,23 @@ fn told(host: &Host, collided: Option<f64>) -> Told<'_> {
     }
 }
 
-/// The name of a port that may be half duplex and does not say.
+/// The name of a port that may be half duplex and does not say, or may not carry the path.
 fn unsaid(host: &Host) -> Option<String> {
     let port = host.facts.port.as_ref()?;
     let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);
-    let wires = host.facts.route.as_ref().and_then(Route::wires);
-    let Some(wires) = wires else {
-        let may = port.is_ethernet && !port.is_virtual && slow(port.speed_mbps);
-        return may.then(|| port.name.clone());
+    let slow_nic = |nic: &Nic| slow(nic.link.speed.map(|rate| rate.0 / 1_000_000));
+    let found = |ports: &[&Nic], open: fn(Option<DuplexMode>) -> bool| {
+        let mut ports = ports.iter();
+        let nic = ports.find(|nic| open(nic.link.duplex) && slow_nic(nic));
+        nic.map(|nic| nic.name.clone())
     };
-    let open = |nic: &&&Nic| {
-        nic.link.duplex.is_none() && slow(nic.link.speed.map(|rate| rate.0 / 1_000_000))
-    };
-    wires.iter().find(open).map(|nic| nic.name.clone())
+    match host.facts.underlay() {
+        Underlay::Nothing => None,
+        Underlay::Wires(wires) => found(&wires, |duplex| duplex.is_none()),
+        Underlay::OneOf(ports) => found(&ports, |duplex| duplex != Some(DuplexMode::Full)),
+        Underlay::Hidden => {
+            let may = port.is_virtual || (port.is_ethernet && slow(port.speed_mbps));
+            may.then(|| port.name.clone())
+        }
+    }
 }

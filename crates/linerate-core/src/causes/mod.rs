@@ -21,6 +21,7 @@ mod receiver_core;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
+mod underlay;
 mod wire_full;
 mod wrong_route;
 

@@ -1,5 +1,7 @@
 //! Threads or interrupts are not on the NUMA node of the port.
 
+use std::collections::BTreeSet;
+
 use super::core_bound::{self, Role};
 use super::predict::{GAIN, threads, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
@@ -131,7 +133,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, Answer> {
         };
         if off.threads.is_empty() && off.interrupts.is_empty() {
             clear.push(format!(
-                "{} threads and interrupts are on its node",
+                "{} threads and interrupts are on its node, or on one that is hardly further",
                 side.name()
             ));
             continue;
@@ -161,6 +163,7 @@ fn spare(side: Side, share: f64) -> String {
 /// Share of its CPU that the busiest thread wants, or the busiest of the CPUs with interrupts.
 fn wants(load: &Load, direction: Direction, side: Side, interrupts: &[u32]) -> Option<f64> {
     let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let interrupts: BTreeSet<&u32> = interrupts.iter().collect();
     let served = cpus.iter().filter(|cpu| interrupts.contains(&cpu.number));
     let served = served.map(|cpu| cpu.busy).reduce(f64::max);
     let thread = wanted(threads(load, direction, side));
@@ -195,13 +198,13 @@ fn evidence(model: &Model, remote: &Remote) -> Vec<String> {
 }
 
 fn port(model: &Model, side: Side) -> &str {
-    let host = model.hosts.iter().find(|h| h.side == side);
+    let host = model.host(side);
     let port = host.and_then(|h| h.facts.port.as_ref());
     port.map_or("the port", |p| p.name.as_str())
 }
 
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
-    let host = model.hosts.iter().find(|h| h.side == side);
+    let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
     // A bond has no interrupts of its own.
     let wires = route.and_then(Route::wires).unwrap_or_default();

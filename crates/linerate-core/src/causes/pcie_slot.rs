@@ -1,10 +1,12 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled, wanted};
+use super::underlay::{may_bind, untold};
 use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::{Host, TrialPlan};
@@ -47,7 +49,7 @@ impl Cause for PcieSlot {
             // More streams of a bond may have taken more slots.
             Err(clear) => match scaled(model, direction, "slots").filter(|_| !bonded(model)) {
                 Some(scaled) => Answer::Clear(scaled),
-                None => unread(model).unwrap_or(Answer::Clear(clear)),
+                None => unread(model, direction, load).unwrap_or(Answer::Clear(clear)),
             },
         }
     }
@@ -183,41 +185,61 @@ fn bonded(model: &Model) -> bool {
 }
 
 /// A slot that nobody read may be the one.
-fn unread(model: &Model) -> Option<Answer> {
-    let name = |host: &Host| match &host.facts.port {
+fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+    let mut hosts = model.hosts.iter();
+    let gap = hosts.find_map(|host| gap(host, direction, load))?;
+    Some(Answer::Unknown(vec![gap]))
+}
+
+/// What is not known of the slots of an end.
+fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
+    let port = host.facts.port.as_ref();
+    match host.facts.underlay() {
+        Underlay::Nothing => None,
+        Underlay::OneOf(ports) => {
+            let read =
+                are_read(host, &ports) && !may_bind(host, &ports, direction, load, Stage::Pcie);
+            (!read).then(|| untold(host, "slot", &ports))
+        }
+        Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
+            Some(untold(host, "slot", &[]))
+        }
+        // How large the packets of others are on a slot is not known.
+        Underlay::Wires(wires)
+            if are_read(host, &wires) && port.is_some_and(|port| port.is_ethernet) =>
+        {
+            None
+        }
+        Underlay::Wires(_) | Underlay::Hidden => Some(unread_link(host)),
+    }
+}
+
+/// Whether the links of the slots of these ports are known, or they have none.
+fn are_read(host: &Host, wires: &[&Nic]) -> bool {
+    let known = |route: &Route, nic: &Nic| {
+        let links = route.crossings(nic);
+        let all = !links.is_empty() && links.iter().all(|link| link.rate().is_some());
+        all || is_made_up(&links, nic.link.speed.unwrap_or_default())
+    };
+    let route = host.facts.route.as_ref();
+    route.is_some_and(|route| {
+        let mut wires = wires.iter();
+        wires.all(|nic| nic.pci.is_empty() || known(route, nic))
+    })
+}
+
+fn unread_link(host: &Host) -> Gap {
+    let name = match &host.facts.port {
         Some(port) => format!("the slot of the {} port {}", host.side.name(), port.name),
         None => format!("the slot of the {} port", host.side.name()),
     };
-    let host = model.hosts.iter().find(|host| !is_read(host))?;
-    Some(Answer::Unknown(vec![Gap {
-        what: name(host),
+    Gap {
+        what: name,
         why: "its link was not read, or its port is not Ethernet: what it carries is not known"
             .to_owned(),
         hint: match host.side {
             Side::Near => "lspci -vv".to_owned(),
             Side::Far => "lspci -vv, on the far host".to_owned(),
         },
-    }]))
-}
-
-/// Whether the links of all slots of a host's ports are known, or there are none.
-fn is_read(host: &Host) -> bool {
-    let Some(port) = &host.facts.port else {
-        return false;
-    };
-    let wires = |route: &Route| {
-        let wires = route.wires()?;
-        let known = |nic: &Nic| {
-            let links = route.crossings(nic);
-            let all = !links.is_empty() && links.iter().all(|link| link.rate().is_some());
-            all || is_made_up(&links, nic.link.speed.unwrap_or_default())
-        };
-        Some(wires.iter().all(|nic| nic.pci.is_empty() || known(nic)))
-    };
-    match host.facts.route.as_ref().map(wires) {
-        // How large the packets of others are on a slot is not known.
-        Some(Some(known)) => known && port.is_ethernet,
-        // No wire of its own, or none that could be told: the host made the port up.
-        _ => port.is_virtual,
     }
 }

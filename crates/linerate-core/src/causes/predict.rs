@@ -22,6 +22,12 @@ pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
         .reduce(f64::max)
 }
 
+/// The thread that wants most of its CPU.
+pub(super) fn busiest(threads: &[Thread]) -> Option<&Thread> {
+    let need = |t: &Thread| t.busy.unwrap_or(0.0) + t.waiting.unwrap_or(0.0);
+    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
+}
+
 /// The threads of one end.
 pub(super) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread] {
     if side == direction.sender() {

@@ -1,11 +1,13 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
+use super::underlay::{goes_elsewhere, may_bind, untold};
 use super::{Answer, Cause, FULL, Finding, base, percent, wire};
 use crate::facts::Gap;
-use crate::model::Model;
+use crate::facts::underlay::Underlay;
+use crate::model::{Ceiling, Load, Model};
 use crate::plan::Direction;
-use crate::record::TrialPlan;
+use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
@@ -31,19 +33,11 @@ impl Cause for WireFull {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        let Some(ceiling) = wire(model, direction) else {
-            return without_ceiling(model);
+        let ceiling = wire(model, direction);
+        let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
+            return unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling));
         };
-        let share = ceiling.reached(load);
-        if share < FULL {
-            return Answer::Clear(format!(
-                "goodput was {} of what {} carries, {} = {}",
-                percent(share),
-                ceiling.name,
-                ceiling.formula,
-                ceiling.rate
-            ));
-        }
+        let share = full.reached(load);
         Answer::Finding(Finding {
             side: Place::Path,
             share: share.min(1.0),
@@ -52,9 +46,9 @@ impl Cause for WireFull {
             evidence: vec![format!(
                 "goodput was {} of all that {} carries: {} = {}",
                 percent(share),
-                ceiling.name,
-                ceiling.formula,
-                ceiling.rate
+                full.name,
+                full.formula,
+                full.rate
             )],
         })
     }
@@ -83,18 +77,56 @@ impl Cause for WireFull {
     }
 }
 
-/// Ports that a host made up have no wire that could be full; of a real one the speed is missing.
-fn without_ceiling(model: &Model) -> Answer {
-    let real = model.hosts.iter().find(|h| {
-        let port = h.facts.port.as_ref();
-        port.is_none_or(|p| p.is_ethernet && !p.is_virtual)
-    });
-    let Some(host) = real else {
-        return Answer::Clear("no port at the ends has a wire of its own".to_owned());
-    };
-    Answer::Unknown(vec![Gap {
-        what: format!("the speed of the {} port", host.side.name()),
-        why: "without it nobody knows what the wire carries".to_owned(),
-        hint: "ethtool PORT".to_owned(),
-    }])
+fn clear(load: &Load, ceiling: Option<&Ceiling>) -> Answer {
+    Answer::Clear(match ceiling {
+        Some(ceiling) => format!(
+            "goodput was {} of what {} carries, {} = {}",
+            percent(ceiling.reached(load)),
+            ceiling.name,
+            ceiling.formula,
+            ceiling.rate
+        ),
+        None => "no port at the ends has a wire of its own".to_owned(),
+    })
+}
+
+/// A wire of which it was not read what it carries, or whether it carries the path, may be full.
+pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+    let known = wire(model, direction).is_some();
+    let hosts = model.hosts.iter();
+    let gaps: Vec<Gap> = hosts
+        .filter_map(|host| gap(host, direction, load, known))
+        .collect();
+    (!gaps.is_empty()).then_some(Answer::Unknown(gaps))
+}
+
+/// What is not known of the wire of an end; `known`: the ceiling of the wire at an end is.
+fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Gap> {
+    let port = host.facts.port.as_ref();
+    match host.facts.underlay() {
+        Underlay::Nothing => None,
+        Underlay::OneOf(ports) => {
+            let open = may_bind(host, &ports, direction, load, Stage::Net);
+            open.then(|| untold(host, "wire", &ports))
+        }
+        Underlay::Hidden if port.is_some_and(|port| port.is_virtual) => {
+            Some(untold(host, "wire", &[]))
+        }
+        Underlay::Wires(wires) if goes_elsewhere(host, &wires, load) => None,
+        Underlay::Wires(_) | Underlay::Hidden => {
+            let open = port.is_none_or(|port| port.is_ethernet) && !(known && tells_speed(host));
+            open.then(|| Gap {
+                what: format!("the speed of the {} port", host.side.name()),
+                why: "without it nobody knows what the wire carries".to_owned(),
+                hint: "ethtool PORT".to_owned(),
+            })
+        }
+    }
+}
+
+fn tells_speed(host: &Host) -> bool {
+    let port = host.facts.port.as_ref().filter(|port| !port.is_virtual);
+    let nominal = port.and_then(|port| port.speed_mbps);
+    let route = host.facts.route.as_ref();
+    nominal.is_some() || route.is_some_and(|route| route.speed().is_some())
 }

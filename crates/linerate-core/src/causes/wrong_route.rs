@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
+use super::wire_full::unread;
 use super::{Answer, Cause, FULL, Finding, WIRE_FULL, base, percent, wire};
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
-use crate::model::Model;
+use crate::model::{Ceiling, Load, Model};
 use crate::plan::{Direction, Side};
-use crate::record::{Host, TrialPlan};
+use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::units::Rate;
@@ -24,10 +25,20 @@ struct Detour<'a> {
     /// The ports that it would use in place of those in use; one of them may stay.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
-    /// What the slower of its two ports carries.
-    speed: Rate,
+    /// What its two ports carry, as far as they tell.
+    speeds: [Option<Rate>; 2],
     /// Own and other address of the end that has to change its route.
     via: (IpAddr, IpAddr),
+}
+
+/// What other ways there are.
+enum Way<'a> {
+    /// None that is faster.
+    None,
+    /// A faster one, and what the slower of its two ports carries.
+    Faster(Detour<'a>, Rate),
+    /// One that may be faster: a port of it does not tell its speed.
+    Untold(Detour<'a>),
 }
 
 impl Cause for WrongRoute {
@@ -45,16 +56,9 @@ impl Cause for WrongRoute {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        let Some(ceiling) = wire(model, direction) else {
-            return Answer::Clear("no port in use has a wire that could be full".to_owned());
-        };
-        let share = ceiling.reached(load);
-        if share < FULL {
-            return Answer::Clear(format!(
-                "goodput was {} of what {} carries: another port would not help",
-                percent(share),
-                ceiling.name
-            ));
+        let full = full_wire(model, direction, load);
+        if let Err(clear @ Answer::Clear(_)) = full {
+            return clear;
         }
         let Some([near, far]) = routes(model) else {
             return Answer::Unknown(vec![Gap {
@@ -67,22 +71,26 @@ impl Cause for WrongRoute {
             let why = "the other end is behind a router: networks of one name may be two";
             return Answer::Clear(why.to_owned());
         }
-        match detour(near, far) {
-            Some(detour) => Answer::Finding(Finding {
+        match (other_way(near, far), full) {
+            (Way::None, _) => {
+                Answer::Clear("no faster port is in a network with the other end".to_owned())
+            }
+            (_, Err(open)) => open,
+            (Way::Untold(detour), Ok(_)) => untold(&detour),
+            (Way::Faster(detour, speed), Ok(ceiling)) => Answer::Finding(Finding {
                 side: place(&detour),
-                share: 1.0 - (used(near, far).0 as f64 / detour.speed.0 as f64).min(1.0),
+                share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
                 enough: true,
                 reached: false,
                 evidence: vec![
                     format!(
                         "goodput was {} of all that {} carries",
-                        percent(share),
+                        percent(ceiling.reached(load)),
                         ceiling.name
                     ),
-                    words(&detour),
+                    words(&detour, speed),
                 ],
             }),
-            None => Answer::Clear("no faster port is in a network with the other end".to_owned()),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -96,19 +104,41 @@ impl Cause for WrongRoute {
         let Some([near, far]) = routes(model) else {
             return Vec::new();
         };
-        detour(near, far)
-            .map(|detour| advice(&detour))
-            .into_iter()
-            .collect()
+        match other_way(near, far) {
+            Way::Faster(detour, _) => vec![advice(&detour)],
+            Way::Untold(_) | Way::None => Vec::new(),
+        }
     }
     fn page(&self) -> &'static str {
         include_str!("pages/wrong-route.md")
     }
 }
 
+/// The wire that is full; else the answer: another port would not help, or it is not known whether a
+/// wire is full.
+fn full_wire<'a>(
+    model: &'a Model,
+    direction: Direction,
+    load: &Load,
+) -> Result<&'a Ceiling, Answer> {
+    let ceiling = wire(model, direction);
+    if let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) {
+        return Ok(full);
+    }
+    let clear = || match ceiling {
+        None => "no port in use has a wire that could be full".to_owned(),
+        Some(ceiling) => format!(
+            "goodput was {} of what {} carries: another port would not help",
+            percent(ceiling.reached(load)),
+            ceiling.name
+        ),
+    };
+    Err(unread(model, direction, load).unwrap_or_else(|| Answer::Clear(clear())))
+}
+
 fn routes(model: &Model) -> Option<[&Route; 2]> {
     let of = |side| {
-        let host = model.hosts.iter().find(|h: &&Host| h.side == side)?;
+        let host = model.host(side)?;
         host.facts.route.as_ref()
     };
     Some([of(Side::Near)?, of(Side::Far)?])
@@ -120,61 +150,120 @@ fn used(near: &Route, far: &Route) -> Rate {
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))
 }
 
-/// The fastest other way, if it is faster than the one in use.
+/// The fastest other way, if it is faster than the one in use; else one that may be.
 ///
 /// The two hosts are neighbours by the ports in use, so that an address of one in a network of the
 /// other is most likely a neighbour there too. Who answers there was not asked: that is why this is
 /// never more than supported.
-fn detour<'a>(near: &'a Route, far: &'a Route) -> Option<Detour<'a>> {
+fn other_way<'a>(near: &'a Route, far: &'a Route) -> Way<'a> {
+    let now = used(near, far).0 as f64;
+    let is_faster = |speed: Rate| now > 0.0 && speed.0 as f64 >= now * FASTER;
+    let mut open = None;
+    let mut best: Option<(Detour<'_>, Rate)> = None;
+    for detour in detours(near, far) {
+        let told = detour.slower();
+        let slow = now > 0.0 && told.is_some_and(|speed| !is_faster(speed));
+        let faster = told.filter(|speed| is_faster(*speed));
+        match faster {
+            _ if slow => {}
+            Some(speed) if !detour.speeds.contains(&None) => {
+                let best_yet = best.as_ref().is_none_or(|(_, most)| speed >= *most);
+                best = if best_yet {
+                    Some((detour, speed))
+                } else {
+                    best
+                };
+            }
+            _ => open = open.or(Some(detour)),
+        }
+    }
+    match (best, open) {
+        (Some((detour, speed)), _) => Way::Faster(detour, speed),
+        (None, Some(detour)) => Way::Untold(detour),
+        (None, None) => Way::None,
+    }
+}
+
+/// Every other way, whatever it carries.
+fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
     let mut found: Vec<Detour<'a>> = Vec::new();
     for a in &near.others {
-        for b in &far.others {
-            found.extend(pair(a, b));
-        }
-        found.extend(one_sided(a, near, far).map(|(speed, via)| Detour {
+        found.extend(far.others.iter().filter_map(|b| pair(a, b)));
+        found.extend(one_sided(a, near).map(|via| Detour {
             near: Some(a),
             far: None,
-            speed,
+            speeds: [a.speed, far.speed()],
             via,
         }));
     }
     for b in &far.others {
-        found.extend(one_sided(b, far, near).map(|(speed, via)| Detour {
+        found.extend(one_sided(b, far).map(|via| Detour {
             near: None,
             far: Some(b),
-            speed,
+            speeds: [b.speed, near.speed()],
             via,
         }));
     }
-    let best = found.into_iter().max_by_key(|detour| detour.speed)?;
-    let now = used(near, far).0;
-    (now > 0 && best.speed.0 as f64 >= now as f64 * FASTER).then_some(best)
+    found
+}
+
+impl Detour<'_> {
+    /// The slower of the speeds that are told.
+    fn slower(&self) -> Option<Rate> {
+        self.speeds.iter().flatten().min().copied()
+    }
+}
+
+/// Whether an address lies in a network that leads somewhere by itself: all hosts are in that of
+/// addresses that are good on one link only, and in that of all addresses.
+//= RFC 3927, section 2.1; RFC 4291, section 2.5.6
+fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
+    let of_link = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.segments()[0] & 0xffc0 == 0xfe80,
+    };
+    network.1 > 0 && !of_link && shares_network(network, address)
 }
 
 /// Two ports that are in a network with each other.
 fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
-    let speed = a.speed?.min(b.speed?);
     let both = a
         .networks
         .iter()
         .flat_map(|x| b.networks.iter().map(move |y| (x, y)));
-    let mut meet =
-        both.filter(|(x, y)| x.0 != y.0 && x.1 == y.1 && x.1 > 0 && shares_network(**x, y.0));
+    let mut meet = both.filter(|(x, y)| x.0 != y.0 && x.1 == y.1 && meets(**x, y.0));
     let (own, other) = meet.next()?;
     Some(Detour {
         near: Some(a),
         far: Some(b),
-        speed,
+        speeds: [a.speed, b.speed],
         via: (own.0, other.0),
     })
 }
 
-/// A port in a network with the address that the other end is reached by.
-fn one_sided(port: &Other, own: &Route, other: &Route) -> Option<(Rate, (IpAddr, IpAddr))> {
+/// The address of a port in a network with the address that the other end is reached by, and that one.
+fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     let peer = own.peer?;
     let mut within = port.networks.iter();
-    let found = within.find(|network| network.1 > 0 && shares_network(**network, peer))?;
-    Some((port.speed?.min(other.speed()?), (found.0, peer)))
+    let found = within.find(|network| meets(**network, peer))?;
+    Some((found.0, peer))
+}
+
+/// The gap of a way that may be faster.
+fn untold(detour: &Detour<'_>) -> Answer {
+    let ends = [("near", detour.near), ("far", detour.far)];
+    let silent = |(side, port): (&str, Option<&Other>)| {
+        let port = port.filter(|port| port.speed.is_none())?;
+        Some(format!("{side} {}", port.name))
+    };
+    let name = ends.into_iter().find_map(silent);
+    let name = name.unwrap_or_else(|| "the ports in use".to_owned());
+    Answer::Unknown(vec![Gap {
+        what: format!("the speed of {name}"),
+        why: "there is another way between the hosts, and it may be faster than the full one"
+            .to_owned(),
+        hint: "ethtool PORT".to_owned(),
+    }])
 }
 
 fn place(detour: &Detour<'_>) -> Place {
@@ -185,21 +274,18 @@ fn place(detour: &Detour<'_>) -> Place {
     }
 }
 
-fn words(detour: &Detour<'_>) -> String {
+fn words(detour: &Detour<'_>, speed: Rate) -> String {
     let (own, other) = detour.via;
     match (detour.near, detour.far) {
         (Some(near), Some(far)) => format!(
             "near {} ({own}) and far {} ({other}) have addresses of one network, and the slower of them \
-             has {}",
-            near.name, far.name, detour.speed
+             has {speed}",
+            near.name, far.name
         ),
         (near, far) => {
             let side = if near.is_some() { "near" } else { "far" };
             let name = near.or(far).map_or("", |port| &port.name);
-            format!(
-                "{side} {name} ({own}) is in the network of {other} too, and could use {}",
-                detour.speed
-            )
+            format!("{side} {name} ({own}) is in the network of {other} too, and could use {speed}")
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{CPUS, at_most};
+use super::topology::{self, Topology};
 use crate::parse::proc_stat::CpuTimes;
 use crate::units::{Bytes, Hertz, Nanos};
 
@@ -65,11 +67,27 @@ pub struct Clock {
     pub preference: String,
 }
 
+impl Processors {
+    /// Where its nodes stand to each other.
+    pub fn topology(&self) -> Topology {
+        let node = |node: &Node| topology::Node {
+            id: node.id,
+            cpus: node.cpus.clone(),
+            distances: node.distances.clone(),
+        };
+        Topology {
+            nodes: self.nodes.iter().map(node).collect(),
+            ..Topology::default()
+        }
+    }
+}
+
 /// CPUs whose clocks are set alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clocked {
     /// Their numbers.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// How, without what it reads now.
     pub clock: Clock,
@@ -111,6 +129,7 @@ pub struct Kind {
     /// What sets them apart: `performance`, `efficiency`, `nominal 1.9 GHz`.
     pub name: String,
     /// Their numbers.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
 }
 

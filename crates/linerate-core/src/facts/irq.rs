@@ -1,6 +1,6 @@
 //! Interrupts: what each is for, and which CPUs serve it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,48 +68,110 @@ impl Irq {
         Some(Served { number, direction })
     }
 
-    /// Whether it belongs to a port: by the device that sends it, or by its name.
-    fn is_of(&self, nic: &Nic) -> bool {
-        let by_bus =
-            !nic.pci.is_empty() && (self.chip.ends_with(&nic.pci) || self.name.ends_with(&nic.pci));
-        by_bus || self.names(&nic.device) || self.names(&nic.name)
+    /// The PCI addresses that it may tell: what its chip and its name end in.
+    fn addresses(&self) -> impl Iterator<Item = &str> {
+        [&self.chip, &self.name].into_iter().flat_map(move |text| {
+            let breaks = text.rmatch_indices(['-', ':', '@', ' ']).take(WORDS);
+            let starts = breaks.map(|(at, _)| at + 1);
+            starts.chain([0]).map(move |at| &text[at..])
+        })
     }
 
-    /// Whether the name starts with `who`, or a word of it does: `eth1-rx-0`, `i40e-eth1-TxRx-0`,
-    /// `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of `eth1`.
-    fn names(&self, who: &str) -> bool {
-        let starts = |rest: &str| {
-            let rest = rest.strip_prefix(who);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@']))
-        };
-        let mut breaks = self.name.match_indices(['-', ' ']);
-        !who.is_empty()
-            && (starts(&self.name) || breaks.any(|(at, _)| starts(&self.name[at + 1..])))
+    /// The ports and devices that it may name: what its name or a word of it starts with, up to the
+    /// end of a word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of
+    /// `eth1`.
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let breaks = self.name.match_indices(['-', ' ']).take(WORDS);
+        let starts = breaks.map(|(at, _)| at + 1);
+        [0].into_iter().chain(starts).flat_map(|at| {
+            let rest = &self.name[at..];
+            let ends = rest.match_indices(['-', '@']).take(WORDS);
+            let ends = ends.map(|(at, _)| at).chain([rest.len()]);
+            ends.map(move |end| &rest[..end])
+        })
+    }
+}
+
+/// Most breaks of a name that are looked at: a kernel's have three or four.
+const WORDS: usize = 8;
+
+/// What tells the port of an interrupt, with the indices of the ports that it tells.
+#[derive(Default)]
+struct Signs<'a> {
+    /// Numbers that the kernel names for queues.
+    numbers: BTreeMap<u32, Vec<u32>>,
+    /// PCI addresses of cards.
+    addresses: BTreeMap<&'a str, Vec<u32>>,
+    /// Names of ports and of their devices.
+    names: BTreeMap<&'a str, Vec<u32>>,
+}
+
+impl<'a> Signs<'a> {
+    fn of(nics: &'a [Nic]) -> Self {
+        let mut signs = Self::default();
+        // Nothing sends interrupts for a port made by software.
+        for nic in nics.iter().filter(|nic| !nic.is_software()) {
+            for number in nic.queues.iter().filter_map(|queue| queue.irq) {
+                signs.numbers.entry(number).or_default().push(nic.index);
+            }
+            if !nic.pci.is_empty() {
+                signs.addresses.entry(&nic.pci).or_default().push(nic.index);
+            }
+            for name in [&nic.device, &nic.name] {
+                if !name.is_empty() {
+                    signs.names.entry(name).or_default().push(nic.index);
+                }
+            }
+        }
+        signs
+    }
+
+    /// The indices of the ports that an interrupt belongs to.
+    fn ports(&self, irq: &Irq) -> BTreeSet<u32> {
+        let number = self.numbers.get(&irq.number);
+        let address = irq.addresses().filter_map(|a| self.addresses.get(a));
+        let name = irq.words().filter_map(|word| self.names.get(word));
+        number
+            .into_iter()
+            .chain(address)
+            .chain(name)
+            .flatten()
+            .copied()
+            .collect()
     }
 }
 
 impl Interrupts {
-    /// The interrupts of a port, in ascending order.
-    pub fn of(&self, nic: &Nic) -> Vec<&Irq> {
-        // There may be a thousand of them, and as many interrupts: they need not be compared.
-        if nic.is_software() {
-            return Vec::new();
+    /// The interrupts of each port that has some, in ascending order, by the index of the port. There
+    /// may be hundreds of ports and thousands of interrupts: they are not compared one by one.
+    pub fn by_port(&self, nics: &[Nic]) -> BTreeMap<u32, Vec<&Irq>> {
+        let signs = Signs::of(nics);
+        let mut all: BTreeMap<u32, Vec<&Irq>> = BTreeMap::new();
+        for irq in &self.irqs {
+            for port in signs.ports(irq) {
+                all.entry(port).or_default().push(irq);
+            }
         }
-        // Those that the kernel names, where it does.
-        let told: BTreeSet<u32> = nic.queues.iter().filter_map(|queue| queue.irq).collect();
-        let own = |irq: &&Irq| told.contains(&irq.number) || irq.is_of(nic);
-        self.irqs.iter().filter(own).collect()
+        all
     }
 
-    /// Those of a port's queues that no CPU of these serves: `near` are the CPUs of its node.
-    /// One whose CPUs are not known is not counted.
-    pub fn remote(&self, nic: &Nic, near: &[u32]) -> Vec<&Irq> {
-        let queues = self.of(nic).into_iter().filter(|irq| irq.queue().is_some());
-        let known = queues.filter(|irq| !irq.effective.is_empty());
-        known
-            .filter(|irq| !irq.effective.iter().any(|cpu| near.contains(cpu)))
-            .collect()
+    /// The interrupts of one port, in ascending order.
+    pub fn of(&self, nic: &Nic) -> Vec<&Irq> {
+        let mut all = self.by_port(std::slice::from_ref(nic));
+        all.remove(&nic.index).unwrap_or_default()
     }
+}
+
+/// Those of a port's queues that no CPU of these, in ascending order, serves: `close` are the CPUs of
+/// its node. One whose CPUs are not known is not counted.
+pub fn remote<'a>(irqs: &[&'a Irq], close: &[u32]) -> Vec<&'a Irq> {
+    let queues = irqs.iter().filter(|irq| irq.queue().is_some());
+    let known = queues.filter(|irq| !irq.effective.is_empty());
+    let is_close = |cpu: &u32| close.binary_search(cpu).is_ok();
+    known
+        .filter(|irq| !irq.effective.iter().any(is_close))
+        .copied()
+        .collect()
 }
 
 #[cfg(test)]
@@ -167,8 +229,44 @@ mod tests {
             name: "eth1".to_owned(),
             ..Nic::default()
         };
-        let remote = all.remote(&nic, &[0, 1, 2, 3]);
+        let remote = remote(&all.of(&nic), &[0, 1, 2, 3]);
         assert_eq!(remote.iter().map(|irq| irq.number).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn ports_share_no_interrupts_but_those_of_their_card() {
+        let port = |index: u32, pci: &str| Nic {
+            name: format!("eth{index}"),
+            index,
+            pci: pci.to_owned(),
+            ..Nic::default()
+        };
+        let nics = [
+            port(1, "0000:03:00.0"),
+            port(2, "0000:03:00.0"),
+            port(3, ""),
+        ];
+        let all = Interrupts {
+            irqs: vec![
+                irq(1, "PCI-MSIX-0000:03:00.0", "mlx4-async@pci:0000:03:00.0"),
+                irq(2, "IO-APIC", "eth2-rx-0"),
+                irq(3, "PCI-MSIX-0000:13:00.0", "eth10-rx-0"),
+                irq(4, "PCI-MSIX-10000:03:00.0", "other"),
+            ],
+            gaps: vec![],
+        };
+        let found = all.by_port(&nics).into_iter();
+        let found: Vec<(u32, Vec<u32>)> = found
+            .map(|(port, irqs)| (port, irqs.iter().map(|irq| irq.number).collect()))
+            .collect();
+        assert_eq!(found, [(1, vec![1]), (2, vec![1, 2])]);
+    }
+
+    #[test]
+    fn a_name_of_many_words_is_not_read_to_its_end() {
+        let long = irq(1, &"-".repeat(10_000), &"a-".repeat(10_000));
+        assert_eq!(long.addresses().count(), 2 * (WORDS + 1));
+        assert_eq!(long.words().count(), (WORDS + 1) * (WORDS + 1));
     }
 
     #[test]

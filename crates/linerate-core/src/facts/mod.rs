@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
+use bounded::{CPUS, FEW, GAPS, at_most, some_at_most};
+use underlay::Underlay;
 
 pub mod block;
+mod bounded;
 pub mod cpu;
 pub mod infiniband;
 pub mod irq;
@@ -15,6 +18,7 @@ pub mod odd;
 pub mod pci;
 pub mod route;
 pub mod topology;
+pub mod underlay;
 pub mod watch;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the
@@ -85,6 +89,7 @@ pub struct Port {
     /// NUMA node; `None` when unknown or without meaning.
     pub node: Option<u32>,
     /// CPUs that the interrupts of its queues are sent to, ascending; empty when unknown.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub served_by: Vec<u32>,
 }
 
@@ -118,6 +123,7 @@ pub struct HostFacts {
     /// CPU model.
     pub cpu_model: String,
     /// CPUs that this process may run on.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// NUMA nodes; 1 where there is no sysfs to say otherwise.
     pub nodes: u32,
@@ -125,6 +131,7 @@ pub struct HostFacts {
     pub topology: topology::Topology,
     /// How the clocks are set of the CPUs that threads take first; empty where nothing sets them, as
     /// in most virtual machines, `None` where that cannot be told.
+    #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
     /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
@@ -135,6 +142,7 @@ pub struct HostFacts {
     /// That route, with what lies below the port; `None` in records from before it was read.
     pub route: Option<route::Route>,
     /// Congestion controls this process may choose.
+    #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub congestion_available: Vec<String>,
     /// The default congestion control.
     pub congestion_default: String,
@@ -143,13 +151,23 @@ pub struct HostFacts {
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
     /// What could not be read.
+    #[serde(deserialize_with = "at_most::<_, _, GAPS>")]
     pub gaps: Vec<Gap>,
 }
 
 impl HostFacts {
-    /// Whether a card moves what the path carries, be it below a port that is made of others.
+    /// What carries the path at this end. Of a port without a route, as in records from before
+    /// those were read, no more is known than whether its host made it up.
+    pub fn underlay(&self) -> Underlay<'_> {
+        match (&self.route, &self.port) {
+            (Some(route), _) => route.underlay(),
+            (None, Some(port)) if port.is_virtual => Underlay::Nothing,
+            (None, _) => Underlay::Hidden,
+        }
+    }
+
+    /// Whether a card may move what the path carries, be it below a port that is made of others.
     pub fn has_card(&self) -> bool {
-        let wires = self.route.as_ref().and_then(route::Route::wires);
-        wires.is_some() || self.port.as_ref().is_some_and(|port| !port.is_virtual)
+        self.port.is_some() && self.underlay() != Underlay::Nothing
     }
 }

@@ -34,7 +34,8 @@ pub struct Nic {
     pub firmware: String,
     /// Device that it belongs to, by the name on its bus: `0000:03:00.0`, `virtio2`.
     pub device: String,
-    /// Address on the PCI bus of that device or of the one that it sits on.
+    /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
+    /// USB, which has no slot.
     pub pci: String,
     /// NUMA node.
     pub node: Option<u32>,
@@ -315,7 +316,7 @@ pub struct PortErrors {
     pub rx_errors: Option<u64>,
     /// Packets that could not be sent.
     pub tx_errors: Option<u64>,
-    /// Packets received but dropped by the host.
+    /// Packets received but dropped by the host, or of a protocol that it does not handle.
     pub rx_dropped: Option<u64>,
     /// Packets dropped on their way out.
     pub tx_dropped: Option<u64>,
@@ -341,11 +342,14 @@ pub struct Counter {
 }
 
 impl PortErrors {
-    /// Packets that did not make it, by where they were lost; zeros and what is unknown left out.
-    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+    /// Errors and drops, by where; zeros and what is unknown left out. Not all of them are losses: what
+    /// the kernel counts as received and dropped includes packets of protocols that nobody asked for,
+    /// and what collided is sent again.
+    //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
+    pub fn counted(&self) -> Vec<(&'static str, u64)> {
         let all = [
             ("rx errors", self.rx_errors),
-            ("rx dropped", self.rx_dropped),
+            ("rx dropped or unhandled", self.rx_dropped),
             ("rx missed", self.rx_missed),
             ("rx fifo", self.rx_fifo),
             ("tx errors", self.tx_errors),
@@ -380,6 +384,14 @@ impl Nic {
 }
 
 impl LinkModes {
+    /// Whether only one end may talk at a time. Above 1 Gb/s there is no such thing, whatever a driver
+    /// says.
+    //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
+    pub fn is_half(&self) -> bool {
+        const FASTEST: Rate = Rate(1_000_000_000);
+        self.duplex == Some(Duplex::Half) && self.speed.is_none_or(|speed| speed <= FASTEST)
+    }
+
     /// The fastest mode that both ends offer; `None` where the other end's are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {
         let common = self.advertised.iter().filter(|m| self.peer.contains(m));
@@ -464,6 +476,22 @@ pub(super) mod tests {
         );
         assert_eq!(mode_speed("Pause"), None);
         assert_eq!(mode_speed("base"), None);
+    }
+
+    #[test]
+    fn half_duplex_ends_at_a_gigabit() {
+        let half = |duplex, mbps: Option<u64>| {
+            let link = LinkModes {
+                duplex,
+                speed: mbps.and_then(speed_of_mbps),
+                ..LinkModes::default()
+            };
+            link.is_half()
+        };
+        let duplex = Some(Duplex::Half);
+        assert!(half(duplex, Some(1_000)) && half(duplex, None));
+        assert!(!half(duplex, Some(2_500)) && !half(Some(Duplex::Full), Some(10)));
+        assert!(!half(None, Some(10)));
     }
 
     #[test]

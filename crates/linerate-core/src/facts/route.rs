@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::nic::{Duplex, Nic};
+use super::bounded::at_most;
+use super::nic::Nic;
 use super::pci::{self, Device, Link};
 use crate::units::Rate;
 
@@ -16,15 +17,6 @@ pub const OTHERS_MAX: usize = 16;
 pub const NETWORKS_MAX: usize = 8;
 /// Most PCI devices that are kept: cards, and what is above them.
 const DEVICES_MAX: usize = 128;
-
-/// Modes in which a bond spreads streams over its members.
-const SPREADING: [&str; 5] = [
-    "802.3ad",
-    "balance-rr",
-    "balance-xor",
-    "balance-tlb",
-    "balance-alb",
-];
 
 /// The way that the connections of a path leave a host by, as it was when the session began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,18 +54,6 @@ pub struct Other {
     pub networks: Vec<(IpAddr, u8)>,
 }
 
-/// No more of a list than a host would have sent: what is looked up in it again and again must not be
-/// as long as another host likes.
-fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let mut all = Vec::deserialize(from)?;
-    all.truncate(MOST);
-    Ok(all)
-}
-
 /// A PCI Express link that the bytes cross.
 #[derive(Debug, Clone, Copy)]
 pub struct Crossing<'a> {
@@ -101,43 +81,6 @@ impl Route {
     /// The port with this index.
     pub fn nic(&self, index: u32) -> Option<&Nic> {
         self.ports.iter().find(|nic| nic.index == index)
-    }
-
-    /// The ports with a wire that carry the path: one, or those of a bond that spreads streams.
-    /// `None` where that cannot be told: a tunnel adds headers, a bridge may lead anywhere.
-    pub fn wires(&self) -> Option<Vec<&Nic>> {
-        let mut at = self.ports.first()?;
-        // A stack is no deeper than it has ports.
-        for _ in &self.ports {
-            match (at.kind.as_str(), at.stack.below.as_slice()) {
-                _ if at.stack.below_hidden => return None,
-                ("vlan" | "macvlan" | "ipvlan" | "bridge", [one]) => at = self.nic(*one)?,
-                ("bond", members) => match self.members(at, members)?.as_slice() {
-                    [one] => at = one,
-                    many => return many.iter().all(|m| is_wire(m)).then(|| many.to_vec()),
-                },
-                _ => return is_wire(at).then(|| vec![at]),
-            }
-        }
-        None
-    }
-
-    /// The members of a bond that carry its traffic.
-    fn members(&self, nic: &Nic, members: &[u32]) -> Option<Vec<&Nic>> {
-        // Another host may name one port as often as it likes.
-        if members.len() > PORTS_MAX {
-            return None;
-        }
-        let bond = nic.stack.bond.as_ref()?;
-        if bond.mode == "active-backup" {
-            return Some(vec![self.nic(bond.active?)?]);
-        }
-        if !SPREADING.contains(&bond.mode.as_str()) {
-            return None;
-        }
-        let found: Option<Vec<&Nic>> = members.iter().map(|m| self.nic(*m)).collect();
-        let up: Vec<&Nic> = found?.into_iter().filter(|m| m.up).collect();
-        (!up.is_empty()).then_some(up)
     }
 
     /// What its wires carry together; `None` where one of them does not tell.
@@ -175,7 +118,7 @@ impl Route {
     /// The wire that is used one way at a time, if one is.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
-        wires.find(|nic| nic.link.duplex == Some(Duplex::Half))
+        wires.find(|nic| nic.link.is_half())
     }
 
     /// Whether what the port that the route leaves by counts is what its wires count: a VLAN counts
@@ -191,10 +134,6 @@ impl Route {
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max?.rate());
     own.is_some_and(|own| own.0.saturating_mul(2) < port.0)
-}
-
-fn is_wire(nic: &Nic) -> bool {
-    !nic.is_virtual && nic.stack.below.is_empty() && nic.stack.bond.is_none()
 }
 
 /// Whether `address` lies in the network of `own`.
@@ -214,69 +153,11 @@ pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::nic::{Bond, Stack};
-
-    fn nic(index: u32, kind: &str, below: &[u32]) -> Nic {
-        Nic {
-            name: format!("p{index}"),
-            index,
-            kind: kind.to_owned(),
-            is_virtual: !kind.is_empty(),
-            up: true,
-            stack: Stack {
-                below: below.to_vec(),
-                ..Stack::default()
-            },
-            ..Nic::default()
-        }
-    }
-
-    fn bond(mode: &str, active: Option<u32>, members: &[u32]) -> Nic {
-        let mut bond = nic(5, "bond", members);
-        bond.stack.bond = Some(Bond {
-            mode: mode.to_owned(),
-            active,
-            ..Bond::default()
-        });
-        bond
-    }
-
-    fn wires(ports: Vec<Nic>) -> Option<Vec<u32>> {
-        let route = Route {
-            ports,
-            ..Route::default()
-        };
-        let wires = route.wires()?;
-        Some(wires.iter().map(|nic| nic.index).collect())
-    }
-
-    #[test]
-    fn the_wires_of_a_stack_are_found_or_not_told() {
-        let card = || nic(1, "", &[]);
-        assert_eq!(wires(vec![card()]), Some(vec![1]));
-        assert_eq!(wires(vec![nic(2, "vlan", &[1]), card()]), Some(vec![1]));
-        let two = |bond: Nic| wires(vec![nic(9, "vlan", &[5]), bond, card(), nic(2, "", &[])]);
-        assert_eq!(two(bond("802.3ad", None, &[1, 2])), Some(vec![1, 2]));
-        let backup = two(bond("active-backup", Some(2), &[1, 2]));
-        assert_eq!(backup, Some(vec![2]));
-        assert_eq!(two(bond("broadcast", None, &[1, 2])), None);
-        let bridge = |below: &[u32]| {
-            let ports = vec![nic(3, "bridge", below), card(), nic(2, "veth", &[])];
-            wires(ports)
-        };
-        assert_eq!(bridge(&[1]), Some(vec![1]));
-        assert_eq!(bridge(&[1, 2]), None, "it may lead to either");
-        assert_eq!(bridge(&[2]), None, "no wire");
-        assert_eq!(wires(vec![nic(4, "vxlan", &[1]), card()]), None);
-        let looped = vec![nic(1, "vlan", &[2]), nic(2, "vlan", &[1])];
-        assert_eq!(wires(looped), None);
-        assert_eq!(wires(Vec::new()), None);
-    }
 
     #[test]
     fn a_list_that_is_too_long_is_cut_when_it_is_read() {
         let route = Route {
-            ports: vec![nic(1, "vlan", &[1]); PORTS_MAX + 5],
+            ports: vec![Nic::default(); PORTS_MAX + 5],
             others: vec![Other::default(); OTHERS_MAX],
             ..Route::default()
         };
@@ -289,26 +170,6 @@ mod tests {
         );
         let old: Route = ciborium::from_reader(&[0xa0][..]).unwrap();
         assert_eq!(old, Route::default(), "a map without entries");
-    }
-
-    #[test]
-    fn a_bond_has_no_more_members_than_a_route_has_ports() {
-        let many = |count| {
-            wires(vec![
-                bond("802.3ad", None, &vec![1; count]),
-                nic(1, "", &[]),
-            ])
-        };
-        assert_eq!(many(PORTS_MAX).map(|found| found.len()), Some(PORTS_MAX));
-        assert_eq!(many(PORTS_MAX + 1), None);
-    }
-
-    #[test]
-    fn a_member_without_carrier_carries_nothing() {
-        let mut down = nic(2, "", &[]);
-        down.up = false;
-        let ports = vec![bond("802.3ad", None, &[1, 2]), nic(1, "", &[]), down];
-        assert_eq!(wires(ports), Some(vec![1]));
     }
 
     #[test]

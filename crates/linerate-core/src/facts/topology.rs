@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{CPUS, FEW, NODES, at_most, cores};
 use super::cpu::Kind;
 
 /// What the placement of threads depends on. What is not known is empty.
@@ -11,10 +12,13 @@ use super::cpu::Kind;
 #[serde(default)]
 pub struct Topology {
     /// NUMA nodes, in ascending order; none where the kernel was built without them.
+    #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub nodes: Vec<Node>,
     /// CPUs of each core that has more than one of them.
+    #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
     /// CPUs by what they can do, the strongest first; none where all are alike.
+    #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub kinds: Vec<Kind>,
 }
 
@@ -25,14 +29,21 @@ pub struct Node {
     /// Its number.
     pub id: u32,
     /// Its CPUs; there may be none.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
     /// Distances to all nodes, in the order of their numbers; 10 is near.
+    #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub distances: Vec<u32>,
 }
 
 /// Distance to another node where the firmware tells none.
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
+
+/// From so many times the nearest distance on a node is remote. The nodes of one package that firmware
+/// divides (sub-NUMA clustering, nodes per socket) are 11 or 12 apart, packages 20 and more.
+//= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
+const APART: f64 = 1.5;
 
 impl Topology {
     /// How far each CPU is from `node`, by the firmware's distances; `None` where there is no such
@@ -62,6 +73,18 @@ impl Topology {
         let mut near: Vec<u32> = near.map(|(cpu, _)| cpu).collect();
         near.sort_unstable();
         Some(near)
+    }
+
+    /// CPUs that are hardly further from `node` than the nearest, ascending: those of its package,
+    /// where firmware divides it. `None` as in [`Topology::distances_from`].
+    pub fn close_to(&self, node: u32) -> Option<Vec<u32>> {
+        let all = self.distances_from(node)?;
+        let least = all.iter().map(|(_, distance)| *distance).min()?;
+        let close = |distance: u32| f64::from(distance) < f64::from(least) * APART;
+        let close = all.into_iter().filter(|(_, distance)| close(*distance));
+        let mut close: Vec<u32> = close.map(|(cpu, _)| cpu).collect();
+        close.sort_unstable();
+        Some(close)
     }
 
     /// Whether more than one node has CPUs.
@@ -104,6 +127,20 @@ mod tests {
             (8, &[], &[17, 28, 10]),
         ]);
         assert_eq!(memory_only.near(8), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn the_halves_of_a_package_are_close_and_packages_are_apart() {
+        let at = |other: u32| {
+            let two = nodes(&[(0, &[0, 1], &[10, other]), (1, &[2, 3], &[other, 10])]);
+            two.close_to(0).unwrap()
+        };
+        assert_eq!(at(12), [0, 1, 2, 3]);
+        assert_eq!(at(14), [0, 1, 2, 3]);
+        assert_eq!(at(15), [0, 1]);
+        let untold = nodes(&[(0, &[0], &[]), (1, &[1], &[])]);
+        assert_eq!(untold.close_to(0), Some(vec![0]), "20 is remote");
+        assert_eq!(untold.close_to(5), None);
     }
 
     #[test]

@@ -52,14 +52,17 @@ pub struct PortChange {
     pub tx_packets: f64,
     /// Interrupts in each second by the CPU that served them; those that served none are left out.
     pub interrupts: Vec<(u32, f64)>,
-    /// Packets that were lost, by where; zeros left out.
-    pub lost: Vec<(&'static str, u64)>,
+    /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
+    /// [`PortErrors::counted`](super::nic::PortErrors::counted).
+    pub counted: Vec<(&'static str, u64)>,
 }
 
 impl PortChange {
     /// Whether anything happened.
     pub fn is_quiet(&self) -> bool {
-        self.rx_packets + self.tx_packets == 0.0 && self.lost.is_empty() && self.up == self.was_up
+        self.rx_packets + self.tx_packets == 0.0
+            && self.counted.is_empty()
+            && self.up == self.was_up
     }
 }
 
@@ -70,9 +73,9 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
     let (old, new) = (&before.stats, &after.stats);
     let rate = |new: u64, old: u64| Some(new.checked_sub(old)? as f64 / seconds);
     let bits = |new, old| Some(Rate((rate(new, old)? * 8.0) as u64));
-    let losses = [
+    let counters = [
         ("rx errors", new.rx_errors, old.rx_errors),
-        ("rx dropped", new.rx_dropped, old.rx_dropped),
+        ("rx dropped or unhandled", new.rx_dropped, old.rx_dropped),
         ("rx missed", new.rx_missed, old.rx_missed),
         ("rx fifo", new.rx_fifo_errors, old.rx_fifo_errors),
         ("rx crc", new.rx_crc_errors, old.rx_crc_errors),
@@ -80,10 +83,10 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
         ("tx dropped", new.tx_dropped, old.tx_dropped),
         ("collisions", new.collisions, old.collisions),
     ];
-    let grown = losses
+    let grown = counters
         .iter()
         .map(|(name, new, old)| Some((*name, new.checked_sub(*old)?)));
-    let lost = grown.collect::<Option<Vec<_>>>()?;
+    let counted = grown.collect::<Option<Vec<_>>>()?;
     let served = after.interrupts.iter().map(|(&cpu, &new)| {
         let old = before.interrupts.get(&cpu).copied().unwrap_or(0);
         Some((cpu, rate(new, old)?))
@@ -98,7 +101,7 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
         rx_packets: rate(new.rx_packets, old.rx_packets)?,
         tx_packets: rate(new.tx_packets, old.tx_packets)?,
         interrupts: interrupts.into_iter().filter(|(_, n)| *n > 0.0).collect(),
-        lost: lost.into_iter().filter(|(_, n)| *n > 0).collect(),
+        counted: counted.into_iter().filter(|(_, n)| *n > 0).collect(),
     })
 }
 
@@ -129,7 +132,7 @@ mod tests {
         let got = port_change(&before, &after, Nanos(2_000_000_000)).unwrap();
         assert_eq!((got.rx, got.tx), (Rate(1_000_000), Rate(0)));
         assert!((got.rx_packets - 100.0).abs() < 1e-9);
-        assert_eq!(got.lost, [("rx missed", 1)]);
+        assert_eq!(got.counted, [("rx missed", 1)]);
         assert_eq!(got.interrupts, [(0, 100.0), (2, 2.0)]);
         assert!(!got.is_quiet());
     }

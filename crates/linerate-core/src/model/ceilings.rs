@@ -7,7 +7,7 @@ use crate::facts::nic::Nic;
 use crate::facts::route::{Crossing, Route, is_made_up};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 use crate::verdict::{Place, Stage};
 
 /// Bytes of a frame that a card moves beside the packet: the header of Ethernet. Check sequence,
@@ -34,11 +34,9 @@ pub(super) fn ceilings(
     tcp: &TcpShares,
     goodput: f64,
 ) -> Vec<Ceiling> {
-    let size = |bytes: Option<crate::units::Bytes>| u32::try_from(bytes?.0.max(1)).ok();
-    let (Some(payload), Some(mtu)) = (size(tcp.mss), size(tcp.path_mtu)) else {
+    let Some(packets) = Packets::of(tcp) else {
         return Vec::new();
     };
-    let packets = Packets { payload, mtu };
     let ends = hosts.iter().filter_map(Ports::of);
     let mut all: Vec<Ceiling> = ends
         .flat_map(|end| end.ceilings(direction, &packets))
@@ -46,6 +44,42 @@ pub(super) fn ceilings(
     all.retain(|c| goodput <= c.rate.0 as f64 * BEYOND);
     all.sort_by_key(|ceiling| ceiling.rate);
     all
+}
+
+/// The least goodput that a stage of one of these ports allows, of which nobody knows which carries
+/// the path: all of it, where none of them has such a stage. `None` where one does not tell what a
+/// ceiling is made of.
+pub(crate) fn least_of(
+    host: &Host,
+    ports: &[&Nic],
+    (direction, tcp): (Direction, &TcpShares),
+    stage: Stage,
+) -> Option<Rate> {
+    let packets = Packets::of(tcp)?;
+    let route = host.facts.route.as_ref()?;
+    let mut least = Rate(u64::MAX);
+    for nic in ports {
+        let one = Ports {
+            side: host.side,
+            name: &nic.name,
+            tags: route.tags(),
+            wires: vec![wire(route, nic, nic.link.speed?)],
+        };
+        let own = one.ceilings(direction, &packets).into_iter();
+        let own = own.filter(|c| c.stage == stage).map(|c| c.least);
+        least = own.chain([least]).min()?;
+    }
+    Some(least)
+}
+
+impl Packets {
+    fn of(tcp: &TcpShares) -> Option<Self> {
+        let size = |bytes: Option<Bytes>| u32::try_from(bytes?.0.max(1)).ok();
+        Some(Self {
+            payload: size(tcp.mss)?,
+            mtu: size(tcp.path_mtu)?,
+        })
+    }
 }
 
 /// The Ethernet wires of an end.

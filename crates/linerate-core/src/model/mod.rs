@@ -15,6 +15,7 @@ mod readings;
 mod resources;
 mod stages;
 
+pub(crate) use ceilings::least_of;
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
@@ -51,6 +52,11 @@ pub struct Model {
 }
 
 impl Model {
+    /// The host at one end.
+    pub fn host(&self, side: Side) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.side == side)
+    }
+
     /// The model of a direction, when it was measured.
     pub fn direction(&self, direction: Direction) -> Option<&DirectionModel> {
         self.directions.iter().find(|d| d.direction == direction)

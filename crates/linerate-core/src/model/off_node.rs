@@ -24,9 +24,9 @@ pub(crate) struct OffNode {
     pub(crate) node: u32,
     /// CPUs that are nearest to it.
     pub(crate) near: Vec<u32>,
-    /// CPUs of others that threads ran on.
+    /// CPUs of remote ones that threads ran on.
     pub(crate) threads: Vec<u32>,
-    /// CPUs of others that the port's interrupts are sent to, where none is sent to a near one.
+    /// CPUs of remote ones that the port's interrupts are sent to, where none is sent to a closer one.
     pub(crate) interrupts: Vec<u32>,
 }
 
@@ -54,14 +54,14 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
             Nodes::Alike(format!("the {} port is on no node", side.name()))
         };
     };
-    let Some(near) = topology.near(node) else {
+    let (Some(near), Some(close)) = (topology.near(node), topology.close_to(node)) else {
         let why = format!(
             "{} is on node {node}, which the kernel does not list",
             port.name
         );
         return Nodes::Unknown(gap(side, &why, ""));
     };
-    let far = |cpu: &u32| near.binary_search(cpu).is_err();
+    let far = |cpu: &u32| close.binary_search(cpu).is_err();
     let mut threads: Vec<u32> = ran_on(load, direction, side).filter(far).collect();
     threads.sort_unstable();
     threads.dedup();
@@ -98,7 +98,7 @@ pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)
         (direction.sender(), &load.made[0]),
     ];
     ends.into_iter().find_map(|(side, made)| {
-        let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
+        let facts = &model.host(side)?.facts;
         let served = &facts.port.as_ref()?.served_by;
         let homes = facts.topology.homes();
         let node = *homes.get(served.first()?)?;

@@ -2,8 +2,9 @@
 //! is made of, and what it can carry.
 
 use super::{Ceiling, DirectionModel, Load, Model};
-use crate::facts::nic::{Duplex, Nic, speed_of_mbps};
-use crate::facts::route::{Crossing, Route};
+use crate::facts::nic::{Nic, speed_of_mbps};
+use crate::facts::route::Crossing;
+use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
 use crate::record::Host;
@@ -39,8 +40,8 @@ const INWARD: [Stage; 6] = [
 
 /// The stages of a path in the order of the forward direction.
 pub fn stages(model: &Model) -> Vec<PathStage> {
-    let near = model.hosts.iter().find(|h| h.side == Side::Near);
-    let far = model.hosts.iter().find(|h| h.side == Side::Far);
+    let near = model.host(Side::Near);
+    let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
         let side = Place::from(host.side);
         PathStage {
@@ -143,11 +144,8 @@ fn slots(facts: &HostFacts) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let route = facts.route.as_ref();
     let Some((route, wires)) = route.and_then(|r| Some((r, r.wires()?))) else {
-        // Of a bridge or a tunnel it is not known which of the ports below carries the path.
-        let has_card = |route: &Route| route.ports.iter().any(|nic| !nic.is_virtual);
-        let made_up = facts.port.as_ref().is_some_and(|port| port.is_virtual)
-            && !facts.route.as_ref().is_some_and(has_card);
-        return made_up.then(|| NO_SLOT.to_owned()).into_iter().collect();
+        let none = facts.underlay() == Underlay::Nothing;
+        return none.then(|| NO_SLOT.to_owned()).into_iter().collect();
     };
     for nic in wires {
         for crossing in route.crossings(nic).iter().rev() {
@@ -205,7 +203,7 @@ fn in_brief(port: &Port) -> Nic {
 /// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
 fn nic(nic: &Nic) -> String {
     let speed = nic.link.speed.filter(|_| !nic.is_virtual);
-    let half = nic.link.duplex == Some(Duplex::Half) && !nic.is_virtual;
+    let half = nic.link.is_half() && !nic.is_virtual;
     let bond = nic.stack.bond.as_ref().map(|bond| bond.mode.clone());
     let details: Vec<String> = [
         Some(nic.driver.clone()),
@@ -231,7 +229,13 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
     let by = route.map(|route| match route.gateway {
         Some(gateway) => format!("by the router {gateway}"),
         None if model.same_machine => "within one machine".to_owned(),
-        None => "neighbours".to_owned(),
+        None => match near.and_then(|host| host.facts.port.as_ref()) {
+            // Who is next to each other in a tunnel may be far apart.
+            Some(port) if port.is_virtual && !port.is_ethernet => {
+                format!("by the tunnel {}", port.name)
+            }
+            _ => "neighbours".to_owned(),
+        },
     });
     let mtu = model.directions.iter().find_map(|d| d.base.tcp.path_mtu);
     by.into_iter()
@@ -243,6 +247,8 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::facts::memory::Channels;
+    use crate::facts::nic::Duplex;
+    use crate::facts::route::Route;
     use crate::model::Resource;
     use crate::units::{Rate, Transfers};
 
@@ -296,13 +302,16 @@ mod tests {
         assert_eq!(all[4].parts, [NO_SLOT]);
         let mut bridged = host(Side::Near);
         bridged.facts.port.as_mut().expect("a port").is_virtual = true;
-        let below = |kind: &str| Nic {
+        let mut ports = [("bridge", 1), ("", 2), ("", 3)].map(|(kind, index)| Nic {
             kind: kind.to_owned(),
+            index,
             is_virtual: !kind.is_empty(),
+            up: true,
             ..Nic::default()
-        };
+        });
+        ports[0].stack.below = vec![2, 3];
         bridged.facts.route = Some(Route {
-            ports: vec![below("bridge"), below(""), below("tun")],
+            ports: ports.into(),
             ..Route::default()
         });
         bridged.facts.channels = Some(Channels {
@@ -311,9 +320,25 @@ mod tests {
             speed: Transfers(2_666_000_000),
         });
         let all = stages(&model(vec![bridged]));
-        assert_eq!(all[4].parts, [""; 0], "its card may have a slot");
+        assert_eq!(all[4].parts, [""; 0], "one of two cards, each in its slot");
         assert_eq!(all[3].parts, ["2 x 2666 MT/s x 8 B"]);
         assert_eq!(stages(&model(Vec::new())).len(), 1);
+    }
+
+    #[test]
+    fn ends_of_a_tunnel_are_no_neighbours() {
+        let by = |is_virtual, is_ethernet| {
+            let mut near = host(Side::Near);
+            let port = near.facts.port.as_mut().expect("a port");
+            (port.is_virtual, port.is_ethernet) = (is_virtual, is_ethernet);
+            near.facts.route = Some(Route::default());
+            let all = stages(&model(vec![near]));
+            let net = all.iter().find(|s| s.stage == Stage::Net);
+            net.expect("a stage").parts.join(", ")
+        };
+        assert_eq!(by(true, false), "by the tunnel eth0");
+        assert_eq!(by(true, true), "neighbours", "a bridge");
+        assert_eq!(by(false, false), "neighbours", "InfiniBand");
     }
 
     #[test]

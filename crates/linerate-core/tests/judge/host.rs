@@ -58,6 +58,19 @@ fn a_thread_on_another_node_counts_where_its_cpu_is_wanted() {
 }
 
 #[test]
+fn a_thread_on_the_other_half_of_a_package_does_not_count() {
+    for (distance, answer) in [(12, "clear"), (14, "clear"), (15, "enough"), (21, "enough")] {
+        let mut m = two_nodes(4, 0.96);
+        let nodes = &mut m.hosts[1].facts.topology.nodes;
+        nodes[0].distances = vec![10, distance];
+        nodes[1].distances = vec![distance, 10];
+        assert_eq!(outcome(&m, "numa-remote"), answer, "{distance}");
+        m = served(m, &[5, 6]);
+        assert_eq!(outcome(&m, "numa-remote"), answer, "{distance}");
+    }
+}
+
+#[test]
 fn interrupts_on_another_node_count_where_none_is_near_and_a_cpu_is_wanted() {
     let at = |cpus: &[u32], busy| {
         let mut m = served(two_nodes(0, 0.5), cpus);

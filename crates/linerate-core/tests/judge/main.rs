@@ -11,6 +11,7 @@ mod proof;
 #[path = "../slot/mod.rs"]
 mod slot;
 mod thresholds;
+mod underlay;
 
 use linerate_core::causes::{Answer, cause};
 use linerate_core::facts::{HostFacts, Port};

@@ -204,7 +204,11 @@ fn a_faster_port_of_both_neighbours_in_one_network_is_another_way() {
                 route.others[0].networks[0].1 = 0;
             }
         }),
-        ("a speed that nobody tells", |r| r[0].others[0].speed = None),
+        ("addresses of every link", |r| {
+            for (host, route) in r.iter_mut().enumerate() {
+                route.others[0].networks = vec![([169, 254, 0, host as u8 + 1].into(), 16)];
+            }
+        }),
         ("a router between", |r| {
             r[0].gateway = Some([192, 0, 2, 254].into());
         }),
@@ -212,6 +216,41 @@ fn a_faster_port_of_both_neighbours_in_one_network_is_another_way() {
     for (what, change) in near_misses {
         assert_eq!(other_way(change), "clear", "{what}");
     }
+}
+
+#[test]
+fn another_way_whose_speed_nobody_tells_is_unknown_unless_its_other_port_is_slow() {
+    let with = |far: u64| {
+        other_way(|routes| {
+            routes[0].others[0].speed = None;
+            routes[1].others[0].speed = Some(Rate(far * 1_000_000));
+        })
+    };
+    assert_eq!((with(1_090), with(1_110)), ("clear", "unknown"));
+    let both = other_way(|routes| {
+        for route in routes {
+            route.others[0].speed = None;
+        }
+    });
+    assert_eq!(both, "unknown");
+}
+
+#[test]
+fn another_way_is_unknown_where_the_wire_in_use_may_be_full() {
+    let answer = |others: bool| {
+        let mut routes = beside();
+        for route in routes.iter_mut().filter(|_| !others) {
+            route.others.clear();
+        }
+        let [mut near, far] = routes;
+        let mut tunnel = near.ports[0].clone();
+        (tunnel.kind, tunnel.is_virtual) = ("wireguard".into(), true);
+        near.ports = vec![tunnel];
+        let mut m = routed(near, far, 0.5e9);
+        m.hosts[0].facts.port.as_mut().expect("a port").is_virtual = true;
+        outcome(&m, "wrong-route")
+    };
+    assert_eq!((answer(true), answer(false)), ("unknown", "clear"));
 }
 
 #[test]

@@ -88,6 +88,16 @@ pub fn ranges(ids: &[u32]) -> String {
     runs.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
+/// The first of some names, and how many more there are: `a, b, c, d and 3 more`.
+pub fn few(names: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// `CPU 3`, `CPUs 0-3`.
 fn cpus(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };

@@ -2,7 +2,8 @@
 
 use super::{Oddity, cpus, ranges};
 use crate::facts::Inventory;
-use crate::facts::nic::{Duplex, Nic};
+use crate::facts::irq::remote;
+use crate::facts::nic::Nic;
 
 /// What `odd` finds of each port.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
@@ -26,7 +27,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
 /// One end talks at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        (nic.up && nic.link.duplex == Some(Duplex::Half)).then(|| Oddity {
+        (nic.up && nic.link.is_half()).then(|| Oddity {
             id: "port-half-duplex",
             subject: nic.name.clone(),
             what: "half duplex: the two ends never talk at once".to_owned(),
@@ -139,12 +140,14 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
 /// Queues whose interrupts go to CPUs of other nodes than that of the card.
 pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     let nodes = &inventory.processors.nodes;
+    let topology = inventory.processors.topology();
+    let served = inventory.interrupts.by_port(&inventory.network.nics);
     let odd = |nic: &Nic| {
         let node = nodes.iter().find(|n| Some(n.id) == nic.node)?;
         if node.cpus.is_empty() {
             return None;
         }
-        let remote = inventory.interrupts.remote(nic, &node.cpus);
+        let remote = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
         let numbers: Vec<u32> = remote.iter().map(|irq| irq.number).collect();
         let mut by: Vec<u32> = remote
             .iter()

@@ -1,6 +1,6 @@
 //! Links that carry less than the card could.
 
-use super::Oddity;
+use super::{Oddity, few};
 use crate::facts::Inventory;
 use crate::facts::pci::{self, Device, Link};
 
@@ -13,18 +13,6 @@ fn links(all: &[Device]) -> impl Iterator<Item = (&Device, &Device)> {
     all.iter()
         .filter(|d| !d.is_virtual && (d.carries_data() || d.buses.is_some()))
         .filter_map(|d| Some((d, pci::other_end(all, d)?)))
-}
-
-/// `a, b, c, d and 3 more`.
-fn few(subjects: &[String]) -> String {
-    const SHOWN: usize = 4;
-    let shown = subjects
-        .get(..SHOWN.min(subjects.len()))
-        .unwrap_or_default();
-    match subjects.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 fn subject(device: &Device) -> String {

@@ -278,3 +278,61 @@ fn a_vlan_costs_its_tag_on_the_wire_below() {
     assert_eq!(name, "near port eth1");
     assert_eq!(formula, "10 Gb/s x 1448/1542");
 }
+
+/// A bridge (9) of these cards and a guest's tap.
+fn bridged(mut cards: Vec<Nic>) -> Host {
+    let tap = Nic {
+        name: "tap0".to_owned(),
+        index: 8,
+        kind: "tun".to_owned(),
+        is_virtual: true,
+        up: true,
+        ..Nic::default()
+    };
+    cards.push(tap);
+    let mut ports = vec![Nic {
+        name: "br0".to_owned(),
+        index: 9,
+        kind: "bridge".to_owned(),
+        is_virtual: true,
+        stack: Stack {
+            below: cards.iter().map(|nic| nic.index).collect(),
+            ..Stack::default()
+        },
+        ..Nic::default()
+    }];
+    ports.append(&mut cards);
+    routed(ports, &[pair(1, lanes(8, 4), Some(256))])
+}
+
+#[test]
+fn a_bridge_has_the_wire_and_the_slot_of_its_one_card() {
+    let card = || nic(1, "0000:01:00.0", 40_000);
+    let found = all(&[bridged(vec![card()])], Direction::Forward);
+    let names: Vec<_> = found.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["near slot of eth1", "near port eth1"]);
+    let two = bridged(vec![card(), nic(2, "", 10_000)]);
+    assert_eq!(all(&[two], Direction::Forward), []);
+}
+
+#[test]
+fn the_least_that_one_of_several_ports_leaves_needs_all_of_them() {
+    let least = |mbps: Option<u64>, stage| {
+        let mut other = nic(2, "", mbps.unwrap_or_default());
+        other.link.speed = mbps.map(|m| Rate(m * 1_000_000));
+        let host = bridged(vec![nic(1, "0000:01:00.0", 40_000), other]);
+        let route = host.facts.route.as_ref().unwrap();
+        let ports: Vec<&Nic> = route.ports[1..3].iter().collect();
+        let tcp = TcpShares {
+            mss: Some(Bytes(1448)),
+            path_mtu: Some(Bytes(1500)),
+            ..TcpShares::default()
+        };
+        let found = least_of(&host, &ports, (Direction::Forward, &tcp), stage);
+        found.map(|rate| rate.0 / 100_000_000)
+    };
+    assert_eq!(least(Some(10_000), Stage::Net), Some(94));
+    assert_eq!(least(Some(100_000), Stage::Net), Some(376));
+    assert!(least(Some(10_000), Stage::Pcie).is_some_and(|rate| (250..293).contains(&rate)));
+    assert_eq!(least(None, Stage::Net), None);
+}

@@ -3,6 +3,7 @@
 use std::io;
 
 use linerate_core::facts::memory::Channels;
+use linerate_core::facts::odd::few;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts};
 use linerate_core::parse::{Malformed, cpuinfo, sysctl};
 use linerate_core::units::Bytes;
@@ -86,16 +87,6 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-/// The first of some names, and how many more there are: a gap is read by people.
-fn few(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 4;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 /// The numbers of names such as `node12`, in ascending order.

@@ -18,6 +18,8 @@ mod stack;
 
 /// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
 const IPOIB: &str = "ipoib";
+/// Bus of devices that hang on a controller with a slot, and have none themselves.
+const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 /// Names of counters of packets that did not make it, or had to wait.
@@ -200,11 +202,14 @@ impl Port<'_, '_> {
         nic.driver = info.driver;
         nic.firmware = info.firmware;
         nic.device = link.device.to_string();
-        nic.pci = match &*link.bus {
+        let above = match &*link.bus {
             "pci" => link.device.to_string(),
             _ => self.reader.pci_above(folder),
         };
-        nic.node = self.reader.node_of(&nic.pci);
+        nic.node = self.reader.node_of(&above);
+        if link.bus != USB {
+            nic.pci = above;
+        }
         if nic.driver.is_empty() {
             let uevent = self.reader.machine.file(&format!("{folder}/uevent"));
             let driver = uevent

@@ -41,9 +41,8 @@ impl Watch {
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();
-        for nic in &network.nics {
-            let own = interrupts.of(nic).into_iter();
-            served.extend(own.map(|irq| (irq.number, nic.index)));
+        for (port, irqs) in interrupts.by_port(&network.nics) {
+            served.extend(irqs.iter().map(|irq| (irq.number, port)));
         }
         Self {
             served,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::facts::nic::{Direction, Duplex, Network, Nic, Offloads, Setting};
+use linerate_core::facts::irq::Irq;
+use linerate_core::facts::nic::{Direction, Network, Nic, Offloads, Setting};
+pub(super) use linerate_core::facts::odd::few;
 use linerate_core::facts::odd::ranges;
 
 use super::super::Page;
@@ -38,11 +40,13 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     for (key, nic) in words.iter().zip(cards) {
         sorts.entry(key).or_default().push(nic);
     }
+    let irqs = inventory.interrupts.by_port(&inventory.network.nics);
     let line = |(key, nic): (&(String, Option<u32>), &&Nic)| {
         let alike = &sorts[key];
         let mut parts = vec![key.0.clone()];
         if alike.len() <= EACH {
-            parts.extend(served(inventory, nic));
+            let own = irqs.get(&nic.index).map_or(&[][..], Vec::as_slice);
+            parts.extend(served(nic, own));
             parts.extend(place(inventory, nic.node, &nic.pci));
             return Some(format!("{}: {}", nic.name, parts.join(", ")));
         }
@@ -74,22 +78,21 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
     });
-    if link.duplex == Some(Duplex::Half) {
+    if link.is_half() {
         parts.push("half duplex".to_owned());
     }
     parts.extend(state(nic));
     parts.extend(queues(nic));
     parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
-    parts.extend(lost(nic));
+    parts.extend(counted(nic));
     parts.join(", ")
 }
 
 /// The CPUs that packets are received on: of the interrupts of its queues, and those that RPS
 /// hands packets to.
-fn served(inventory: &Inventory, nic: &Nic) -> Vec<String> {
-    let irqs = inventory.interrupts.of(nic).into_iter();
-    let queues = irqs.filter(|irq| irq.queue().is_some());
+fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
+    let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
     let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
     let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
@@ -130,18 +133,18 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Packets that were lost since boot, by where; what the driver counts where the kernel's own
+/// Errors and drops since boot, by where; what the driver counts where the kernel's own
 /// counters are all zero.
-fn lost(nic: &Nic) -> Option<String> {
-    let losses = nic.errors.losses().into_iter();
-    let mut lost: Vec<String> = losses.map(|(name, n)| format!("{n} {name}")).collect();
-    if lost.is_empty() {
+fn counted(nic: &Nic) -> Option<String> {
+    let kernel = nic.errors.counted().into_iter();
+    let mut all: Vec<String> = kernel.map(|(name, n)| format!("{n} {name}")).collect();
+    if all.is_empty() {
         let counters = nic.counters.iter().filter(|c| c.value > 0);
-        lost = counters
+        all = counters
             .map(|c| format!("{} {}", c.name, c.value))
             .collect();
     }
-    (!lost.is_empty()).then(|| format!("since boot: {}", few(&lost)))
+    (!all.is_empty()).then(|| format!("since boot: {}", few(&all)))
 }
 
 /// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
@@ -253,15 +256,4 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     }
     parts.extend(place(inventory, device.node, &device.pci));
     parts.join(", ")
-}
-
-/// `eth0, eth1, eth2, eth3 and 4 more`.
-pub(super) fn few(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 4;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    let more = match names.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
 }

@@ -16,7 +16,7 @@ pub fn watch(change: &Change, style: Style) -> String {
     let (quiet, active): (Vec<_>, Vec<_>) = change.ports.iter().partition(|p| p.is_quiet());
     for port in active {
         put(&mut page, &port.name, &traffic(port));
-        for words in [interrupts(port), lost(port)].into_iter().flatten() {
+        for words in [interrupts(port), counted(port)].into_iter().flatten() {
             put(&mut page, "", &words);
         }
     }
@@ -56,10 +56,10 @@ fn interrupts(port: &PortChange) -> Option<String> {
     (!words.is_empty()).then(|| format!("interrupts {}", few(&words)))
 }
 
-fn lost(port: &PortChange) -> Option<String> {
-    let lost = port.lost.iter().map(|(name, n)| format!("{n} {name}"));
-    let lost: Vec<String> = lost.collect();
-    (!lost.is_empty()).then(|| format!("lost: {}", lost.join(", ")))
+fn counted(port: &PortChange) -> Option<String> {
+    let all = port.counted.iter().map(|(name, n)| format!("{n} {name}"));
+    let all: Vec<String> = all.collect();
+    (!all.is_empty()).then(|| format!("errors and drops: {}", all.join(", ")))
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             rx: Rate(9_410_000_000),
             rx_packets: 812_345.4,
             interrupts: vec![(1, 40.0), (3, 12_000.0)],
-            lost: vec![("rx missed", 12)],
+            counted: vec![("rx missed", 12)],
             ..PortChange::default()
         };
         let quiet = |name: &str| PortChange {

@@ -42,18 +42,23 @@ fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
 /// CPUs with the same reasons, in the order in which streams took them.
 fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     let mut all: Vec<(Vec<u32>, String)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
     let placed: BTreeSet<&u32> = cpus.iter().collect();
     let port = facts.port.as_ref();
     let near = port.and_then(|port| facts.topology.near(port.node?));
     let homes = near.map(|_| facts.topology.homes());
+    let served = port.map_or(String::new(), |port| ranges(&port.served_by));
     let seats = seats(facts, &facts.cpus).into_iter();
     for seat in seats.filter(|seat| placed.contains(&seat.cpu)) {
-        let why = reason(facts, homes.as_ref(), seat);
-        match all.iter_mut().find(|(_, known)| *known == why) {
-            _ if why.is_empty() => {}
-            Some((same, _)) => same.push(seat.cpu),
-            None => all.push((vec![seat.cpu], why)),
+        let why = reason(facts, homes.as_ref(), &served, seat);
+        if why.is_empty() {
+            continue;
         }
+        let at = *known.entry(why).or_insert_with_key(|why| {
+            all.push((Vec::new(), why.clone()));
+            all.len() - 1
+        });
+        all[at].0.push(seat.cpu);
     }
     for (cpus, _) in &mut all {
         cpus.sort_unstable();
@@ -62,8 +67,13 @@ fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
 }
 
 /// What speaks for and against a CPU; empty where nothing is known of it. `homes` are the nodes of all
-/// CPUs, where they tell them apart.
-fn reason(facts: &HostFacts, homes: Option<&BTreeMap<u32, u32>>, seat: Seat) -> String {
+/// CPUs, where they tell them apart, `served` the CPUs that the port's interrupts are sent to.
+fn reason(
+    facts: &HostFacts,
+    homes: Option<&BTreeMap<u32, u32>>,
+    served: &str,
+    seat: Seat,
+) -> String {
     let Some(port) = &facts.port else {
         return String::new();
     };
@@ -78,8 +88,8 @@ fn reason(facts: &HostFacts, homes: Option<&BTreeMap<u32, u32>>, seat: Seat) -> 
         };
         parts.push(format!("on {node}, {words} {}", port.name));
     }
-    if !port.served_by.is_empty() {
-        let where_to = format!("{} are sent to CPU {}", port.name, ranges(&port.served_by));
+    if !served.is_empty() {
+        let where_to = format!("{} are sent to CPU {served}", port.name);
         parts.push(match (seat.serves, seat.beside) {
             (true, _) => format!("serves its interrupts too: those of {where_to}"),
             (false, true) => format!("shares a core with its interrupts: those of {where_to}"),

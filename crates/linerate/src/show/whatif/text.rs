@@ -88,9 +88,12 @@ fn goodputs(page: &mut Page, answer: &Answer) {
     }
 }
 
+/// Why there is no ceiling.
+const NOT_DESCRIBED: &str = ": nothing on the way is described that has one";
+
 fn unknown(page: &mut Page, label: &str) {
-    let words = "no ceiling: nothing on the way is described that has one";
-    page.entry(label, &[(Ink::Warn, words)], 2);
+    let words = format!("no ceiling{NOT_DESCRIBED}");
+    page.entry(label, &[(Ink::Warn, &words)], 2);
 }
 
 fn goodput(page: &mut Page, label: &str, solved: &Solution) {
@@ -133,13 +136,18 @@ fn compared(page: &mut Page, before: &Answer, after: &Answer, sets: &[String]) {
 }
 
 fn compared_way(page: &mut Page, label: &str, before: Option<&Solution>, after: Option<&Solution>) {
-    let (Some(before), Some(after)) = (before, after) else {
+    if before.is_none() && after.is_none() {
         unknown(page, label);
         return;
+    }
+    let words = |solved: Option<&Solution>| match solved {
+        Some(solved) => (rates(solved.goodput), format!(", {}", bound(solved))),
+        None => ("no ceiling".to_owned(), NOT_DESCRIBED.to_owned()),
     };
-    let was = format!("{}, {}", rates(before.goodput), bound(before));
+    let (was, rest) = words(before);
+    let was = was + &rest;
     page.entry(label, &[(Ink::Dim, "before: "), (Ink::Plain, &was)], 2);
-    let (now, rest) = (rates(after.goodput), format!(", {}", bound(after)));
+    let (now, rest) = words(after);
     page.entry(
         "",
         &[
@@ -149,7 +157,9 @@ fn compared_way(page: &mut Page, label: &str, before: Option<&Solution>, after: 
         ],
         2,
     );
-    page.entry("", &[(Ink::Bold, &gain(before.goodput, after.goodput))], 2);
+    if let (Some(before), Some(after)) = (before, after) {
+        page.entry("", &[(Ink::Bold, &gain(before.goodput, after.goodput))], 2);
+    }
 }
 
 /// How the goodput changes, as far as the two intervals tell.

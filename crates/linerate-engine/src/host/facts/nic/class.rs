@@ -6,7 +6,7 @@ use linerate_core::parse::{sysctl, sysfs};
 
 use super::super::few;
 use super::super::port::{VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use super::{IPOIB, Port, Reader};
+use super::{IPOIB, Port, Reader, USB};
 use crate::host::{gap, read};
 
 const CLASS: &str = "/sys/class/net";
@@ -73,11 +73,14 @@ impl Reader<'_> {
             return;
         }
         nic.driver = self.of_uevent(&device, "DRIVER");
-        nic.pci = self.pci_above(&device);
-        nic.node = self.node_of(&nic.pci);
+        let above = self.pci_above(&device);
+        nic.node = self.node_of(&above);
         // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
         let alias = self.of_uevent(&device, "MODALIAS");
         let bus = alias.split(':').next().unwrap_or_default();
+        if bus != USB {
+            nic.pci = above;
+        }
         nic.is_virtual =
             VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
     }

@@ -128,10 +128,12 @@ struct ErrorsOut {
 
 pub(super) fn ports(inventory: &Inventory) -> Vec<PortOut<'_>> {
     let nics = inventory.network.nics.iter();
-    nics.map(|nic| port(inventory, nic)).collect()
+    let mut irqs = inventory.interrupts.by_port(&inventory.network.nics);
+    nics.map(|nic| port(inventory, nic, irqs.remove(&nic.index).unwrap_or_default()))
+        .collect()
 }
 
-fn port<'a>(inventory: &'a Inventory, nic: &'a Nic) -> PortOut<'a> {
+fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortOut<'a> {
     let name = |index: u32| Some(inventory.network.nic(index)?.name.as_str());
     let queues = |way| Some(nic.queues_of(way)).filter(|&n| n > 0);
     let counters = nic.counters.iter();
@@ -161,7 +163,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic) -> PortOut<'a> {
         rx_queues: queues(Direction::Rx),
         tx_queues: queues(Direction::Tx),
         queues: nic.queues.iter().map(queue).collect(),
-        interrupts: inventory.interrupts.of(nic).into_iter().map(irq).collect(),
+        interrupts: irqs.into_iter().map(irq).collect(),
         vlan: nic.stack.vlan,
         bond: nic.stack.bond.as_ref().map(|bond| BondOut {
             mode: known(&bond.mode),

@@ -1,0 +1,64 @@
+//! Whether a port may be what binds although nobody knows if the path crosses it: one of several
+//! below a bridge, or the one below a tunnel.
+
+use crate::facts::Gap;
+use crate::facts::nic::Nic;
+use crate::model::{Load, least_of};
+use crate::plan::Direction;
+use crate::record::Host;
+use crate::units::Rate;
+use crate::verdict::Stage;
+
+/// Share of the least that such a port leaves below which it is not what binds. Outer headers take
+/// up to a tenth of packets of the usual sizes.
+//= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
+const FAR_BELOW: f64 = 0.8;
+
+/// Whether goodput is not far below what each of these ports leaves at a stage, as far as is known.
+pub(super) fn may_bind(
+    host: &Host,
+    ports: &[&Nic],
+    direction: Direction,
+    load: &Load,
+    stage: Stage,
+) -> bool {
+    let least = least_of(host, ports, (direction, &load.tcp), stage);
+    let far_below = least.is_some_and(|least| goodput(load) < least.0 as f64 * FAR_BELOW);
+    !far_below && !goes_elsewhere(host, ports, load)
+}
+
+/// Whether a bridge led the path past these ports, to a guest say: together they do not carry as
+/// much.
+pub(super) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
+    let route = host.facts.route.as_ref();
+    let bridged = route.is_some_and(|route| route.ports.iter().any(|nic| nic.kind == "bridge"));
+    let speeds: Option<Vec<Rate>> = ports.iter().map(|nic| nic.link.speed).collect();
+    let sum = |all: Vec<Rate>| all.iter().map(|speed| speed.0 as f64).sum::<f64>();
+    bridged && speeds.is_some_and(|all| goodput(load) > sum(all))
+}
+
+/// The gap of a port below which one of these carries the path, or one that was not told; `what` of
+/// them is missing.
+pub(super) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
+    let port = host.facts.port.as_ref();
+    let name = port.map_or("PORT", |port| &port.name);
+    let why = if ports.is_empty() {
+        format!("what {name} stands on was not told: a tunnel has a route of its own")
+    } else {
+        let names: Vec<&str> = ports.iter().map(|nic| nic.name.as_str()).collect();
+        format!(
+            "nobody knows whether, and in which packets, the path crosses {}",
+            names.join(" or ")
+        )
+    };
+    Gap {
+        what: format!("the {what} below the {} port {name}", host.side.name()),
+        why,
+        hint: format!("ip -d link show {name}"),
+    }
+}
+
+/// The upper end of what was measured.
+fn goodput(load: &Load) -> f64 {
+    load.goodput.interval.map_or(load.goodput.mean, |i| i.high)
+}
