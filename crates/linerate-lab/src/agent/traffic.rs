@@ -74,14 +74,19 @@ fn child(stream: TcpStream, body: impl FnOnce(TcpStream) -> io::Result<()>) -> i
 /// Sends so much in each step, until the path is gone.
 fn send(mut stream: TcpStream, rate: Rate) -> io::Result<()> {
     let bytes_in = |time: Duration| (rate.0 as f64 / 8.0 * time.as_secs_f64()) as usize;
-    let zeros = vec![0; bytes_in(CREDIT).max(1)];
+    let zeros = vec![0; 1 << 20];
     let mut sent_until = Instant::now();
     loop {
         std::thread::sleep(STEP);
         let now = Instant::now();
         let due = now.duration_since(sent_until).min(CREDIT);
         sent_until = now;
-        stream.write_all(&zeros[..bytes_in(due)])?;
+        let mut left = bytes_in(due);
+        while left > 0 {
+            let piece = &zeros[..left.min(zeros.len())];
+            stream.write_all(piece)?;
+            left -= piece.len();
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing at all",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::plain,
     },
     CellKind {
@@ -16,6 +17,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path of packets of 9000 bytes",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::jumbo,
     },
     CellKind {
@@ -23,6 +25,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a cable without a router",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::direct,
     },
     CellKind {
@@ -30,6 +33,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path through a bridge",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::bridge,
     },
     CellKind {
@@ -37,6 +41,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path of IPv6",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::ipv6,
     },
     CellKind {
@@ -44,6 +49,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, with one CPU for each end",
         expected: "",
         neighbours: &[],
+        anywhere: false,
         draw: healthy::one_cpu,
     },
     CellKind {
@@ -51,6 +57,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, beside a CPU that others keep busy",
         expected: "",
         neighbours: &["shared-core"],
+        anywhere: false,
         draw: healthy::busy,
     },
     CellKind {
@@ -58,6 +65,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path whose delay wanders",
         expected: "",
         neighbours: &["path-rate"],
+        anywhere: true,
         draw: healthy::jitter,
     },
     CellKind {
@@ -65,6 +73,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, with a small receive window that suffices",
         expected: "",
         neighbours: &[],
+        anywhere: true,
         draw: healthy::window,
     },
     CellKind {
@@ -72,6 +81,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a slower link between the hosts",
         expected: "path-rate",
         neighbours: &[],
+        anywhere: true,
         draw: network::path_rate,
     },
     CellKind {
@@ -79,6 +89,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a policer between the hosts",
         expected: "path-rate",
         neighbours: &[],
+        anywhere: true,
         draw: network::police,
     },
     CellKind {
@@ -86,6 +97,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a rate limit on each flow",
         expected: "flow-rate-cap",
         neighbours: &[],
+        anywhere: true,
         draw: network::flow_rate,
     },
     CellKind {
@@ -93,6 +105,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that loses packets",
         expected: "path-loss",
         neighbours: &[],
+        anywhere: true,
         draw: network::loss,
     },
     CellKind {
@@ -100,6 +113,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that holds some packets back",
         expected: "path-loss",
         neighbours: &["congestion-control"],
+        anywhere: true,
         draw: network::reorder,
     },
     CellKind {
@@ -107,6 +121,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that swallows large packets",
         expected: "mtu-black-hole",
         neighbours: &[],
+        anywhere: true,
         draw: network::black_hole,
     },
     CellKind {
@@ -114,6 +129,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a small receive window on a path with delay",
         expected: "receive-window",
         neighbours: &[],
+        anywhere: true,
         draw: host::receive_window,
     },
     CellKind {
@@ -121,6 +137,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a small send buffer on a path with delay",
         expected: "send-buffer",
         neighbours: &[],
+        anywhere: true,
         draw: host::send_buffer,
     },
     CellKind {
@@ -128,6 +145,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a rate limit on a host's own port",
         expected: "host-shaping",
         neighbours: &[],
+        anywhere: true,
         draw: host::shaping,
     },
     CellKind {
@@ -135,6 +153,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a queue of a host's own port that is too short",
         expected: "local-drops",
         neighbours: &["host-shaping"],
+        anywhere: true,
         draw: host::local_drops,
     },
     CellKind {
@@ -142,6 +161,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a port without its offloads",
         expected: "small-packets",
         neighbours: &["sender-core"],
+        anywhere: true,
         draw: host::small_packets,
     },
     CellKind {
@@ -149,6 +169,7 @@ pub const CELLS: &[CellKind] = &[
         words: "both ends on one CPU",
         expected: "shared-core",
         neighbours: &["sender-core", "receiver-core", "cpu-contention"],
+        anywhere: false,
         draw: host::shared_core,
     },
     CellKind {
@@ -156,6 +177,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a CPU that others keep busy",
         expected: "cpu-contention",
         neighbours: &["sender-core", "receiver-core"],
+        anywhere: false,
         draw: host::contention,
     },
     CellKind {
@@ -163,6 +185,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a limit of CPU time",
         expected: "cpu-quota",
         neighbours: &[],
+        anywhere: false,
         draw: host::quota,
     },
     CellKind {
@@ -170,6 +193,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that works hard on each byte it receives",
         expected: "receiver-core",
         neighbours: &[],
+        anywhere: true,
         draw: host::receiver_core,
     },
     CellKind {
@@ -177,6 +201,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that works hard on each byte it sends",
         expected: "sender-core",
         neighbours: &[],
+        anywhere: true,
         draw: host::sender_core,
     },
     CellKind {
@@ -184,6 +209,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its reads",
         expected: "receiver-app",
         neighbours: &[],
+        anywhere: true,
         draw: host::receiver_app,
     },
     CellKind {
@@ -191,6 +217,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its writes",
         expected: "sender-app",
         neighbours: &[],
+        anywhere: true,
         draw: host::sender_app,
     },
     CellKind {
@@ -198,6 +225,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a pace that was left in the environment",
         expected: "pacing",
         neighbours: &[],
+        anywhere: true,
         draw: host::pacing,
     },
     CellKind {
@@ -205,6 +233,7 @@ pub const CELLS: &[CellKind] = &[
         words: "another client that measures at the same time",
         expected: "contended",
         neighbours: &[],
+        anywhere: true,
         draw: event::contended,
     },
     CellKind {
@@ -212,6 +241,7 @@ pub const CELLS: &[CellKind] = &[
         words: "traffic of others on a slow link",
         expected: "contended",
         neighbours: &[],
+        anywhere: true,
         draw: event::traffic,
     },
     CellKind {
@@ -219,6 +249,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a link that goes down for a moment",
         expected: "interrupted",
         neighbours: &[],
+        anywhere: true,
         draw: event::interrupted,
     },
     CellKind {
@@ -226,6 +257,7 @@ pub const CELLS: &[CellKind] = &[
         words: "an end that stops for a moment",
         expected: "interrupted",
         neighbours: &[],
+        anywhere: true,
         draw: event::stall,
     },
 ];

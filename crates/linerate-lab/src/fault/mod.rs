@@ -67,7 +67,7 @@ impl From<Direction> for Way {
 pub enum Manner {
     /// It waits, up to 100 ms at the rate, and is dropped beyond that.
     Shaped,
-    /// It is dropped beyond a burst of 10 ms at the rate.
+    /// It is dropped beyond a burst of 50 ms at the rate.
     Policed,
 }
 
@@ -165,7 +165,7 @@ pub enum Fault {
         /// Its value.
         value: String,
     },
-    /// The network drops what exceeds `rate`, beyond a burst of 10 ms at it, and queues nothing:
+    /// The network drops what exceeds `rate`, beyond a burst of 50 ms at it, and queues nothing:
     /// all flows together, counted in Ethernet frames. `police:500Mb/s,forward`.
     Police {
         /// The limit.

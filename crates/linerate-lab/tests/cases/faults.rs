@@ -57,13 +57,14 @@ pub(super) fn each_flow_has_its_rate() {
     let lab = lab(&[]);
     let free = iperf3(&lab, &["-t", "1", "-P", "3"]);
     let most = 50e6 * PAYLOAD;
-    for manner in ["shaped", "policed"] {
+    // What TCP gets through a policer that drops groups of segments is a part of its rate.
+    for (manner, part) in [("shaped", 0.5), ("policed", 0.1)] {
         let fault = plant(&lab, &format!("flow-rate:50Mb/s,{manner},forward"));
         let one = iperf3(&lab, &["-t", "3", "-O", "1"]);
         let three = iperf3(&lab, &["-t", "3", "-O", "1", "-P", "3"]);
         println!("{manner}: {:.1}, {:.1} Mb/s", one / 1e6, three / 1e6);
         assert!(one < most * 1.05, "{manner}: {one}");
-        assert!(one > most.min(free / 9.0) * 0.5, "{manner}: {one}");
+        assert!(one > most.min(free / 9.0) * part, "{manner}: {one}");
         assert!(three < 3.0 * most * 1.05, "{manner}: {three}");
         assert!(three > 2.0 * one, "{manner}: {three}, {one} of one stream");
         lab.remove(&fault).expect("removed");

@@ -127,7 +127,38 @@ fn run_in(
 
 #[cfg(test)]
 mod tests {
+    use linerate_lab::CELLS;
+
     use super::*;
+    use crate::cli::kept;
+
+    /// What stands around the tables of docs/lab.md.
+    const HEAD: &str = include_str!("lab/head.md");
+    const CELLS_HEAD: &str = include_str!("lab/cells.md");
+
+    fn document() -> String {
+        let mut text = format!("{HEAD}\n| written | what it is |\n|---|---|\n");
+        for example in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            let _ = writeln!(text, "| `{example}` | {fault} |");
+        }
+        let _ = write!(text, "\n{CELLS_HEAD}\n");
+        text.push_str("| cell | planted | expected | true as well |\n|---|---|---|---|\n");
+        for cell in CELLS {
+            let (id, words, neighbours) = (cell.id, cell.words, cell.neighbours.join(", "));
+            let _ = writeln!(
+                text,
+                "| {id} | {words} | {} | {neighbours} |",
+                cell.expected
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn the_document_lists_what_there_is() {
+        kept::check("lab.md", &document());
+    }
 
     #[test]
     fn every_example_is_a_fault_and_is_written_as_it_is_read() {
