@@ -1,17 +1,21 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
 mod buffer_bound;
+mod cloud_allowance;
 mod congestion_control;
 mod contended;
 mod core_bound;
 mod cpu_clock;
 mod duplex;
 mod flow_rate_cap;
+mod host_shaping;
 mod interrupted;
+mod local_drops;
 mod memory_bandwidth;
 mod numa_remote;
 mod pacing;
 mod path_rate;
+mod pause_frames;
 mod pcie_slot;
 mod predict;
 mod queue;
@@ -21,9 +25,12 @@ mod receiver_core;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
+mod small_packets;
+mod tunnel;
 mod wire_full;
 mod wrong_route;
 
+pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
@@ -55,8 +62,14 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
     &pacing::Pacing,
+    &host_shaping::HostShaping,
+    &local_drops::LocalDrops,
+    &pause_frames::PauseFrames,
+    &tunnel::Tunnel,
+    &cloud_allowance::CloudAllowance,
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
+    &small_packets::SmallPackets,
     &numa_remote::NumaRemote,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,

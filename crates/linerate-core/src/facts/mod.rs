@@ -14,6 +14,7 @@ pub mod nic;
 pub mod odd;
 pub mod pci;
 pub mod route;
+pub mod shaping;
 pub mod topology;
 pub mod watch;
 

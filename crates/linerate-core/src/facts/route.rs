@@ -64,7 +64,7 @@ pub struct Other {
 
 /// No more of a list than a host would have sent: what is looked up in it again and again must not be
 /// as long as another host likes.
-fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
+pub(super) fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

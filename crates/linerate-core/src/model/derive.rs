@@ -100,7 +100,13 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
-        ceilings: ceilings(&record.hosts, direction, &base.tcp, base.goodput.mean),
+        ceilings: ceilings(
+            &record.hosts,
+            direction,
+            &base.tcp,
+            base.shapers.as_deref().unwrap_or_default(),
+            base.goodput.mean,
+        ),
         base,
         sweep,
     })

@@ -1,7 +1,9 @@
 //! One direction of one step under load.
 
+use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
-use super::interruptions::{interruptions, ports};
+use super::interruptions::interruptions;
+use super::local::{local, shapers};
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -75,6 +77,10 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
+        shapers: shapers(sending, set.plan.id, window),
+        packet_bytes: packet_bytes(step, direction, window),
+        paused: paused(step, direction, window),
+        allowances: allowances(step, direction, window),
         collided: [direction.sender(), direction.receiver()]
             .map(|side| collided(step, side, window)),
         interruptions: interruptions(step, &rates, tcp.rtt),
@@ -157,6 +163,10 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
+    let rate = |metric| {
+        let rates = tables.iter().map(|t| per_second(t, metric, window));
+        rates.collect::<Option<Vec<f64>>>().map(|r| r.iter().sum())
+    };
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
         (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
         _ => None,
@@ -176,6 +186,8 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .reduce(f64::min)
             .map(micros),
         retransmitted,
+        segments: rate(m::TCP_SEGS_OUT),
+        repeated: rate(m::TCP_RETRANS),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,
@@ -275,33 +287,4 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
         .about("clock", |subject| subject == cpu)
         .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
-}
-
-/// What the hosts lost or held back themselves.
-fn local(step: &Step, window: Window) -> Vec<String> {
-    const COUNTERS: [(m::Metric, &str); 7] = [
-        (m::QDISC_DROPS, "dropped by the queue of"),
-        (m::QDISC_OVERLIMITS, "held back by the shaper of"),
-        (m::SOFTNET_DROPPED, "dropped by the backlog of CPU"),
-        (m::PORT_RX_DROPPED, "dropped on arrival by"),
-        (m::PORT_TX_DROPPED, "dropped on the way out by"),
-        (m::PORT_RX_MISSED, "missed by the ring of"),
-        (m::PORT_COLLISIONS, "collided at"),
-    ];
-    COUNTERS
-        .iter()
-        .flat_map(|(metric, words)| {
-            ports(step, metric.source).filter_map(move |(side, table)| {
-                let (grown, secs) = growth(table, *metric, window)?;
-                // One in a second is not what holds a path back.
-                (grown > secs).then(|| {
-                    format!(
-                        "{grown:.0} packets {words} {} {}",
-                        side.name(),
-                        table.subject
-                    )
-                })
-            })
-        })
-        .collect()
 }

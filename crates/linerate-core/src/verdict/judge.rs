@@ -2,7 +2,7 @@
 
 use super::case::{Case, Party, Proof};
 use super::{Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict};
-use crate::causes::{Answer, FULL, Finding, PCIE_SLOT, WIRE_FULL};
+use crate::causes::{Answer, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL};
 use crate::model::{Ceiling, DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
@@ -42,11 +42,8 @@ pub fn judge(model: &Model) -> Verdict {
 /// The lowest ceiling of a direction that was not reached, where something below it was found to
 /// bind: no mending of that goes beyond it.
 fn next(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
-    // A slot may be named inside of its interval.
-    let named = |c: &Ceiling| {
-        let slot = cause_of(c) == PCIE_SLOT;
-        slot && found.iter().any(|l| l.cause == PCIE_SLOT)
-    };
+    // A slot may be named inside of its interval, a shaper just below its ceiling.
+    let named = |c: &Ceiling| found.iter().any(|l| l.cause == cause_of(c));
     let above = |c: &&Ceiling| c.reached(&dir.base) < FULL && !named(c);
     let ceiling = dir.ceilings.iter().find(above)?;
     found.iter().any(|l| !invalid(l)).then(|| Limit {
@@ -74,6 +71,7 @@ fn next(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
 fn cause_of(ceiling: &Ceiling) -> &'static str {
     match ceiling.stage {
         Stage::Pcie => PCIE_SLOT,
+        Stage::Port => HOST_SHAPING,
         _ => WIRE_FULL,
     }
 }

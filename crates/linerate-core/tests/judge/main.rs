@@ -6,8 +6,10 @@ mod copy;
 mod host;
 mod memory;
 mod path;
+mod port;
 mod proof;
 mod thresholds;
+mod wire;
 
 use linerate_core::causes::{Answer, cause};
 use linerate_core::facts::{HostFacts, Port};
@@ -66,6 +68,10 @@ fn load() -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        shapers: None,
+        packet_bytes: [None; 2],
+        paused: [None; 2],
+        allowances: Vec::new(),
         collided: [None; 2],
         interruptions: Vec::new(),
     }

@@ -171,6 +171,10 @@ fn load(streams: u32, mean: f64) -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        shapers: None,
+        packet_bytes: [None; 2],
+        paused: [None; 2],
+        allowances: Vec::new(),
         collided: [None; 2],
         interruptions: Vec::new(),
     }
