@@ -2,7 +2,7 @@
 
 use super::predict::{GAIN, one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
-use super::{Answer, BUSY, Cause, Finding, base, lacks, percent, reached};
+use super::{Answer, BUSY, Cause, Finding, LOSSY, base, lacks, percent, reached};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
@@ -21,9 +21,6 @@ const HELD: f64 = 0.5;
 
 /// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
 const FULL_SOFTIRQ: f64 = 0.9;
-
-/// Share of bytes sent again from which the path gives congestion control a reason.
-pub(super) const LOSSY: f64 = 0.0005;
 
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;

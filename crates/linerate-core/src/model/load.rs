@@ -7,7 +7,7 @@ use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{mean_ci, steady_state};
+use crate::stats::{Count, mean_ci, steady_state};
 use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// The readings of one side.
@@ -91,6 +91,26 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
         .filter_map(|t| per_second(t, m::WORKER_BYTES, window))
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
+}
+
+/// Segments that a set sent over a window and those of them that it sent again, all streams; `None`
+/// where a counter is missing.
+pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
+    let prefix = format!("s{set}/");
+    let count = |table: &Table| {
+        let grown = |metric| growth(table, metric, window).map(|(grown, _)| grown);
+        let mss = mean(gauge(table, m::TCP_SND_MSS, window))?.max(1.0);
+        Some(Count {
+            events: grown(m::TCP_RETRANS)?,
+            of: grown(m::TCP_BYTES_SENT)? / mss,
+        })
+    };
+    let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
+    let streams: Vec<Count> = streams.collect::<Option<_>>()?;
+    (!streams.is_empty()).then(|| Count {
+        events: streams.iter().map(|c| c.events).sum(),
+        of: streams.iter().map(|c| c.of).sum(),
+    })
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
