@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::path_rate::{Held, LOSSY, full_softirq, held_back};
+use super::path_rate::{Held, full_softirq, held_back};
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -88,8 +88,15 @@ impl Cause for LocalDrops {
             _ => bystander(model, trial),
         }
     }
+    fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
+        // At half the pace there is room for what comes.
+        (trial.factor()? == Factor::Paced).then_some(Range {
+            low: 0.0,
+            high: 0.3,
+        })
+    }
     fn decided_by(&self) -> &'static [Factor] {
-        &[]
+        &[Factor::Paced]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);

@@ -45,6 +45,9 @@ use crate::verdict::{Advice, Place, Stage};
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
+/// Share of bytes sent again from which the path gives congestion control a reason to slow down.
+pub(crate) const LOSSY: f64 = 0.0005;
+
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
@@ -102,6 +105,11 @@ pub trait Cause: Sync {
     /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
     /// when it cannot tell.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
+    /// The share of bytes sent again after the trial's change over that before, if this cause holds;
+    /// `None` when it cannot tell. Asked only of trials that run where bytes are sent again.
+    fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
+        None
+    }
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can
     /// only exclude it.
     fn decided_by(&self) -> &'static [Factor];

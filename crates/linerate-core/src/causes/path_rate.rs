@@ -3,7 +3,7 @@
 use super::predict::{GAIN, one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::{
-    Answer, BUSY, Cause, Finding, base, host_shaping, lacks, local_drops, percent, reached,
+    Answer, BUSY, Cause, Finding, LOSSY, base, host_shaping, lacks, local_drops, percent, reached,
 };
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
@@ -23,9 +23,6 @@ const HELD: f64 = 0.5;
 
 /// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
 pub(super) const FULL_SOFTIRQ: f64 = 0.9;
-
-/// Share of bytes sent again from which the path gives congestion control a reason.
-pub(super) const LOSSY: f64 = 0.0005;
 
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;

@@ -9,7 +9,7 @@ use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{mean_ci, steady_state};
+use crate::stats::{Count, mean_ci, steady_state};
 use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// The readings of one side.
@@ -99,6 +99,26 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
 }
 
+/// Segments that a set sent over a window and those of them that it sent again, all streams; `None`
+/// where a counter is missing.
+pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
+    let prefix = format!("s{set}/");
+    let count = |table: &Table| {
+        let grown = |metric| growth(table, metric, window).map(|(grown, _)| grown);
+        let mss = mean(gauge(table, m::TCP_SND_MSS, window))?.max(1.0);
+        Some(Count {
+            events: grown(m::TCP_RETRANS)?,
+            of: grown(m::TCP_BYTES_SENT)? / mss,
+        })
+    };
+    let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
+    let streams: Vec<Count> = streams.collect::<Option<_>>()?;
+    (!streams.is_empty()).then(|| Count {
+        events: streams.iter().map(|c| c.events).sum(),
+        of: streams.iter().map(|c| c.of).sum(),
+    })
+}
+
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
 fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
     let prefix = format!("s{set}/rx");
@@ -163,10 +183,9 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
-    let rate = |metric| {
-        let rates = tables.iter().map(|t| per_second(t, metric, window));
-        rates.collect::<Option<Vec<f64>>>().map(|r| r.iter().sum())
-    };
+    let sent = sent(sending, set, window);
+    let secs = Nanos(window.to.saturating_sub(window.from)).secs();
+    let per_sec = |count: f64| (secs > 0.0).then(|| count / secs);
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
         (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
         _ => None,
@@ -186,8 +205,8 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .reduce(f64::min)
             .map(micros),
         retransmitted,
-        segments: rate(m::TCP_SEGS_OUT),
-        repeated: rate(m::TCP_RETRANS),
+        segments: sent.and_then(|sent| per_sec(sent.of)),
+        repeated: sent.and_then(|sent| per_sec(sent.events)),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,

@@ -321,4 +321,7 @@ pub struct TrialModel {
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
+    /// Share of segments sent again after over before; `None` while too little was measured, and where
+    /// nothing was sent again in either setting.
+    pub loss: Option<Interval>,
 }

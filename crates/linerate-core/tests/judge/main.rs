@@ -4,6 +4,7 @@
 mod clock;
 mod copy;
 mod host;
+mod loss;
 mod memory;
 mod path;
 mod port;
@@ -164,5 +165,6 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         }),
         slices: 8,
         goodput: [1e9, 1e9 * ratio],
+        loss: None,
     });
 }

@@ -165,6 +165,7 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
             effect: Some(Interval { low, mid, high }),
             slices: 8,
             goodput: [1e9, mid * 1e9],
+            loss: None,
         };
         decides(&m, &so_far)
     };

@@ -312,6 +312,7 @@ fn window() -> Limit {
             kind: "half-window",
             words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
+            loss: None,
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
         }),
