@@ -1,10 +1,19 @@
 //! Causes told by facts and counters of the ports: offloads, tunnels, pauses, allowances.
 
+use linerate_core::facts::memory::Channels;
 use linerate_core::facts::nic::{Nic, Offloads, Pause};
 use linerate_core::facts::route::Route;
 use linerate_core::model::{Allowance, Cpu, Paused};
+use linerate_core::units::Transfers;
 
 use super::*;
+
+/// Memory that has room for all of it.
+const CHANNELS: Channels = Channels {
+    least: 8,
+    most: 8,
+    speed: Transfers(3_200_000_000),
+};
 
 /// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
 fn cards(base: Load, off: [&[&str]; 2]) -> Model {
@@ -27,6 +36,8 @@ fn cards(base: Load, off: [&[&str]; 2]) -> Model {
             ports: vec![nic],
             ..Route::default()
         });
+        host.facts.channels = Some(CHANNELS);
+        host.facts.port.as_mut().expect("a port").is_ethernet = true;
     }
     m
 }

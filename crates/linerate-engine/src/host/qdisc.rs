@@ -172,7 +172,9 @@ impl Source for Qdisc {
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
             // What the disciplines tell stands without it.
-            gaps.extend(self.classes(machine, index, at, gaps).err());
+            if let Err(gap) = self.classes(machine, index, at, gaps) {
+                gaps.push(gap);
+            }
         }
         self.sheets.sweep(gaps);
         self.shapers.sweep(gaps);
