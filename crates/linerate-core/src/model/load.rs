@@ -183,7 +183,7 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
-    let sent = sent(sending, set, window);
+    let counted = sent(sending, set, window);
     let secs = Nanos(window.to.saturating_sub(window.from)).secs();
     let per_sec = |count: f64| (secs > 0.0).then(|| count / secs);
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
@@ -205,8 +205,8 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .reduce(f64::min)
             .map(micros),
         retransmitted,
-        segments: sent.and_then(|sent| per_sec(sent.of)),
-        repeated: sent.and_then(|sent| per_sec(sent.events)),
+        segments: counted.and_then(|count| per_sec(count.of)),
+        repeated: counted.and_then(|count| per_sec(count.events)),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,

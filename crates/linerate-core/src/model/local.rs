@@ -171,16 +171,16 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
         })
         .collect();
     // Flows are spread over disciplines that are alike: the queues of one port.
-    let sent = |shaper: &Shaping| {
+    let moved = |shaper: &Shaping| {
         let alike = all.iter().filter(|(other, _)| {
             let same = other.flow_rate.is_some() && other.flow_rate == shaper.flow_rate;
             other.subject == shaper.subject || (shaper.rate.is_none() && same)
         });
-        alike.map(|(_, sent)| sent).sum::<f64>()
+        alike.map(|(_, bytes)| bytes).sum::<f64>()
     };
     let passed = all
         .iter()
-        .filter(|(s, _)| ours > 0.0 && sent(s) >= ours * PASSED);
+        .filter(|(s, _)| ours > 0.0 && moved(s) >= ours * PASSED);
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
