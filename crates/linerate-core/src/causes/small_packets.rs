@@ -76,12 +76,10 @@ impl Cause for SmallPackets {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         // As the full core that it explains.
-        let at = |side: Side| side == trial.direction.sender();
+        let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
-            Answer::Finding(f) if f.side == Place::from(trial.direction.sender()) => "sender-core",
-            Answer::Finding(_) => "receiver-core",
-            _ if at(trial.direction.sender()) => "sender-core",
-            _ => "receiver-core",
+            Answer::Finding(found) if found.side == receiver => "receiver-core",
+            _ => "sender-core",
         };
         super::cause(id)?.predict(model, trial)
     }
