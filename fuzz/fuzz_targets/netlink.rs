@@ -1,7 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route};
+use linerate_core::parse::{
+    address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, shaping,
+};
 
 fuzz_target!(|reply: &[u8]| {
     for message in netlink::messages(reply).flatten() {
@@ -31,6 +33,13 @@ fuzz_target!(|reply: &[u8]| {
         ethtool::link_state(reply),
     );
     let _ = (driver::info(reply), driver::counters(reply));
-    let _ = (qdisc::parse(reply).count(), address::parse(reply).count());
+    let _ = std::str::from_utf8(reply).map(driver::tells);
+    for qdisc in qdisc::parse(reply).flatten() {
+        let _ = (qdisc.id(), shaping::discipline(&qdisc));
+    }
+    for class in qdisc::classes(reply).flatten() {
+        let _ = (class.id(), shaping::class(&class));
+    }
+    let _ = address::parse(reply).count();
     let _ = route::parse(reply);
 });

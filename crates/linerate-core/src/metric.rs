@@ -135,11 +135,16 @@ metrics! {
     PORT_COLLISIONS = "port" "collisions" Count Counter "Collisions, which a full-duplex link cannot have.";
     PORT_CARRIER_CHANGES = "port" "carrier_changes" Count Counter "Times the link went up or down, IFLA_CARRIER_CHANGES.";
     PORT_UP = "port" "up" Count Gauge "1 while the link is up and has carrier.";
-    QDISC_BYTES = "qdisc" "bytes" Bytes Counter "Queueing discipline statistics; subject is `PORT KIND HANDLE`.";
+    QDISC_BYTES = "qdisc" "bytes" Bytes Counter "Queueing discipline statistics; subject is `PORT KIND HANDLE`, of a class `PORT KIND CLASS`.";
     QDISC_PACKETS = "qdisc" "packets" Packets Counter "Queueing discipline statistics.";
     QDISC_DROPS = "qdisc" "drops" Packets Counter "Queueing discipline statistics.";
     QDISC_OVERLIMITS = "qdisc" "overlimits" Count Counter "Queueing discipline statistics.";
     QDISC_BACKLOG = "qdisc" "backlog_bytes" Bytes Gauge "Queueing discipline statistics.";
+    SHAPER_RATE = "shaper" "rate" BitsPerSecond Gauge "Most that a discipline or class is set to let pass in all, 0 where it sets none; subject as for qdisc.";
+    SHAPER_FLOW_RATE = "shaper" "flow_rate" BitsPerSecond Gauge "Most that it lets each flow have, 0 where it sets none.";
+    SHAPER_FRAME = "shaper" "frame_bytes" Bytes Gauge "Bytes that it counts for each packet besides the packet itself.";
+    SHAPER_LOSS = "shaper" "loss_ppm" Count Gauge "Packets of a million that it loses on purpose.";
+    DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver that tells of pauses or of allowances of a cloud; subject is `PORT COUNTER`.";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";

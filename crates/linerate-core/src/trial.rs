@@ -3,10 +3,11 @@
 //! A trial changes one factor of the connections that the tool itself owns. Trials stand apart
 //! from causes, because one trial parts several rivals.
 
+use crate::causes::LOSSY;
 use crate::model::{Load, Model, TcpShares, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Rate};
 
 /// What a trial changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum Factor {
     Unpaced,
     /// Another congestion control.
     OtherCongestion,
+    /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses.
+    Paced,
     /// Payload dropped in the kernel instead of copied to the receiving program.
     Discard,
     /// One end's threads on the NUMA node that the port's interrupts are sent to.
@@ -84,6 +87,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::OtherCongestion,
         words: "whether another congestion control does better",
         change: "another congestion control",
+    },
+    TrialKind {
+        id: "half-pace",
+        factor: Factor::Paced,
+        words: "whether less is lost at half the pace",
+        change: "half the pace",
     },
     TrialKind {
         id: "receiver-work",
@@ -221,6 +230,7 @@ impl TrialKind {
                 after.congestion = Some(other_congestion(model, direction, load)?);
             }
             Factor::Unpaced => after.pacing = None,
+            Factor::Paced => after.pacing = Some(half_pace(load)?),
             Factor::Discard => after.receive = Receive::Discard,
             Factor::NearInterrupts => {
                 let (side, node) = follows(model, direction)?;
@@ -233,6 +243,14 @@ impl TrialKind {
         }
         Some((before, after))
     }
+}
+
+/// Half of what each stream carries, where enough is lost for the trial to tell something.
+fn half_pace(load: &Load) -> Option<Rate> {
+    load.tcp.retransmitted.filter(|lost| *lost > LOSSY)?;
+    let each = load.goodput.mean / f64::from(load.streams.max(1));
+    // The kernel counts it in bytes.
+    (each >= 16.0).then_some(Rate((each / 2.0) as u64))
 }
 
 fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits {

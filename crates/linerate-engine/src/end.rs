@@ -24,6 +24,9 @@ use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
 use crate::load::{self, Caps, Engine, Lines, LoadError, Offer};
 
+/// Most ports below the one that the route leaves by that are watched: a bond has a few.
+const BELOW_MAX: usize = 8;
+
 /// One end of a path.
 pub struct LocalEnd {
     side: Side,
@@ -144,7 +147,13 @@ impl LocalEnd {
                 _ => return Err(LoadError::NotConnected { set: *set }),
             }
         }
-        let sources = Sources::new(Arc::clone(&self.machine), self.toward);
+        let mut sources = Sources::new(Arc::clone(&self.machine), self.toward);
+        let facts = self.facts();
+        let ports = facts.route.iter().flat_map(|route| &route.ports);
+        let below = ports.clone().skip(1).take(BELOW_MAX);
+        sources.watch_below(below.map(|nic| nic.index));
+        let cards = ports.filter(|nic| !nic.device.is_empty()).take(BELOW_MAX);
+        sources.watch_drivers(cards.map(|nic| (nic.index, nic.name.clone())));
         Running::arm(plan, lanes, sources)
     }
 

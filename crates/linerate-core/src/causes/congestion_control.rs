@@ -1,9 +1,9 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::path_rate::{LOSSY, held_by_network, scales};
+use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, lacks, percent};
+use super::{Answer, Cause, Finding, LOSSY, lacks, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;

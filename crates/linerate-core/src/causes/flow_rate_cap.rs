@@ -1,8 +1,8 @@
 //! The path gives each stream one rate, and more to more streams.
 
-use super::path_rate::{LOSSY, held_by_network, scales};
+use super::path_rate::{held_by_network, scales};
 use super::predict::{around, bystander};
-use super::{Answer, Cause, Finding, percent};
+use super::{Answer, Cause, Finding, LOSSY, percent};
 use crate::facts::Gap;
 use crate::model::Model;
 use crate::plan::Direction;

@@ -98,7 +98,7 @@ impl Cause for MemoryBandwidth {
             | Factor::SmallerReads
             | Factor::SmallerWrites
             | Factor::NearInterrupts => None,
-            Factor::Unpaced => bystander(model, trial),
+            Factor::Unpaced | Factor::Paced => bystander(model, trial),
         }
     }
     fn decided_by(&self) -> &'static [Factor] {

@@ -1,17 +1,21 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
 mod buffer_bound;
+mod cloud_allowance;
 mod congestion_control;
 mod contended;
 mod core_bound;
 mod cpu_clock;
 mod duplex;
 mod flow_rate_cap;
+mod host_shaping;
 mod interrupted;
+mod local_drops;
 mod memory_bandwidth;
 mod numa_remote;
 mod pacing;
 mod path_rate;
+mod pause_frames;
 mod pcie_slot;
 mod predict;
 mod queue;
@@ -21,10 +25,13 @@ mod receiver_core;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
+mod small_packets;
+mod tunnel;
 mod underlay;
 mod wire_full;
 mod wrong_route;
 
+pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
@@ -38,6 +45,9 @@ use crate::verdict::{Advice, Place, Stage};
 
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
+
+/// Share of bytes sent again from which the path gives congestion control a reason to slow down.
+pub(crate) const LOSSY: f64 = 0.0005;
 
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
@@ -56,8 +66,14 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
     &pacing::Pacing,
+    &host_shaping::HostShaping,
+    &local_drops::LocalDrops,
+    &pause_frames::PauseFrames,
+    &tunnel::Tunnel,
+    &cloud_allowance::CloudAllowance,
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
+    &small_packets::SmallPackets,
     &numa_remote::NumaRemote,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,
@@ -90,6 +106,11 @@ pub trait Cause: Sync {
     /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
     /// when it cannot tell.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
+    /// The share of bytes sent again after the trial's change over that before, if this cause holds;
+    /// `None` when it cannot tell. Asked only of trials that run where bytes are sent again.
+    fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
+        None
+    }
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can
     /// only exclude it.
     fn decided_by(&self) -> &'static [Factor];

@@ -2,7 +2,9 @@
 
 use super::predict::{GAIN, one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
-use super::{Answer, BUSY, Cause, Finding, base, lacks, percent, reached};
+use super::{
+    Answer, BUSY, Cause, Finding, LOSSY, base, host_shaping, lacks, local_drops, percent, reached,
+};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
@@ -20,10 +22,7 @@ pub(super) struct PathRate;
 const HELD: f64 = 0.5;
 
 /// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
-const FULL_SOFTIRQ: f64 = 0.9;
-
-/// Share of bytes sent again from which the path gives congestion control a reason.
-pub(super) const LOSSY: f64 = 0.0005;
+pub(super) const FULL_SOFTIRQ: f64 = 0.9;
 
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;
@@ -84,6 +83,25 @@ pub(super) struct Held<'a> {
 
 /// The load of a direction if the network may hold it back; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
+    let held = held_back(model, direction)?;
+    let load = held.load;
+    let own = host_shaping::holds(load, direction).or_else(|| local_drops::holds(load, direction));
+    if let Some(own) = own {
+        return Err(Answer::Clear(format!("a host does it itself: {own}")));
+    }
+    if let Some(what) = full_softirq(load) {
+        return Err(Answer::Unknown(vec![Gap {
+            what: format!("the network {}", direction.name()),
+            why: format!("a host holds it back itself: {what}"),
+            hint: String::new(),
+        }]));
+    }
+    Ok(held)
+}
+
+/// The load of a direction if congestion control holds it back, be it for what happens on the hosts'
+/// own ground; else why not.
+pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
@@ -121,13 +139,6 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             "congestion control held the sender only {} of the time",
             percent(share)
         )));
-    }
-    if let Some(what) = load.local.first().cloned().or_else(|| full_softirq(load)) {
-        return Err(Answer::Unknown(vec![Gap {
-            what: format!("the network {}", direction.name()),
-            why: format!("a host holds it back itself: {what}"),
-            hint: String::new(),
-        }]));
     }
     let why = if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
@@ -167,7 +178,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 }
 
 /// A CPU that does nothing but handle packets: it may be the limit, and no thread shows it.
-fn full_softirq(load: &Load) -> Option<String> {
+pub(super) fn full_softirq(load: &Load) -> Option<String> {
     let full = load
         .cpus
         .iter()

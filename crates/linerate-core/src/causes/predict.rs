@@ -69,8 +69,8 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
-        // What binds instead may be anything.
-        Factor::MoreStreams | Factor::OtherCongestion => None,
+        // What binds instead may be anything; and half the pace carries half, whatever binds.
+        Factor::MoreStreams | Factor::OtherCongestion | Factor::Paced => None,
         Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer | Factor::Discard => {
             Some(EQUAL)
         }

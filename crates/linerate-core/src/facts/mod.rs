@@ -17,6 +17,7 @@ pub mod nic;
 pub mod odd;
 pub mod pci;
 pub mod route;
+pub mod shaping;
 pub mod topology;
 pub mod underlay;
 pub mod watch;

@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
+use super::shaping::Shaper;
 use crate::units::Rate;
+
+/// Most shapers of a port that are kept.
+pub const SHAPERS_MAX: usize = 64;
 
 /// All ports of a network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,9 @@ pub struct Nic {
     pub stack: Stack,
     /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
+    /// Disciplines and classes that hold packets back on purpose.
+    #[serde(deserialize_with = "super::bounded::at_most::<_, _, SHAPERS_MAX>")]
+    pub shapers: Vec<Shaper>,
     /// Errors and drops since boot.
     pub errors: PortErrors,
     /// The driver's own counters of loss and of allowances: allowances of a cloud even at zero,

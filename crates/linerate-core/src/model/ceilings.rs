@@ -1,7 +1,7 @@
 //! The ceilings of a direction: what the wires and the slots at its ends leave, from what they are
 //! and from the packets that were sent.
 
-use super::{Ceiling, TcpShares};
+use super::{Ceiling, Shaping, TcpShares};
 use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie};
 use crate::facts::nic::Nic;
 use crate::facts::route::{Crossing, Route, is_made_up};
@@ -24,14 +24,16 @@ struct Packets {
     mtu: u32,
 }
 
-/// The most goodput that each wire and slot allows, the lowest first. Empty where nothing with a
-/// capacity of its own is known: no ceiling is better than a false one.
+/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
+/// lowest first. Empty where nothing with a capacity of its own is known: no ceiling is better than a
+/// false one.
 ///
 /// A link or a wire that carried more than it could is not what it says: a hypervisor made it up.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
     tcp: &TcpShares,
+    shapers: &[Shaping],
     goodput: f64,
 ) -> Vec<Ceiling> {
     let Some(packets) = Packets::of(tcp) else {
@@ -41,6 +43,7 @@ pub(super) fn ceilings(
     let mut all: Vec<Ceiling> = ends
         .flat_map(|end| end.ceilings(direction, &packets))
         .collect();
+    all.extend(shapers.iter().filter_map(|s| shaped(s, direction, tcp)));
     all.retain(|c| goodput <= c.rate.0 as f64 * BEYOND);
     all.sort_by_key(|ceiling| ceiling.rate);
     all
@@ -80,6 +83,20 @@ impl Packets {
             mtu: size(tcp.path_mtu)?,
         })
     }
+}
+
+/// The ceiling of a shaper. One that limits each stream by itself is none of the path.
+fn shaped(shaper: &Shaping, direction: Direction, tcp: &TcpShares) -> Option<Ceiling> {
+    shaper.rate?;
+    let (rate, formula) = shaper.ceiling(tcp, 1)?;
+    Some(Ceiling {
+        rate,
+        least: rate,
+        stage: Stage::Port,
+        side: Place::from(direction.sender()),
+        name: format!("{} shaper {}", direction.sender().name(), shaper.subject),
+        formula,
+    })
 }
 
 /// The Ethernet wires of an end.

@@ -2,14 +2,14 @@
 
 use super::ceilings::ceilings;
 use super::interruptions::outages;
-use super::load::{end, load, slice_goodput, stream_set};
+use super::load::{end, load, sent, slice_goodput, stream_set};
 use super::readings::Window;
 use super::resources::resources;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
 use crate::plan::{Direction, Pattern, Purpose, Side};
 use crate::record::{End, Record, Step, TrialPlan};
-use crate::stats::{Comparison, merge, percentile, samples};
+use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
 use crate::units::Nanos;
 
 /// Percentiles that are shown where the samples support them.
@@ -100,7 +100,13 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
-        ceilings: ceilings(&record.hosts, direction, &base.tcp, base.goodput.mean),
+        ceilings: ceilings(
+            &record.hosts,
+            direction,
+            &base.tcp,
+            base.shapers.as_deref().unwrap_or_default(),
+            base.goodput.mean,
+        ),
         base,
         sweep,
     })
@@ -118,24 +124,36 @@ fn both(record: &Record) -> Vec<(Direction, Estimate)> {
 
 /// Goodput of each slice of a trial, in order.
 pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
+    each_slice(record, id, |step, set, direction| {
+        let receiving = end(step, direction.receiver())?;
+        slice_goodput(receiving, set, Window::of(step))
+    })
+}
+
+/// Segments sent, and sent again, in each slice of a trial, in order.
+fn losses(record: &Record, id: u32) -> Vec<(bool, Count)> {
+    each_slice(record, id, |step, set, direction| {
+        sent(end(step, direction.sender())?, set, Window::of(step))
+    })
+}
+
+/// What `of` says of the load of each undisturbed slice of a trial: step, set and direction.
+fn each_slice<T>(
+    record: &Record,
+    id: u32,
+    of: impl Fn(&Step, u32, Direction) -> Option<T>,
+) -> Vec<(bool, T)> {
     let Some(plan) = record.trials.iter().find(|t| t.id == id) else {
         return Vec::new();
     };
-    record
-        .steps
-        .iter()
-        .filter_map(|step| match step.plan.purpose {
-            Purpose::Slice { trial, changed } if trial == id && undisturbed(step) => {
-                let set = stream_set(record, step, plan.direction)?;
-                let receiving = end(step, plan.direction.receiver())?;
-                Some((
-                    changed,
-                    slice_goodput(receiving, set.plan.id, Window::of(step))?,
-                ))
-            }
-            _ => None,
-        })
-        .collect()
+    let slice = |step: &Step| match step.plan.purpose {
+        Purpose::Slice { trial, changed } if trial == id && undisturbed(step) => {
+            let set = stream_set(record, step, plan.direction)?;
+            Some((changed, of(step, set.plan.id, plan.direction)?))
+        }
+        _ => None,
+    };
+    record.steps.iter().filter_map(slice).collect()
 }
 
 /// Whether nothing but the load was on the path, and all of it was.
@@ -175,14 +193,15 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
             of.iter().sum::<f64>() / of.len() as f64
         }
     };
+    let as_planned = made_as_planned(record, id);
+    let loss = share_ratio(&losses(record, id), plan.max_blocks as usize);
     Some(TrialModel {
         plan: plan.clone(),
-        effect: effect(plan, &slices)
-            .interval()
-            .filter(|_| made_as_planned(record, id)),
+        effect: effect(plan, &slices).interval().filter(|_| as_planned),
         slices: slices.len() as u32,
         goodput: [mean_of(false), mean_of(true)],
         changed: changed(record, plan),
+        loss: loss.filter(|_| as_planned),
     })
 }
 

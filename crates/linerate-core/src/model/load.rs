@@ -1,14 +1,16 @@
 //! One direction of one step under load.
 
 use super::behind::behind;
+use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
-use super::interruptions::{interruptions, ports};
+use super::interruptions::interruptions;
+use super::local::{local, shapers};
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{mean_ci, steady_state};
+use crate::stats::{Count, mean_ci, steady_state};
 use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// The readings of one side.
@@ -78,6 +80,10 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
+        shapers: shapers(sending, set.plan.id, window),
+        packet_bytes: packet_bytes(step, direction, window),
+        paused: paused(step, direction, window),
+        allowances: allowances(step, direction, window),
         collided: [direction.sender(), direction.receiver()]
             .map(|side| collided(step, side, window)),
         interruptions: interruptions(step, &rates, tcp.rtt),
@@ -94,6 +100,26 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
         .filter_map(|t| per_second(t, m::WORKER_BYTES, window))
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
+}
+
+/// Segments that a set sent over a window and those of them that it sent again, all streams; `None`
+/// where a counter is missing.
+pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
+    let prefix = format!("s{set}/");
+    let count = |table: &Table| {
+        let grown = |metric| growth(table, metric, window).map(|(grown, _)| grown);
+        let mss = mean(gauge(table, m::TCP_SND_MSS, window))?.max(1.0);
+        Some(Count {
+            events: grown(m::TCP_RETRANS)?,
+            of: grown(m::TCP_BYTES_SENT)? / mss,
+        })
+    };
+    let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
+    let streams: Vec<Count> = streams.collect::<Option<_>>()?;
+    (!streams.is_empty()).then(|| Count {
+        events: streams.iter().map(|c| c.events).sum(),
+        of: streams.iter().map(|c| c.of).sum(),
+    })
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
@@ -160,6 +186,9 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
     };
+    let counted = sent(sending, set, window);
+    let secs = Nanos(window.to.saturating_sub(window.from)).secs();
+    let per_sec = |count: f64| (secs > 0.0).then(|| count / secs);
     let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
         (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
         _ => None,
@@ -179,6 +208,8 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
             .reduce(f64::min)
             .map(micros),
         retransmitted,
+        segments: counted.and_then(|count| per_sec(count.of)),
+        repeated: counted.and_then(|count| per_sec(count.events)),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,
@@ -278,33 +309,4 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
         .about("clock", |subject| subject == cpu)
         .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
-}
-
-/// What the hosts lost or held back themselves.
-fn local(step: &Step, window: Window) -> Vec<String> {
-    const COUNTERS: [(m::Metric, &str); 7] = [
-        (m::QDISC_DROPS, "dropped by the queue of"),
-        (m::QDISC_OVERLIMITS, "held back by the shaper of"),
-        (m::SOFTNET_DROPPED, "dropped by the backlog of CPU"),
-        (m::PORT_RX_DROPPED, "dropped on arrival by"),
-        (m::PORT_TX_DROPPED, "dropped on the way out by"),
-        (m::PORT_RX_MISSED, "missed by the ring of"),
-        (m::PORT_COLLISIONS, "collided at"),
-    ];
-    COUNTERS
-        .iter()
-        .flat_map(|(metric, words)| {
-            ports(step, metric.source).filter_map(move |(side, table)| {
-                let (grown, secs) = growth(table, *metric, window)?;
-                // One in a second is not what holds a path back.
-                (grown > secs).then(|| {
-                    format!(
-                        "{grown:.0} packets {words} {} {}",
-                        side.name(),
-                        table.subject
-                    )
-                })
-            })
-        })
-        .collect()
 }

@@ -6,10 +6,12 @@
 mod behind;
 mod ceilings;
 mod derive;
+mod driver;
 mod foreign;
 mod held;
 mod interruptions;
 mod load;
+mod local;
 mod off_node;
 mod readings;
 mod resources;
@@ -18,6 +20,8 @@ mod stages;
 pub(crate) use ceilings::least_of;
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
+pub use driver::{Allowance, Paused};
+pub use local::{Local, LocalEvent, Shaping};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use stages::{PathStage, stages};
 
@@ -215,8 +219,17 @@ pub struct Load {
     pub contended: bool,
     /// Traffic that is not ours on the ports it crossed; `None` where that cannot be told.
     pub foreign: Option<Foreign>,
-    /// What a host lost or held back itself, in words: drops and shaping at its own port.
-    pub local: Vec<String>,
+    /// What a host lost or held back itself: drops and shaping at its own port.
+    pub local: Vec<Local>,
+    /// Shapers of the sender's own ports that its packets passed; `None` where no queueing discipline
+    /// was read.
+    pub shapers: Option<Vec<Shaping>>,
+    /// Mean bytes of a packet as the port of the sender sent it and as that of the receiver took it in.
+    pub packet_bytes: [Option<f64>; 2],
+    /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
+    pub paused: [Option<Paused>; 2],
+    /// Allowances of a cloud that were counted, exceeded or not.
+    pub allowances: Vec<Allowance>,
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
     pub collided: [Option<f64>; 2],
@@ -261,6 +274,10 @@ pub struct TcpShares {
     pub min_rtt: Option<Nanos>,
     /// Bytes sent again over bytes sent.
     pub retransmitted: Option<f64>,
+    /// Segments sent in a second, all streams, those that were sent again included.
+    pub segments: Option<f64>,
+    /// Segments sent again in a second, all streams.
+    pub repeated: Option<f64>,
     /// The pace the application asked for, each stream.
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.
@@ -316,4 +333,7 @@ pub struct TrialModel {
     pub goodput: [f64; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
+    /// Share of segments sent again after over before; `None` while too little was measured, and where
+    /// nothing was sent again in either setting.
+    pub loss: Option<Interval>,
 }

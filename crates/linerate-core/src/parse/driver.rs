@@ -17,6 +17,52 @@ pub struct Info {
     pub firmware: String,
 }
 
+/// What a driver's counter tells of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// Pause frames received.
+    PauseReceived,
+    /// Pause frames sent.
+    PauseSent,
+    /// Microseconds that received pauses stopped the port.
+    PausedMicros,
+    /// Packets over an allowance of a cloud.
+    Allowance,
+}
+
+/// Counters of packets over an allowance.
+//= Linux Documentation/networking/device_drivers/ethernet/amazon/ena.rst
+const ALLOWANCES: [&str; 5] = [
+    "bw_in_allowance_exceeded",
+    "bw_out_allowance_exceeded",
+    "pps_allowance_exceeded",
+    "conntrack_allowance_exceeded",
+    "linklocal_allowance_exceeded",
+];
+
+/// What a counter tells, by its name. Drivers name pauses as they like: `rx_pause`,
+/// `rx_flow_control_xoff`, `port.link_xoff_rx`; how long they lasted is told by mlx5 alone.
+//= Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
+pub fn tells(name: &str) -> Option<Tells> {
+    if ALLOWANCES.contains(&name) {
+        return Some(Tells::Allowance);
+    }
+    let (receives, sends) = (name.contains("rx"), name.contains("tx"));
+    if receives && name.ends_with("pause_duration") {
+        return Some(Tells::PausedMicros);
+    }
+    let events = ["pause", "xoff"].iter().any(|word| name.contains(word));
+    let states = ["duration", "transition", "storm", "unsupported", "discard"];
+    if !events || states.iter().any(|word| name.contains(word)) {
+        return None;
+    }
+    match (receives, sends) {
+        (true, false) => Some(Tells::PauseReceived),
+        (false, true) => Some(Tells::PauseSent),
+        _ => None,
+    }
+}
+
 /// Who drives a port.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
@@ -56,7 +102,7 @@ pub fn counters(reply: &[u8]) -> Result<Vec<Counter>, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Counter, counters, info};
+    use super::{Counter, Tells, counters, info, tells};
 
     fn field(text: &str) -> Vec<u8> {
         let mut field = text.as_bytes().to_vec();
@@ -94,6 +140,34 @@ mod tests {
         reply[68..100].copy_from_slice(&field("N/A"));
         assert_eq!(info(&reply).unwrap().firmware, "");
         assert!(info(&reply[..99]).is_err() && info(&reply[..100]).is_ok());
+    }
+
+    #[test]
+    fn names_tell_pauses_and_allowances_and_nothing_else() {
+        for name in [
+            "rx_pause",
+            "rx_pause_ctrl_phy",
+            "rx_prio3_pause",
+            "rx_flow_control_xoff",
+            "port.link_xoff_rx",
+        ] {
+            assert_eq!(tells(name), Some(Tells::PauseReceived), "{name}");
+        }
+        for name in ["tx_pause", "tx_prio0_pause", "link_xoff_tx.nic"] {
+            assert_eq!(tells(name), Some(Tells::PauseSent), "{name}");
+        }
+        assert_eq!(tells("rx_prio3_pause_duration"), Some(Tells::PausedMicros));
+        assert_eq!(tells("bw_out_allowance_exceeded"), Some(Tells::Allowance));
+        for name in [
+            "conntrack_allowance_available",
+            "tx_pause_storm_warning_events",
+            "tx_prio3_pause_duration",
+            "rx_prio3_pause_transition",
+            "rx_bytes",
+            "pause",
+        ] {
+            assert_eq!(tells(name), None, "{name}");
+        }
     }
 
     #[test]

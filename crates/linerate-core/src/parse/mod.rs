@@ -27,6 +27,7 @@ pub mod qdisc;
 pub mod route;
 pub mod run;
 pub mod schedstat;
+pub mod shaping;
 pub mod smbios;
 pub mod softnet;
 pub mod sysctl;

@@ -1,4 +1,4 @@
-//! `RTM_NEWQDISC`: a queueing discipline with its statistics.
+//! `RTM_NEWQDISC` and `RTM_NEWTCLASS`: a queueing discipline, or a class of one, with its statistics.
 
 use std::borrow::Cow;
 
@@ -7,25 +7,40 @@ use super::{Malformed, netlink};
 
 const WHAT: &str = "qdisc message";
 const NEW_QDISC: u16 = 36;
+const NEW_CLASS: u16 = 40;
 /// Size of `struct tcmsg`.
 const FIXED: usize = 20;
 
 /// Parent of the discipline at the root of a port.
 pub const ROOT: u32 = u32::MAX;
 
-/// A queueing discipline.
+/// A queueing discipline, or a class of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qdisc<'a> {
     /// Index of its port.
     pub port: u32,
-    /// Handle; zero for those that the kernel made by itself.
+    /// Handle; zero for those that the kernel made by itself. Of a class its number.
     pub handle: u32,
     /// What it hangs on: [`ROOT`], or a class.
     pub parent: u32,
     /// Kind: `fq_codel`, `tbf`, `noqueue` ...
     pub kind: Cow<'a, str>,
+    /// What it is set to, undecoded: [`super::shaping`] reads what holds packets back.
+    pub options: &'a [u8],
     /// Counters.
     pub stats: Option<QdiscStats>,
+}
+
+impl Qdisc<'_> {
+    /// Handle or class as `tc` writes it; the class it hangs on where it has no handle of its own.
+    pub fn id(&self) -> String {
+        let own = self.handle != 0 || self.parent == ROOT;
+        let id = if own { self.handle } else { self.parent };
+        match (id >> 16, id & 0xffff) {
+            (major, 0) => format!("{major:x}:"),
+            (major, minor) => format!("{major:x}:{minor:x}"),
+        }
+    }
 }
 
 /// Counters of a queueing discipline.
@@ -45,8 +60,17 @@ pub struct QdiscStats {
 
 /// The queueing disciplines of a reply.
 pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
-    netlink::messages(reply).filter_map(|message| match message {
-        Ok(message) => (message.kind == NEW_QDISC).then(|| qdisc(message.body)),
+    of_kind(reply, NEW_QDISC)
+}
+
+/// The classes of a reply.
+pub fn classes(reply: &[u8]) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
+    of_kind(reply, NEW_CLASS)
+}
+
+fn of_kind(reply: &[u8], kind: u16) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
+    netlink::messages(reply).filter_map(move |message| match message {
+        Ok(message) => (message.kind == kind).then(|| qdisc(message.body)),
         Err(error) => Some(Err(error)),
     })
 }
@@ -57,12 +81,14 @@ fn qdisc(body: &[u8]) -> Result<Qdisc<'_>, Malformed> {
         handle: u32_at(body, 8, WHAT)?,
         parent: u32_at(body, 12, WHAT)?,
         kind: Cow::Borrowed(""),
+        options: &[],
         stats: None,
     };
     for attribute in attributes(after(body, FIXED, WHAT)?) {
-        // TCA_KIND and TCA_STATS2 of linux/rtnetlink.h.
+        // TCA_KIND, TCA_OPTIONS and TCA_STATS2 of linux/rtnetlink.h.
         match attribute? {
             (1, value) => qdisc.kind = string(value),
+            (2, value) => qdisc.options = value,
             (7, value) => qdisc.stats = Some(stats(value)?),
             _ => {}
         }
@@ -105,7 +131,7 @@ fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{QdiscStats, parse};
+    use super::{QdiscStats, classes, parse};
     use crate::parse::netlink::tests::{attr, msg};
 
     fn sample(extra: &[u8]) -> Vec<u8> {
@@ -119,7 +145,8 @@ mod tests {
             .flat_map(u32::to_ne_bytes)
             .collect();
         let stats = [&attr(1, &basic)[..], &attr(3, &queue), extra].concat();
-        msg(36, &[words, attr(1, b"tbf\0"), attr(7, &stats)].concat())
+        let body = [words, attr(1, b"tbf\0"), attr(2, &[5; 4]), attr(7, &stats)];
+        msg(36, &body.concat())
     }
 
     #[test]
@@ -130,7 +157,8 @@ mod tests {
             (got.port, got.handle, got.parent),
             (4, 0x8001_0000, super::ROOT)
         );
-        assert_eq!(got.kind, "tbf");
+        assert_eq!((&*got.kind, got.options), ("tbf", &[5; 4][..]));
+        assert_eq!(got.id(), "8001:");
         let want = QdiscStats {
             bytes: 9000,
             packets: 6,
@@ -139,6 +167,19 @@ mod tests {
             overlimits: 5,
         };
         assert_eq!(got.stats, Some(want));
+    }
+
+    #[test]
+    fn classes_are_told_from_disciplines_and_named_as_tc_does() {
+        let mut reply = sample(&[]);
+        assert_eq!(classes(&reply).count(), 0);
+        reply[4..6].copy_from_slice(&40u16.to_ne_bytes());
+        reply[24..28].copy_from_slice(&0x1_001fu32.to_ne_bytes());
+        assert_eq!(parse(&reply).count(), 0);
+        let mut got = classes(&reply).next().unwrap().unwrap();
+        assert_eq!(got.id(), "1:1f");
+        (got.handle, got.parent) = (0, 0x2_0010);
+        assert_eq!(got.id(), "2:10", "the class that it hangs on");
     }
 
     #[test]

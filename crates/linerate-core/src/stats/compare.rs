@@ -23,7 +23,7 @@ pub const MIN_BLOCKS: usize = 2;
 pub const MAX_BLOCKS: usize = 12;
 
 /// Slices in a block.
-const BLOCK: usize = 4;
+pub(super) const BLOCK: usize = 4;
 
 /// A slice slower than this share of the fastest one counts as if it had this share: a path that
 /// was dead in a slice gives a large ratio, not an infinite one.
@@ -114,7 +114,7 @@ impl Comparison {
         let n = pairs.len() as f64;
         let mean = pairs.iter().sum::<f64>() / n;
         let variance = pairs.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        let half = critical(pairs.len(), self.max_blocks) * (variance / n).sqrt();
+        let half = critical(n - 1.0, self.max_blocks) * (variance / n).sqrt();
         Some(Interval {
             low: (mean - half).exp(),
             mid: mean.exp(),
@@ -142,11 +142,11 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with `pairs` pairs: Student's t, widened for the looks.
-fn critical(pairs: usize, max_blocks: usize) -> f64 {
-    let looks = (max_blocks - MIN_BLOCKS + 1) as f64;
+/// Factor of the standard error at a look with so many degrees of freedom: Student's t, widened for
+/// the looks.
+pub(super) fn critical(freedom: f64, max_blocks: usize) -> f64 {
+    let looks = (max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS) - MIN_BLOCKS + 1) as f64;
     let widened = 1.0 + PER_LOOK * looks.ln();
-    let freedom = pairs as f64 - 1.0;
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::MAX, |t| widened * t.inverse_cdf(0.975))
 }
 

@@ -2,7 +2,7 @@
 
 use super::case::{Case, Party};
 use super::{Certainty, Limit, Measure, Place, Stage};
-use crate::causes::{Answer, FULL, Finding, PCIE_SLOT, WIRE_FULL};
+use crate::causes::{Answer, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::plan::Direction;
 
@@ -99,11 +99,8 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
 
 /// The lowest ceiling that was not reached: no mending of what is below goes beyond it.
 fn ceiling(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
-    // A slot may be named inside of its interval.
-    let named = |c: &Ceiling| {
-        let slot = cause_of(c) == PCIE_SLOT;
-        slot && found.iter().any(|l| l.cause == PCIE_SLOT)
-    };
+    // A slot may be named inside of its interval, a shaper just below its ceiling.
+    let named = |c: &Ceiling| found.iter().any(|l| l.cause == cause_of(c));
     let above = |c: &&Ceiling| c.reached(&dir.base) < FULL && !named(c);
     let ceiling = dir.ceilings.iter().find(above)?;
     Some(limit_of(ceiling, dir.direction))
@@ -135,6 +132,7 @@ fn limit_of(ceiling: &Ceiling, direction: Direction) -> Limit {
 fn cause_of(ceiling: &Ceiling) -> &'static str {
     match ceiling.stage {
         Stage::Pcie => PCIE_SLOT,
+        Stage::Port => HOST_SHAPING,
         _ => WIRE_FULL,
     }
 }

@@ -1,9 +1,12 @@
 //! The case of one direction: what every cause answers, and what the trials exclude.
+//!
+//! A trial shows two effects: on goodput, and on the share of bytes that had to be sent again.
 
 use crate::causes::{Answer, CAUSES, Cause};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
-use crate::stats::Interval;
+use crate::record::TrialPlan;
+use crate::stats::{Interval, Range};
 
 /// One cause before the judge.
 pub(super) struct Party {
@@ -29,8 +32,70 @@ impl Party {
 pub(super) enum Proof<'a> {
     /// A ceiling that was reached.
     Ceiling,
-    /// A trial and its effect.
+    /// A trial and its effect on goodput.
     Trial(&'a TrialModel, Interval),
+}
+
+/// What a cause expects of a trial.
+#[derive(Clone, Copy)]
+pub(super) struct Expected {
+    /// Of goodput.
+    goodput: Option<Range>,
+    /// Of the share of bytes sent again.
+    loss: Option<Range>,
+}
+
+/// How what was measured fits what was expected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Nothing was expected, or it was not measured.
+    Silent,
+    /// Within.
+    Inside,
+    /// Partly within.
+    Cut,
+    /// Not at all.
+    Outside,
+}
+
+impl Expected {
+    /// What `cause` expects of a trial.
+    pub(super) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
+        Self {
+            goodput: cause.predict(model, trial),
+            loss: cause.predict_loss(model, trial),
+        }
+    }
+
+    /// Whether no outcome could fit both this and `other`.
+    pub(super) fn parted_from(self, other: Self) -> bool {
+        let apart =
+            |a: Option<Range>, b: Option<Range>| a.zip(b).is_some_and(|(a, b)| !a.overlaps(b));
+        apart(self.goodput, other.goodput) || apart(self.loss, other.loss)
+    }
+
+    /// Whether it tells something, and that is not "no change".
+    pub(super) fn is_change(self) -> bool {
+        let ranges = || [self.goodput, self.loss].into_iter().flatten();
+        ranges().next().is_some() && ranges().all(|r| !r.overlaps(crate::stats::EQUAL))
+    }
+
+    /// How the effects of a trial fit it; both must, where both were expected.
+    pub(super) fn fits(self, goodput: Option<Interval>, loss: Option<Interval>) -> Fit {
+        let fits = [(self.goodput, goodput), (self.loss, loss)].map(|(range, effect)| match range
+            .zip(effect)
+        {
+            None => Fit::Silent,
+            Some((range, effect)) if range.excludes(effect) => Fit::Outside,
+            Some((range, effect)) if range.contains(effect) => Fit::Inside,
+            Some(_) => Fit::Cut,
+        });
+        let order = [Fit::Outside, Fit::Cut, Fit::Inside];
+        order
+            .into_iter()
+            .find(|f| fits.contains(f))
+            .unwrap_or(Fit::Silent)
+    }
 }
 
 /// Whether `other` may be the limit in the place of `party`; a reason for it is none.
@@ -70,12 +135,11 @@ impl<'a> Case<'a> {
                 answer: cause.check(model, direction),
                 excluded_by: trials
                     .iter()
-                    .filter(|(t, effect)| {
-                        cause
-                            .predict(model, &t.plan)
-                            .is_some_and(|r| r.excludes(*effect))
+                    .map(|(t, _)| t)
+                    .filter(|t| {
+                        Expected::of(*cause, model, &t.plan).fits(t.effect, t.loss) == Fit::Outside
                     })
-                    .map(|(t, _)| t.plan.id)
+                    .map(|t| t.plan.id)
                     .collect(),
             })
             .collect();
@@ -87,7 +151,7 @@ impl<'a> Case<'a> {
     }
 
     /// What proves `party`, when something does: a ceiling that was reached, or a trial. The trial
-    /// changed what the cause is about, its effect lies inside what the cause predicted, nothing else
+    /// changed what the cause is about, its effects lie inside what the cause predicted, nothing else
     /// is left in play, and the experiment could have come out otherwise: it excluded another cause,
     /// or what the cause is about was used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
@@ -103,14 +167,14 @@ impl<'a> Case<'a> {
         }
         self.trials
             .iter()
-            .filter(|(trial, effect)| {
+            .filter(|(trial, _)| {
                 let about = trial
                     .plan
                     .factor()
                     .is_some_and(|f| party.cause.decided_by().contains(&f));
-                let own = party.cause.predict(self.model, &trial.plan);
+                let own = Expected::of(party.cause, self.model, &trial.plan);
                 about
-                    && own.is_some_and(|r| r.contains(*effect))
+                    && own.fits(trial.effect, trial.loss) == Fit::Inside
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
             // The trial that excluded most is the one to show.

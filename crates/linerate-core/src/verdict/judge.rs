@@ -122,20 +122,22 @@ fn limit(
         },
         evidence: finding.evidence.clone(),
         trial: match proof {
-            Some(Proof::Trial(trial, effect)) => Some(decided(case, trial, effect)),
+            Some(Proof::Trial(trial, effect)) => Some(decided(case, party, trial, effect)),
             Some(Proof::Ceiling) | None => None,
         },
         advice: party.cause.advice(case.model, direction),
     }
 }
 
-fn decided(case: &Case<'_>, trial: &TrialModel, effect: Interval) -> Decided {
+fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
     let kind = trial::kind(&trial.plan.kind);
+    let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
     Decided {
         id: trial.plan.id,
         kind: kind.map_or("", |k| k.id),
         words: kind.map_or("a change", |k| k.change),
         effect,
+        loss: trial.loss.filter(|_| by_loss),
         slices: trial.slices,
         excluded: case.excluded(trial.plan.id),
     }

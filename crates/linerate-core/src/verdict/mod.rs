@@ -160,6 +160,8 @@ pub struct Decided {
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
+    /// Share of bytes sent again after the change over that before, where that is what decided.
+    pub loss: Option<Interval>,
     /// Slices measured.
     pub slices: u32,
     /// Causes that the effect excluded.

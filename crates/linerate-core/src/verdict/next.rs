@@ -1,11 +1,11 @@
 //! Which trial to run next, and when a trial has decided.
 
-use super::case::{Case, Party};
+use super::case::{Case, Expected, Fit, Party};
 use crate::causes::Answer;
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::Interval;
 use crate::trial::TRIALS;
 
 /// The trial that tells most about `direction`, numbered `id`; `None` when a cause is proved or no
@@ -54,55 +54,57 @@ fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item =
 fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
     suspects
         .iter()
-        .filter_map(|(suspect, weight)| {
-            let own = suspect.cause.predict(case.model, plan)?;
-            Some(weight * worth(case, suspect, plan, own) as f64)
-        })
+        .map(|(suspect, weight)| weight * worth(case, suspect, plan) as f64)
         .sum()
 }
 
-/// Rivals in play that `plan` would exclude if `own` comes true, counted double, and one more if it
-/// could prove the suspect: it is about the suspect, and shows something else than no change at all.
-fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan, own: Range) -> usize {
+/// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,
+/// and one more if it could prove the suspect: it is about the suspect, and shows something else than
+/// no change at all.
+fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
+    let own = Expected::of(suspect.cause, case.model, plan);
     let parted = case
         .parties
         .iter()
         .filter(|p| p.stands() && p.cause.id() != suspect.cause.id())
-        .filter_map(|p| p.cause.predict(case.model, plan))
-        .filter(|range| !range.overlaps(own))
+        .filter(|p| Expected::of(p.cause, case.model, plan).parted_from(own))
         .count();
     let about = plan
         .factor()
         .is_some_and(|f| suspect.cause.decided_by().contains(&f));
-    parted * 2 + usize::from(about && !own.overlaps(EQUAL))
+    parted * 2 + usize::from(about && own.is_change())
 }
 
-/// Whether a trial decides as it stands: its effect lies inside of what one cause in play predicts and
-/// no prediction is cut by it, or well outside of all of them. `model` is the one from before it.
+/// Whether a trial decides as it stands: its effects lie inside of what one cause in play predicts and
+/// no prediction is cut by them, or well outside of all of them. `model` is the one from before it.
 ///
 /// An effect outside of all predictions must stay so when its interval is twice as wide: to stop at
 /// the first interval that happens to miss everything would spoil its coverage (the study in
 /// `benches/truth/` shows by how much).
 pub fn decides(model: &Model, trial: &TrialModel) -> bool {
-    let Some(effect) = trial.effect else {
+    if trial.effect.is_none() {
         return false;
-    };
+    }
     let mut model = model.clone();
-    // Its goodputs may be known, its effect not: that would exclude causes already.
+    // Its goodputs may be known, its effects not: that would exclude causes already.
     model.trials.push(TrialModel {
         effect: None,
+        loss: None,
         ..trial.clone()
     });
-    let predicted: Vec<Range> = Case::of(&model, trial.plan.direction)
+    let expected: Vec<Expected> = Case::of(&model, trial.plan.direction)
         .parties
         .iter()
         .filter(|p| p.stands())
-        .filter_map(|p| p.cause.predict(&model, &trial.plan))
+        .map(|p| Expected::of(p.cause, &model, &trial.plan))
         .collect();
-    let clear = predicted
-        .iter()
-        .all(|r| r.contains(effect) || r.excludes(effect));
-    let inside = predicted.iter().any(|r| r.contains(effect));
-    let wide = effect.widened(2.0);
-    (clear && inside) || predicted.iter().all(|r| r.excludes(wide))
+    let fits = |times: f64| -> Vec<Fit> {
+        let wide = |effect: Option<Interval>| effect.map(|e| e.widened(times));
+        let effects = (wide(trial.effect), wide(trial.loss));
+        let fits = expected.iter().map(|e| e.fits(effects.0, effects.1));
+        fits.filter(|f| *f != Fit::Silent).collect()
+    };
+    let now = fits(1.0);
+    (now.contains(&Fit::Inside) && !now.contains(&Fit::Cut))
+        || fits(2.0).iter().all(|f| *f == Fit::Outside)
 }

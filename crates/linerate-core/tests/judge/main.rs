@@ -5,13 +5,16 @@ mod after;
 mod clock;
 mod copy;
 mod host;
+mod loss;
 mod memory;
 mod path;
+mod port;
 mod proof;
 #[path = "../slot/mod.rs"]
 mod slot;
 mod thresholds;
 mod underlay;
+mod wire;
 
 use linerate_core::causes::{Answer, cause};
 use linerate_core::facts::{HostFacts, Port};
@@ -71,6 +74,10 @@ fn load() -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        shapers: None,
+        packet_bytes: [None; 2],
+        paused: [None; 2],
+        allowances: Vec::new(),
         collided: [None; 2],
         interruptions: Vec::new(),
     }
@@ -164,5 +171,6 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         slices: 8,
         goodput: [1e9, 1e9 * ratio],
         changed: None,
+        loss: None,
     });
 }

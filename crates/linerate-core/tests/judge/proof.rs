@@ -166,6 +166,7 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
             slices: 8,
             goodput: [1e9, mid * 1e9],
             changed: None,
+            loss: None,
         };
         decides(&m, &so_far)
     };

@@ -128,7 +128,12 @@ impl Machine for Live {
                 let mut generic = self.generic.lock().unwrap_or_else(PoisonError::into_inner);
                 return generic.ask(query);
             }
-            Query::Link(_) | Query::Links | Query::Addresses | Query::Qdiscs | Query::Route(_) => {}
+            Query::Link(_)
+            | Query::Links
+            | Query::Addresses
+            | Query::Qdiscs
+            | Query::Classes(_)
+            | Query::Route(_) => {}
         }
         let mut slot = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
         let socket = match &mut *slot {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 mod capture;
 mod cgroup;
 mod clock;
+mod counters;
 mod cpu;
 mod driver;
 mod facts;
@@ -84,6 +85,9 @@ pub enum Query {
     /// All queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no
     /// request for those of one port).
     Qdiscs,
+    /// The classes of the queueing disciplines of the port with this index, with their statistics
+    /// (`RTM_GETTCLASS` dump).
+    Classes(u32),
     /// All addresses of ports (`RTM_GETADDR` dump).
     Addresses,
     /// The route to an address (`RTM_GETROUTE`).

@@ -145,6 +145,7 @@ fn request(query: &Query) -> io::Result<Request> {
         Query::Link(index) => (18, REQUEST, link_request(index)),
         Query::Links => (18, REQUEST | DUMP, link_request(0)),
         Query::Qdiscs => (38, REQUEST | DUMP, vec![0; 20]),
+        Query::Classes(index) => (42, REQUEST | DUMP, class_request(index)),
         Query::Addresses => (22, REQUEST | DUMP, vec![0; 8]),
         Query::Route(toward) => (26, REQUEST, route_request(&toward)),
         _ => return Err(io::ErrorKind::Unsupported.into()),
@@ -155,6 +156,11 @@ fn request(query: &Query) -> io::Result<Request> {
 /// `struct ifinfomsg` with the index.
 fn link_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat()
+}
+
+/// `struct tcmsg` with the index of the port.
+fn class_request(index: u32) -> Vec<u8> {
+    [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()
 }
 
 /// `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.

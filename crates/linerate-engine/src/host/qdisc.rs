@@ -1,8 +1,12 @@
-//! Source `qdisc`: queueing disciplines of the port that the path leaves by.
+//! Source `qdisc`: queueing disciplines of the port that the path leaves by, their classes, and what
+//! they are set to (table `shaper`).
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::shaping::Shaping;
 use linerate_core::metric::{self, Metric};
+use linerate_core::parse::link::{ETHERNET, LOOPBACK};
 use linerate_core::parse::qdisc::{self, ROOT};
+use linerate_core::parse::{Malformed, shaping};
 use linerate_core::record::Table;
 
 use super::sheets::Sheets;
@@ -10,6 +14,7 @@ use super::sources::Source;
 use super::{Machine, Query, gap, invalid, port, unreadable};
 
 const HINT: &str = "tc -s qdisc";
+const SET: &str = "tc -d qdisc; tc -d class show dev PORT";
 const METRICS: &[Metric] = &[
     metric::QDISC_BYTES,
     metric::QDISC_PACKETS,
@@ -18,13 +23,36 @@ const METRICS: &[Metric] = &[
     metric::QDISC_BACKLOG,
 ];
 
-/// Reads the disciplines of one port by its index.
+const SHAPING: &[Metric] = &[
+    metric::SHAPER_RATE,
+    metric::SHAPER_FLOW_RATE,
+    metric::SHAPER_FRAME,
+    metric::SHAPER_LOSS,
+];
+/// Bytes of the header that Ethernet puts before a packet.
+const HEADER: i32 = 14;
+/// More classes than this are not watched: they would fill the record.
+const CLASSES_MAX: usize = 64;
+
+/// Port, handle and parent.
+type Key = (u32, u32, u32);
+
+/// Reads the disciplines of one port by its index, with their classes where these may hold packets
+/// back, and what each is set to.
 pub(super) struct Qdisc {
     port: Result<u32, Gap>,
-    /// The port's name, read once.
-    name: Option<String>,
-    /// By handle and parent.
-    sheets: Sheets<(u32, u32)>,
+    /// What is read once of the port.
+    known: Option<Known>,
+    /// Its classes are too many.
+    crowded: bool,
+    sheets: Sheets<Key>,
+    shapers: Sheets<Key>,
+}
+
+struct Known {
+    name: String,
+    /// Bytes of a frame before the packet.
+    header: i32,
 }
 
 impl Qdisc {
@@ -32,20 +60,91 @@ impl Qdisc {
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
         Self {
             port,
-            name: None,
+            known: None,
+            crowded: false,
             sheets: Sheets::new(METRICS, ""),
+            shapers: Sheets::new(SHAPING, ""),
         }
     }
 
-    fn name(&mut self, machine: &dyn Machine, index: u32) -> Result<String, Gap> {
-        if self.name.is_none() {
+    fn learn(&mut self, machine: &dyn Machine, index: u32) -> Result<(), Gap> {
+        if self.known.is_none() {
             let what = "the name of the port";
             let reply = machine.query(&Query::Link(index));
             let reply = reply.map_err(|error| unreadable("qdisc", what, &error, HINT))?;
             let link = port::find(&reply, index).map_err(|why| gap("qdisc", &why, HINT))?;
-            self.name = Some(link.name.into_owned());
+            let framed = matches!(link.hardware, ETHERNET | LOOPBACK);
+            self.known = Some(Known {
+                name: link.name.into_owned(),
+                header: if framed { HEADER } else { 0 },
+            });
         }
-        Ok(self.name.clone().unwrap_or_default())
+        Ok(())
+    }
+
+    /// A row of a discipline or class and, where it holds something back, one of what it is set to.
+    fn push(
+        &mut self,
+        qdisc: &qdisc::Qdisc<'_>,
+        set: Result<Option<Shaping>, Malformed>,
+        at: u64,
+        gaps: &mut Vec<Gap>,
+    ) {
+        let Some(Known { name, header }) = &self.known else {
+            return;
+        };
+        let subject = || format!("{name} {} {}", qdisc.kind, qdisc.id());
+        let key = (qdisc.port, qdisc.handle, qdisc.parent);
+        let stats = qdisc.stats;
+        let values = [
+            stats.map(|s| s.bytes),
+            stats.map(|s| s.packets),
+            stats.map(|s| s.drops),
+            stats.map(|s| s.overlimits),
+            stats.map(|s| s.backlog),
+        ];
+        self.sheets.push(key, subject, at, &values, gaps);
+        match set {
+            Ok(Some(set)) => {
+                let frame = header.saturating_add(set.overhead);
+                let values = [
+                    set.rate.map_or(0, |rate| rate.0),
+                    set.flow_rate.map_or(0, |rate| rate.0),
+                    u64::try_from(frame).unwrap_or(0),
+                    u64::from(set.loss_ppm.unwrap_or(0)),
+                ];
+                self.shapers.push(key, subject, at, &values.map(Some), gaps);
+            }
+            Ok(None) => {}
+            Err(error) => gaps.push(unreadable("qdisc", &subject(), &invalid(error), SET)),
+        }
+    }
+
+    fn classes(
+        &mut self,
+        machine: &dyn Machine,
+        index: u32,
+        at: u64,
+        gaps: &mut Vec<Gap>,
+    ) -> Result<(), Gap> {
+        const WHAT: &str = "the classes of the queueing disciplines";
+        const HINT: &str = "tc -s class show dev PORT";
+        let reply = machine.query(&Query::Classes(index));
+        let reply = reply.map_err(|error| unreadable("qdisc", WHAT, &error, HINT))?;
+        let all: Vec<_> = qdisc::classes(&reply)
+            .filter(|class| class.as_ref().map_or(true, |class| class.port == index))
+            .take(CLASSES_MAX + 1)
+            .collect::<Result<_, _>>()
+            .map_err(|error| unreadable("qdisc", WHAT, &invalid(error), HINT))?;
+        self.crowded = all.len() > CLASSES_MAX;
+        if self.crowded {
+            let why = format!("more than {CLASSES_MAX} classes: they are not watched");
+            return Err(gap("qdisc", &why, HINT));
+        }
+        for class in &all {
+            self.push(class, shaping::class(class), at, gaps);
+        }
+        Ok(())
     }
 }
 
@@ -53,7 +152,7 @@ impl Source for Qdisc {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
         const WHAT: &str = "the queueing disciplines";
         let index = self.port.clone()?;
-        let name = self.name(machine, index)?;
+        self.learn(machine, index)?;
         let reply = machine.query(&Query::Qdiscs);
         let reply = reply.map_err(|error| unreadable("qdisc", WHAT, &error, HINT))?;
         let all = qdisc::parse(&reply).filter(|q| q.as_ref().map_or(true, |q| q.port == index));
@@ -61,36 +160,38 @@ impl Source for Qdisc {
             .collect::<Result<_, _>>()
             .map_err(|error| unreadable("qdisc", WHAT, &invalid(error), HINT))?;
         if all.is_empty() {
-            return Err(gap(
-                "qdisc",
-                &format!("the kernel names no discipline of {name}"),
-                HINT,
-            ));
+            let name = self.known.as_ref().map_or("", |known| &known.name);
+            let why = format!("the kernel names no discipline of {name}");
+            return Err(gap("qdisc", &why, HINT));
         }
-        for qdisc in all.iter().filter(|q| !summed_up(q, &all)) {
-            let stats = qdisc.stats;
-            let values = [
-                stats.map(|s| s.bytes),
-                stats.map(|s| s.packets),
-                stats.map(|s| s.drops),
-                stats.map(|s| s.overlimits),
-                stats.map(|s| s.backlog),
-            ];
-            let subject = || format!("{name} {} {}", qdisc.kind, handle(qdisc));
-            self.sheets
-                .push((qdisc.handle, qdisc.parent), subject, at, &values, gaps);
+        for qdisc in &all {
+            let set = shaping::discipline(qdisc);
+            if matches!(set, Ok(Some(_))) || !summed_up(qdisc, &all) {
+                self.push(qdisc, set, at, gaps);
+            }
+        }
+        if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
+            // What the disciplines tell stands without it.
+            if let Err(gap) = self.classes(machine, index, at, gaps) {
+                gaps.push(gap);
+            }
         }
         self.sheets.sweep(gaps);
+        self.shapers.sweep(gaps);
         Ok(())
     }
 
     fn take(&mut self) -> Vec<Table> {
-        self.sheets.take()
+        self.crowded = false;
+        let mut tables = self.sheets.take();
+        tables.append(&mut self.shapers.take());
+        tables
     }
 }
 
 /// True for a queue of `mq`, whose own statistics are the sum over its queues: a port with 64 of
-/// them would fill the record with 64 tables that say nothing more.
+/// them would fill the record with 64 tables that say nothing more. Those with a limit of their own are
+/// watched all the same.
 fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let major = |id: u32| id >> 16;
     let hangs_on =
@@ -102,20 +203,12 @@ fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
             .is_some_and(|mq| major(qdisc.parent) == major(mq.handle))
 }
 
-/// The handle as `tc` writes it; the class it hangs on where it has none of its own.
-fn handle(qdisc: &qdisc::Qdisc<'_>) -> String {
-    if qdisc.handle == 0 && qdisc.parent != ROOT {
-        return format!("{:x}:{:x}", qdisc.parent >> 16, qdisc.parent & 0xffff);
-    }
-    format!("{:x}:", qdisc.handle >> 16)
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_core::metric;
 
     use crate::host::Query;
-    use crate::host::testing::{Fake, LOOPBACK, link, qdisc, route};
+    use crate::host::testing::{Fake, LOOPBACK, htb, link, qdisc, queueing, route, tbf};
 
     const ROOT: u32 = u32::MAX;
 
@@ -180,6 +273,65 @@ mod tests {
             subjects(&htb),
             ["eth0 htb 1:", "eth0 pfifo 1:10", "eth0 fq 20:"]
         );
+    }
+
+    /// The settings of the shapers that are listed, by subject, and the gaps.
+    fn shapers(disciplines: &[Vec<u8>], classes: Option<Vec<u8>>) -> (Vec<(String, i64)>, usize) {
+        let (route, link) = (route(4), link(4, "eth0", &[]));
+        let fake = Fake::default()
+            .reply(Query::Route(LOOPBACK.into()), &[&route, &route])
+            .reply(Query::Link(4), &[&link, &link])
+            .reply(Query::Qdiscs, &[&disciplines.concat()]);
+        let fake = match classes {
+            Some(classes) => fake.reply(Query::Classes(4), &[&classes]),
+            None => fake,
+        };
+        let mut sources = fake.sources();
+        sources.observe(0);
+        let (tables, gaps) = sources.take();
+        let shapers = tables.iter().filter(|t| t.source == "shaper");
+        let rates = shapers.map(|t| {
+            assert_eq!(t.column(metric::SHAPER_FRAME), Some(&[14][..]), "Ethernet");
+            let rate = t.column(metric::SHAPER_RATE).map(|rates| rates[0]);
+            (t.subject.clone(), rate.unwrap_or_default())
+        });
+        let ours = gaps.iter().filter(|g| g.what == "qdisc").count();
+        (rates.collect(), ours)
+    }
+
+    #[test]
+    fn what_a_discipline_or_class_is_set_to_is_read_beside_its_counters() {
+        let bucket = queueing(36, "tbf", [4, 0x1_0000, ROOT], 9, &tbf(62_500_000));
+        let want = vec![("eth0 tbf 1:".to_owned(), 500_000_000)];
+        assert_eq!(shapers(&[bucket], None), (want, 0));
+        let plain = qdisc(4, "fq_codel", 0x1_0000, ROOT, 9);
+        assert_eq!(shapers(&[plain], None), (vec![], 0));
+        let classful = [qdisc(4, "htb", 0x1_0000, ROOT, 9)];
+        let class = queueing(40, "htb", [4, 0x1_0010, 0x1_0000], 9, &htb(12_500_000));
+        let want = vec![("eth0 htb 1:10".to_owned(), 100_000_000)];
+        assert_eq!(shapers(&classful, Some(class)), (want, 0));
+        assert_eq!(shapers(&classful, None).1, 1, "classes that cannot be read");
+        let broken = queueing(36, "tbf", [4, 0x1_0000, ROOT], 9, &[]);
+        assert_eq!(shapers(&[broken], None), (vec![], 1));
+    }
+
+    #[test]
+    fn a_limit_on_a_queue_of_mq_is_watched_and_too_many_classes_are_not() {
+        let mq = [
+            qdisc(4, "mq", 0x8001_0000, ROOT, 9),
+            queueing(36, "tbf", [4, 0x2_0000, 0x8001_0001], 4, &tbf(1_250_000)),
+            qdisc(4, "fq_codel", 0, 0x8001_0002, 5),
+        ];
+        assert_eq!(subjects(&mq), ["eth0 mq 8001:", "eth0 tbf 2:"]);
+        let many = |n: u32| -> Vec<u8> {
+            let class = |i| queueing(40, "htb", [4, 0x1_0001 + i, 0x1_0000], 9, &htb(12_500_000));
+            (0..n).flat_map(class).collect()
+        };
+        let classful = [qdisc(4, "htb", 0x1_0000, ROOT, 9)];
+        let most = super::CLASSES_MAX as u32;
+        assert_eq!(shapers(&classful, Some(many(most))).0.len(), 64);
+        let (none, gaps) = shapers(&classful, Some(many(most + 1)));
+        assert_eq!((none.len(), gaps), (0, 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use linerate_core::record::Table;
 
 use super::cgroup::Cgroup;
 use super::clock::Clock;
+use super::counters::Counters;
 use super::cpu::Cpu;
 use super::memory::Memory;
 use super::port::Port;
@@ -110,6 +111,20 @@ impl Sources {
     /// Watches the clocks of these CPUs, after all else.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));
+    }
+
+    /// Watches the queueing disciplines of ports below the one that the route leaves by.
+    pub fn watch_below(&mut self, ports: impl IntoIterator<Item = u32>) {
+        for port in ports {
+            self.host.push(Slot::new(Qdisc::new(Ok(port))));
+        }
+    }
+
+    /// Watches what the drivers of these ports count, by index and name.
+    pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
+        for (port, name) in ports {
+            self.host.push(Slot::new(Counters::new(port, name)));
+        }
     }
 
     /// Watches no thread from now on; what was read of them stays to be taken.

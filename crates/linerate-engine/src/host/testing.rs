@@ -147,14 +147,45 @@ pub(super) fn link(index: u32, name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
 
 /// A queueing discipline that sent `bytes`.
 pub(super) fn qdisc(port: u32, kind: &str, handle: u32, parent: u32, bytes: u64) -> Vec<u8> {
+    queueing(36, kind, [port, handle, parent], bytes, &[])
+}
+
+/// A queueing discipline (type 36) or a class (40) that sent `bytes`, by port, handle and parent, with
+/// what it is set to.
+pub(super) fn queueing(
+    message: u16,
+    kind: &str,
+    [port, handle, parent]: [u32; 3],
+    bytes: u64,
+    options: &[u8],
+) -> Vec<u8> {
     let fixed: Vec<u8> = [0, port, handle, parent, 1]
         .into_iter()
         .flat_map(u32::to_ne_bytes)
         .collect();
     let basic = [&bytes.to_ne_bytes()[..], &[0; 8]].concat();
     let stats = [attr(1, &basic), attr(3, &[0; 20])].concat();
+    let kind = attr(1, kind.as_bytes());
     msg(
-        36,
-        &[fixed, attr(1, kind.as_bytes()), attr(7, &stats)].concat(),
+        message,
+        &[fixed, kind, attr(2, options), attr(7, &stats)].concat(),
+    )
+}
+
+/// `struct tc_ratespec` of so many bytes a second.
+fn rate_spec(bytes: u32) -> Vec<u8> {
+    [&[0; 8][..], &bytes.to_ne_bytes()].concat()
+}
+
+/// What a token bucket of so many bytes a second is set to.
+pub(super) fn tbf(bytes: u32) -> Vec<u8> {
+    attr(1, &[rate_spec(bytes), vec![0; 24]].concat())
+}
+
+/// What a class of htb with this ceiling in bytes a second is set to.
+pub(super) fn htb(ceil: u32) -> Vec<u8> {
+    attr(
+        1,
+        &[rate_spec(ceil / 2), rate_spec(ceil), vec![0; 20]].concat(),
     )
 }

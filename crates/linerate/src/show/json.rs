@@ -145,6 +145,8 @@ struct TrialOut<'a> {
     words: &'a str,
     effect: f64,
     effect_ci: [f64; 2],
+    loss: Option<f64>,
+    loss_ci: Option<[f64; 2]>,
     slices: u32,
     excluded: &'a [&'static str],
 }
@@ -292,6 +294,8 @@ fn trial(trial: &Decided) -> TrialOut<'_> {
         words: trial.words,
         effect: mid,
         effect_ci: [low, high],
+        loss: trial.loss.map(|l| l.mid),
+        loss_ci: trial.loss.map(|l| [l.low, l.high]),
         slices: trial.slices,
         excluded: &trial.excluded,
     }

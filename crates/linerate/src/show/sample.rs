@@ -172,6 +172,10 @@ fn load(streams: u32, mean: f64) -> Load {
         contended: false,
         foreign: None,
         local: Vec::new(),
+        shapers: None,
+        packet_bytes: [None; 2],
+        paused: [None; 2],
+        allowances: Vec::new(),
         collided: [None; 2],
         interruptions: Vec::new(),
     }
@@ -309,6 +313,7 @@ fn window() -> Limit {
             kind: "half-window",
             words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
+            loss: None,
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
         }),

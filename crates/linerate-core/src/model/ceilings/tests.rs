@@ -29,7 +29,7 @@ fn carrying(hosts: &[Host], direction: Direction, goodput: f64) -> Vec<Ceiling> 
         path_mtu: Some(Bytes(1500)),
         ..TcpShares::default()
     };
-    ceilings(hosts, direction, &tcp, goodput)
+    ceilings(hosts, direction, &tcp, &[], goodput)
 }
 
 fn of(hosts: &[Host]) -> Option<(u64, String, String)> {
@@ -64,6 +64,37 @@ fn a_port_without_a_known_wire_gives_none() {
         let (rate, name, _) = of(&[unknown, known()]).unwrap();
         assert_eq!((rate / 1_000_000, name.as_str()), (941, "far port eth0"));
     }
+}
+
+#[test]
+fn a_shaper_is_a_ceiling_of_the_sender_unless_it_limits_each_stream() {
+    let tcp = TcpShares {
+        mss: Some(Bytes(1448)),
+        path_mtu: Some(Bytes(1500)),
+        ..TcpShares::default()
+    };
+    let shaper = |rate: Option<Rate>, flow_rate: Option<Rate>| Shaping {
+        subject: "eth0 tbf 1:".to_owned(),
+        rate,
+        flow_rate,
+        frame: 14.0,
+        waiting: None,
+        held: None,
+    };
+    let hosts = [host(Side::Near, Some(1_000), |_| {})];
+    let of = |shaper, goodput| ceilings(&hosts, Direction::Reverse, &tcp, &[shaper], goodput);
+    let half = Some(Rate(500_000_000));
+    let all = of(shaper(half, None), 1e6);
+    assert_eq!(all[0].formula, "500 Mb/s x 1448/1514");
+    assert_eq!((all[0].stage, all[0].side), (Stage::Port, Place::Far));
+    assert_eq!(all[0].rate.0 / 1_000_000, 478);
+    assert_eq!(all[1].stage, Stage::Net);
+    assert_eq!(of(shaper(None, half), 1e6).len(), 1, "each stream");
+    assert_eq!(
+        of(shaper(half, None), 0.5e9).len(),
+        1,
+        "more than it lets pass"
+    );
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]

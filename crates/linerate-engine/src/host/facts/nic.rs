@@ -14,6 +14,7 @@ use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 
 mod class;
+mod shapers;
 mod stack;
 
 /// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
@@ -89,6 +90,7 @@ impl Reader<'_> {
         let links = self.links(&reply);
         let mut nics: Vec<Nic> = links.iter().filter_map(|link| self.nic(link)).collect();
         stack(&links, &mut nics);
+        self.shapers(&mut nics);
         nics
     }
 

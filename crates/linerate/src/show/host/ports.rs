@@ -117,6 +117,10 @@ fn settings(nic: &Nic) -> Vec<String> {
     let fec = nic.fec.as_ref().map(|fec| fec.active.as_str());
     let fec = fec.filter(|fec| !["", "None"].contains(fec));
     parts.extend(fec.map(|fec| format!("FEC {fec}")));
+    let shapers: Vec<String> = nic.shapers.iter().map(ToString::to_string).collect();
+    if !shapers.is_empty() {
+        parts.push(format!("shaped: {}", few(&shapers)));
+    }
     if nic.is_fast() {
         let raisable = |what: &str, setting: Setting| {
             let (now, most) = setting.below_most()?;

@@ -10,6 +10,7 @@ use linerate_core::facts::nic::{
     Rss, Setting, Stack,
 };
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use linerate_core::facts::shaping::{Shaper, Shaping};
 use linerate_core::facts::{Gap, Inventory, Tunable, cpu, memory::Module};
 use linerate_core::units::{Bytes, Hertz, Nanos, Rate, Transfers};
 
@@ -247,6 +248,16 @@ fn network() -> Network {
     let mut vlan = software("bond0.7", 10, "vlan");
     vlan.stack.below = vec![9];
     vlan.stack.vlan = Some(7);
+    vlan.qdisc = "tbf".to_owned();
+    vlan.shapers = vec![Shaper {
+        kind: "tbf".to_owned(),
+        id: "1:".to_owned(),
+        set: Shaping {
+            rate: Some(Rate(500_000_000)),
+            burst: Some(Bytes(65_536)),
+            ..Shaping::default()
+        },
+    }];
     let pairs = (20..26).map(|index| software(&format!("veth{index}"), index, "veth"));
     let nics = cards().into_iter().chain([bond, vlan]).chain(pairs);
     Network {

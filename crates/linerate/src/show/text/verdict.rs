@@ -64,7 +64,12 @@ fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
     }
     if let Some(trial) = &limit.trial {
         let slices = words::count(u64::from(trial.slices), "slice");
-        let mut text = format!("{}: {}, {slices}", trial.words, words::effect(trial.effect));
+        // Where what is lost decided, goodput only follows what was changed.
+        let effect = trial.loss.map_or_else(
+            || words::effect(trial.effect),
+            |loss| format!("{} of the share sent again", words::effect(loss)),
+        );
+        let mut text = format!("{}: {effect}, {slices}", trial.words);
         if !trial.excluded.is_empty() {
             let _ = write!(text, "; excludes {}", trial.excluded.join(", "));
         }

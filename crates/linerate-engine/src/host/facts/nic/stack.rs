@@ -3,10 +3,11 @@
 use linerate_core::facts::nic::Nic;
 use linerate_core::facts::route::{NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX};
 use linerate_core::parse::address::{self, Address};
+use linerate_core::parse::ethtool;
 use linerate_core::parse::link::{LOOPBACK, Link};
 
 use super::{HINT, Port, Reader, WHAT, basic, stack};
-use crate::host::{Query, gap, invalid};
+use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
     /// The port with this index, then those below it; and the others that have a wire, carrier and
@@ -49,7 +50,10 @@ impl Reader<'_> {
             went: false,
             reader: self,
         };
-        port.brief(&mut nic, link, class.as_deref());
+        if port.brief(&mut nic, link, class.as_deref()) {
+            nic.pause = port.ask(Ethtool::Pause, ethtool::pause);
+        }
+        nic.offloads = port.ask(Ethtool::Features, ethtool::features);
         // Long lists, of which nothing but what was agreed matters to a run.
         nic.link.supported.clear();
         nic.link.advertised.clear();

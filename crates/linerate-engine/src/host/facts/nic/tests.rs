@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use rustix::io::Errno;
 
 use super::network;
-use crate::host::testing::{Fake, attr, link, msg};
+use crate::host::testing::{Fake, attr, link, msg, qdisc};
 use crate::host::{Answer, Capture, Ethtool, Live, Query, Replay};
 
 const CLASS: &str = "/sys/class/net/eth0";
@@ -94,6 +94,7 @@ fn replies() -> Vec<(Query, Vec<u8>)> {
             .concat(),
         ),
         (Query::Napis(7), generic(&[word(2, 8193), word(3, 64)])),
+        (Query::Qdiscs, qdisc(7, "mq", 0x1_0000, u32::MAX, 0)),
     ]
 }
 
@@ -265,8 +266,8 @@ fn a_thousand_ports_cost_a_hundred_times_what_ten_do() {
         let machine = Capture::new(Replay::new(fake.0));
         assert_eq!(network(&machine).nics.len(), ports as usize);
         let captured = machine.captured();
-        // One question is asked once, whatever ports there are.
-        captured.queries.len() + captured.files.len() + captured.lists.len() - 1
+        // Two questions are asked once, whatever ports there are.
+        captured.queries.len() + captured.files.len() + captured.lists.len() - 2
     };
     assert_eq!(asked(1000), 100 * asked(10));
 }

@@ -8,6 +8,7 @@ use linerate_core::facts::nic::{
     Channels, Coalesce, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause, PortErrors, Queue,
     Rings, Rss,
 };
+use linerate_core::facts::shaping::Shaper;
 use serde::Serialize;
 
 use super::{exact, known};
@@ -47,6 +48,7 @@ pub(super) struct PortOut<'a> {
     below_hidden: bool,
     above: Option<&'a str>,
     qdisc: Option<&'a str>,
+    shapers: Vec<ShaperOut<'a>>,
     device: Option<&'a str>,
     pci: Option<&'a str>,
     node: Option<u32>,
@@ -103,6 +105,18 @@ struct IrqOut<'a> {
     cpus: &'a [u32],
     allowed: &'a [u32],
     live_total: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ShaperOut<'a> {
+    kind: &'a str,
+    id: &'a str,
+    rate_bps: Option<u64>,
+    assured_bps: Option<u64>,
+    flow_rate_bps: Option<u64>,
+    burst_bytes: Option<u64>,
+    delay_ns: Option<u64>,
+    loss_share: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -174,6 +188,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         below_hidden: nic.stack.below_hidden,
         above: nic.stack.above.and_then(name),
         qdisc: known(&nic.qdisc),
+        shapers: nic.shapers.iter().map(shaper).collect(),
         device: known(&nic.device),
         pci: known(&nic.pci),
         node: nic.node,
@@ -181,6 +196,20 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         live_counters: counters
             .map(|c| (c.name.as_str(), exact(c.value)))
             .collect(),
+    }
+}
+
+fn shaper(shaper: &Shaper) -> ShaperOut<'_> {
+    let set = &shaper.set;
+    ShaperOut {
+        kind: &shaper.kind,
+        id: &shaper.id,
+        rate_bps: set.rate.map(|rate| exact(rate.0)),
+        assured_bps: set.assured.map(|rate| exact(rate.0)),
+        flow_rate_bps: set.flow_rate.map(|rate| exact(rate.0)),
+        burst_bytes: set.burst.map(|burst| exact(burst.0)),
+        delay_ns: set.delay.map(|delay| exact(delay.0)),
+        loss_share: set.loss_ppm.map(|ppm| f64::from(ppm) / 1e6),
     }
 }
 

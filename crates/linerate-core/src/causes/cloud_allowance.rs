@@ -1,0 +1,114 @@
+//! A cloud queues or drops what is over the allowance of a machine.
+
+use super::predict::one_rate;
+use super::{Answer, Cause, Finding, base, percent};
+use crate::facts::Gap;
+use crate::model::{Allowance, Load, Model};
+use crate::plan::Direction;
+use crate::record::{Host, TrialPlan};
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `cloud-allowance`.
+pub(super) struct CloudAllowance;
+
+/// Share of the port's packets that were over an allowance from which that holds the path back: what
+/// a burst of some milliseconds exceeds is less.
+const EXCEEDED: f64 = 0.001;
+
+/// The driver that counts allowances.
+//= Linux Documentation/networking/device_drivers/ethernet/amazon/ena.rst
+const DRIVER: &str = "ena";
+
+impl Cause for CloudAllowance {
+    fn id(&self) -> &'static str {
+        "cloud-allowance"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn explains(&self) -> &'static [&'static str] {
+        &["path-rate", "flow-rate-cap", "path-loss"]
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some((most, share)) = most(load) else {
+            return uncounted(model, load);
+        };
+        if share < EXCEEDED {
+            return Answer::Clear(format!(
+                "{} of the packets were over an allowance ({})",
+                percent(share),
+                most.counter
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::Path,
+            share: share.min(1.0),
+            enough: true,
+            reached: false,
+            evidence: vec![format!(
+                "the {} host counted {:.0} packets over its allowance in a second, {} of those it \
+                 moved: {}",
+                most.side.name(),
+                most.per_sec,
+                percent(share),
+                most.counter
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            // The allowance of a flow lets more flows through, that of a machine does not.
+            Factor::MoreStreams => None,
+            _ => one_rate(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|d| &d.base);
+        let most = load.and_then(most);
+        most.map(|(most, _)| Advice {
+            action: format!(
+                "a larger type of machine for {}, or a steady pace below its allowance: --pacing RATE",
+                most.side.name()
+            ),
+            undo: String::new(),
+            gain: None,
+        })
+        .into_iter()
+        .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/cloud-allowance.md")
+    }
+}
+
+/// The allowance that was exceeded most, and by what share of the packets.
+fn most(load: &Load) -> Option<(&Allowance, f64)> {
+    let all = load.allowances.iter();
+    let shares = all.filter_map(|a| Some((a, a.per_sec / a.of.filter(|n| *n > 0.0)?)));
+    shares.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Nothing was counted: it may only be where the driver should have.
+fn uncounted(model: &Model, load: &Load) -> Answer {
+    let ours = |host: &&Host| {
+        let route = host.facts.route.iter();
+        route.flat_map(|r| &r.ports).any(|nic| nic.driver == DRIVER)
+    };
+    match model.hosts.iter().find(ours) {
+        Some(host) if load.allowances.is_empty() => Answer::Unknown(vec![Gap {
+            what: format!("allowances of the {} host", host.side.name()),
+            why: "the driver's counters were not read".to_owned(),
+            hint: "ethtool -S PORT | grep allowance".to_owned(),
+        }]),
+        _ => Answer::Clear("no port on the path counts allowances of a cloud".to_owned()),
+    }
+}

@@ -1,0 +1,210 @@
+//! A shaper on the sender's own port: the host holds its packets back by itself.
+
+use super::predict::{around, bystander, one_rate};
+use super::{Answer, Cause, FULL, Finding, base, lacks, percent};
+use crate::facts::Gap;
+use crate::model::{Load, LocalEvent, Model, Shaping};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Range};
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Id of the cause that stands for the ceiling of a shaper.
+pub(crate) const ID: &str = "host-shaping";
+
+/// Cause `host-shaping`.
+pub(super) struct HostShaping;
+
+/// Share of a shaper's ceiling from which it may bind although the ceiling is not reached: buckets
+/// that are too small for a timer, and recovery from what was lost, take some.
+const NEAR: f64 = 0.9;
+
+/// Share of samples with packets waiting in a shaper from which it holds them back all the time.
+const WAITING: f64 = 0.9;
+
+/// The tightest shaper that the load passed, and how far it was used.
+struct Used<'a> {
+    shaper: &'a Shaping,
+    ceiling: Rate,
+    formula: String,
+    share: f64,
+}
+
+impl Used<'_> {
+    /// Whether its own counters say that packets waited in it for its limit, all the time.
+    fn holds(&self) -> bool {
+        let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
+        let held = self.shaper.held.is_some_and(|held| held >= 1.0);
+        // fq does not count what its limits hold back.
+        waits && (held || self.shaper.rate.is_none())
+    }
+}
+
+impl Cause for HostShaping {
+    fn id(&self) -> &'static str {
+        ID
+    }
+    fn stage(&self) -> Stage {
+        Stage::Port
+    }
+    fn is_ceiling(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(used) = used(load) else {
+            return without(model, direction, load);
+        };
+        let told = format!(
+            "goodput was {} of what {} of the {} host leaves, {} = {}",
+            percent(used.share),
+            used.shaper.subject,
+            direction.sender().name(),
+            used.formula,
+            used.ceiling
+        );
+        if used.share < NEAR {
+            return Answer::Clear(told);
+        }
+        let waited = used
+            .shaper
+            .waiting
+            .map(|w| format!("packets waited in it in {} of the samples", percent(w)));
+        let reached = used.share >= FULL;
+        Answer::Finding(Finding {
+            side: Place::from(direction.sender()),
+            share: used.share.min(1.0),
+            enough: reached || used.holds(),
+            reached,
+            evidence: std::iter::once(told).chain(waited).collect(),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let shaper = tightest(model, trial.direction);
+        match trial.factor()? {
+            Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: EQUAL.high,
+            }),
+            Factor::MoreStreams if shaper.is_some_and(|s| s.rate.is_none()) => {
+                Some(around(trial.stream_ratio(), 0.12))
+            }
+            Factor::MoreStreams => one_rate(model, trial),
+            _ => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let shaper = tightest(model, direction);
+        shaper
+            .and_then(|s| lift(s, direction))
+            .into_iter()
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/host-shaping.md")
+    }
+}
+
+/// Why the network does not hold a direction back: a shaper of the sender's own port does.
+pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
+    let used = used(load)?;
+    let binds = used.share >= FULL || (used.share >= NEAR && used.holds());
+    binds.then(|| {
+        format!(
+            "{} of the {} host itself lets no more than {} pass",
+            used.shaper.subject,
+            direction.sender().name(),
+            used.ceiling
+        )
+    })
+}
+
+fn used(load: &Load) -> Option<Used<'_>> {
+    let (shaper, ceiling, formula) = load.shaped()?;
+    let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
+    Some(Used {
+        shaper,
+        ceiling,
+        formula,
+        share: goodput / (ceiling.0 as f64).max(1.0),
+    })
+}
+
+fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
+    let load = &model.direction(direction)?.base;
+    load.shaped().map(|(shaper, ..)| shaper)
+}
+
+/// No rate that the load passed is known: there is none, or one was not read.
+fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
+    let sender = direction.sender();
+    if load.shapers.iter().flatten().next().is_some() {
+        return lacks(model, "tcp", sender);
+    }
+    let unread = |what: String, why: &str, hint: &str| {
+        Answer::Unknown(vec![Gap {
+            what,
+            why: why.to_owned(),
+            hint: hint.to_owned(),
+        }])
+    };
+    let refused = |(side, gap): &&(_, Gap)| *side == sender && gap.what == "qdisc";
+    let refused = model.gaps.iter().find(refused);
+    if let Some((_, gap)) = refused.filter(|_| load.shapers.is_none()) {
+        let what = format!("shapers of the {} port", sender.name());
+        return unread(what, &gap.why, &gap.hint);
+    }
+    let mut held = load.local.iter();
+    let held = held.find(|l| l.side == sender && l.what == LocalEvent::Held && l.per_sec >= 1.0);
+    match held {
+        Some(held) => unread(
+            format!("the rate of {}", held.subject),
+            &held.words(),
+            "tc -d qdisc; tc -d class show dev PORT",
+        ),
+        None => Answer::Clear(format!(
+            "no shaper of the {} host's own port was passed",
+            sender.name()
+        )),
+    }
+}
+
+/// The command that takes a shaper away or raises it.
+fn lift(shaper: &Shaping, direction: Direction) -> Option<Advice> {
+    let mut words = shaper.subject.split(' ');
+    let (port, kind, id) = (words.next()?, words.next()?, words.next()?);
+    let side = direction.sender().name();
+    let is_class = !id.ends_with(':');
+    let limit = shaper.rate.or(shaper.flow_rate)?;
+    let (action, undo) = if is_class {
+        (
+            format!(
+                "tc class change dev {port} classid {id} {kind} with a higher limit than {limit}"
+            ),
+            format!("the same with {limit}; `tc -d class show dev {port}` tells the rest"),
+        )
+    } else if kind == "fq" {
+        (
+            format!("tc qdisc change dev {port} root fq maxrate 34gbit"),
+            format!("tc qdisc change dev {port} root fq maxrate {}bit", limit.0),
+        )
+    } else {
+        (
+            format!("tc qdisc del dev {port} root, or a higher rate than {limit} in its place"),
+            format!("as it was: note `tc -d qdisc show dev {port}` before"),
+        )
+    };
+    Some(Advice {
+        action: format!("on {side}: {action}"),
+        undo,
+        gain: None,
+    })
+}

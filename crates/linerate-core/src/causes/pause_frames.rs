@@ -1,0 +1,141 @@
+//! The other end of the wire tells the port to stop.
+
+use super::predict::one_rate;
+use super::{Answer, Cause, Finding, base, percent};
+use crate::facts::Gap;
+use crate::facts::nic::Nic;
+use crate::facts::route::Route;
+use crate::model::{Model, Paused};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `pause-frames`.
+pub(super) struct PauseFrames;
+
+/// Share of time that a port stands still from which it matters.
+const STOPPED: f64 = 0.05;
+
+/// Share of time that pauses may stop a port for at the most, from which they are named where nobody
+/// counts how long they did.
+const OFTEN: f64 = 0.5;
+
+/// Bits that a pause frame stops a port for at the most.
+//= IEEE 802.3-2022, annex 31B: 65535 quanta of 512 bit times
+const LONGEST: f64 = 65_535.0 * 512.0;
+
+impl Cause for PauseFrames {
+    fn id(&self) -> &'static str {
+        "pause-frames"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Port
+    }
+    fn explains(&self) -> &'static [&'static str] {
+        &["path-rate", "pcie-slot", "receiver-core", "softirq-core"]
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let sender = direction.sender();
+        let Some(nic) = wire(model, sender) else {
+            return Answer::Clear("the sender's port has no wire of its own".to_owned());
+        };
+        let [Some(paused), there] = load.paused else {
+            return uncounted(sender, nic);
+        };
+        let Some((share, how)) = stopped(&paused, nic.link.speed) else {
+            return uncounted(sender, nic);
+        };
+        if share < STOPPED {
+            return Answer::Clear(format!(
+                "pauses stopped {} {} {how}",
+                nic.name,
+                percent(share)
+            ));
+        }
+        // What the other end sends the receiver's port asked for, unless a switch did.
+        let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
+        let origin = if asked {
+            format!("the {} port sent them", direction.receiver().name())
+        } else {
+            "they came from what is between the hosts".to_owned()
+        };
+        Answer::Finding(Finding {
+            side: if asked {
+                Place::from(direction.receiver())
+            } else {
+                Place::Path
+            },
+            share,
+            enough: paused.stopped.is_some() || share >= OFTEN,
+            reached: false,
+            evidence: vec![
+                format!(
+                    "{} received {:.0} pause frames in a second, which stopped it {} {how}",
+                    nic.name,
+                    paused.received,
+                    percent(share)
+                ),
+                origin,
+            ],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        one_rate(model, trial)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let nic = wire(model, direction.sender());
+        nic.map(|nic| Advice {
+            action: format!(
+                "find out who asks for pauses, and why it cannot keep up: ethtool -S at the receiver, \
+                 the counters of the switch; to lose packets there instead, on {}: ethtool -A {} rx off",
+                direction.sender().name(),
+                nic.name
+            ),
+            undo: format!("ethtool -A {} rx on", nic.name),
+            gain: None,
+        })
+        .into_iter()
+        .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/pause-frames.md")
+    }
+}
+
+fn wire(model: &Model, side: Side) -> Option<&Nic> {
+    let host = model.hosts.iter().find(|h| h.side == side)?;
+    let wires = host.facts.route.as_ref().and_then(Route::wires)?;
+    wires.first().copied()
+}
+
+/// Share of time that a port stood still, and how that is known.
+fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> {
+    if let Some(share) = paused.stopped {
+        return Some((share, "of the time"));
+    }
+    let longest = paused.received * LONGEST / (speed?.0 as f64).max(1.0);
+    Some((longest.min(1.0), "of the time at the most"))
+}
+
+/// Nothing counts pauses: they may only be where the port obeys them.
+fn uncounted(side: Side, nic: &Nic) -> Answer {
+    let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
+    if !obeys {
+        return Answer::Clear(format!("{} does not obey pauses, or has none", nic.name));
+    }
+    Answer::Unknown(vec![Gap {
+        what: format!("pauses of the {} port {}", side.name(), nic.name),
+        why: "it obeys them, and its driver does not count them".to_owned(),
+        hint: format!("ethtool -S {}; the counters of the switch", nic.name),
+    }])
+}

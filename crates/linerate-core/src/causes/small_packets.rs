@@ -1,0 +1,231 @@
+//! A CPU handles each packet by itself, where a card or the stack would handle many at once.
+
+use super::path_rate::FULL_SOFTIRQ;
+use super::predict::{threads, wanted};
+use super::{Answer, BUSY, Cause, Finding, base, percent};
+use crate::facts::Gap;
+use crate::facts::nic::{Nic, Offloads};
+use crate::model::{Load, Model};
+use crate::plan::{Direction, Side};
+use crate::record::{Host, TrialPlan};
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `small-packets`.
+pub(super) struct SmallPackets;
+
+/// A packet of so many times the MTU is a group of segments that is handled at once.
+const GROUPED: f64 = 2.0;
+
+/// From this MTU on a port is one for jumbo frames.
+const JUMBO: u32 = 9000;
+
+/// How the CPUs of an end handle packets.
+enum Handled {
+    /// Many at once, or nothing that could be done for them is switched off.
+    Grouped,
+    /// One by one, because these offloads are off: on this side, by the names that people use.
+    Single(Side, Vec<&'static str>),
+    /// One by one after its card cut or joined them: frames could be larger.
+    Frames(String),
+    /// It is not known.
+    Unread(String),
+}
+
+impl Cause for SmallPackets {
+    fn id(&self) -> &'static str {
+        "small-packets"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn explains(&self) -> &'static [&'static str] {
+        &["sender-core", "receiver-core", "softirq-core"]
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let mut unread = None;
+        for side in [direction.sender(), direction.receiver()] {
+            let Some(busy) = busy(load, direction, side) else {
+                continue;
+            };
+            match handled(model, load, direction, side) {
+                Handled::Grouped => {}
+                Handled::Single(at, off) => {
+                    let off = format!("{} is off at the {} port", off.join(", "), at.name());
+                    return finding(load, side, busy, off, true);
+                }
+                Handled::Frames(why) => return finding(load, side, busy, why, false),
+                Handled::Unread(port) => unread = Some(port),
+            }
+        }
+        match unread {
+            Some(port) => Answer::Unknown(vec![Gap {
+                what: format!("the offloads of {port}"),
+                why: "they were not read, and a CPU of its host was full".to_owned(),
+                hint: "ethtool -k PORT".to_owned(),
+            }]),
+            None => {
+                Answer::Clear("no CPU was full of packets that it handled one by one".to_owned())
+            }
+        }
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        // As the full core that it explains.
+        let receiver = Place::from(trial.direction.receiver());
+        let id = match self.check(model, trial.direction) {
+            Answer::Finding(found) if found.side == receiver => "receiver-core",
+            _ => "sender-core",
+        };
+        super::cause(id)?.predict(model, trial)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Some(load) = model.direction(direction).map(|d| &d.base) else {
+            return Vec::new();
+        };
+        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let full = sides.filter(|side| busy(load, direction, *side).is_some());
+        let found = full.map(|side| handled(model, load, direction, side));
+        let mut found = found.filter_map(|handled| advice(model, handled));
+        found.next().into_iter().collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/small-packets.md")
+    }
+}
+
+/// The busiest thread or CPU of an end that has no time left, in words.
+fn busy(load: &Load, direction: Direction, side: Side) -> Option<String> {
+    let share = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
+    let thread = share.map(|w| format!("a {} thread needed its CPU {}", side.name(), percent(w)));
+    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let mut full = cpus.iter().filter(|cpu| cpu.softirq >= FULL_SOFTIRQ);
+    let softirq = full.next().map(|cpu| {
+        format!(
+            "{} CPU {} handled packets {}",
+            side.name(),
+            cpu.number,
+            percent(cpu.softirq)
+        )
+    });
+    thread.or(softirq)
+}
+
+fn host(model: &Model, side: Side) -> Option<&Host> {
+    model.hosts.iter().find(|h| h.side == side)
+}
+
+/// The port that stands for an end: the wire where there is one, else the one that its route leaves by.
+fn port(model: &Model, side: Side) -> Option<&Nic> {
+    let route = host(model, side)?.facts.route.as_ref()?;
+    let wires = route.wires().unwrap_or_default();
+    wires.first().copied().or_else(|| route.ports.first())
+}
+
+/// Those of the wanted offloads of an end's port that are off and could be on.
+fn lacking(model: &Model, side: Side, wanted: &[&'static str]) -> Vec<&'static str> {
+    let offloads = port(model, side).and_then(|port| port.offloads.as_ref());
+    let lacking = offloads.map_or(Vec::new(), Offloads::lacking);
+    lacking.into_iter().filter(|l| wanted.contains(l)).collect()
+}
+
+fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Handled {
+    const SENDING: &[&str] = &["TSO", "GSO"];
+    const RECEIVING: &[&str] = &["GRO"];
+    let Some(nic) = port(model, side) else {
+        return Handled::Grouped;
+    };
+    let at = usize::from(side != direction.sender());
+    let sender = direction.sender();
+    if nic.is_virtual {
+        let mtu = f64::from(nic.mtu.unwrap_or(u32::MAX));
+        if load.packet_bytes[at].is_none_or(|bytes| bytes >= mtu * GROUPED) {
+            return Handled::Grouped;
+        }
+        // Groups are made by the sender; a port made by software that hands them on cuts none.
+        let off = lacking(model, sender, SENDING);
+        if !off.is_empty() {
+            return Handled::Single(sender, off);
+        }
+        return Handled::Grouped;
+    }
+    if nic.offloads.is_none() {
+        return Handled::Unread(format!("{} {}", side.name(), nic.name));
+    }
+    let off = lacking(
+        model,
+        side,
+        if side == sender { SENDING } else { RECEIVING },
+    );
+    if !off.is_empty() {
+        return Handled::Single(side, off);
+    }
+    frames(model).map_or(Handled::Grouped, Handled::Frames)
+}
+
+/// Ports that could both do with larger frames than they are set to.
+fn frames(model: &Model) -> Option<String> {
+    let mut told = Vec::new();
+    for side in [Side::Near, Side::Far] {
+        let nic = port(model, side).filter(|nic| !nic.is_virtual)?;
+        let (now, most) = (nic.mtu?, nic.mtu_max?);
+        if now >= JUMBO || most < JUMBO {
+            return None;
+        }
+        told.push(format!(
+            "{} {} has MTU {now} of {most}",
+            side.name(),
+            nic.name
+        ));
+    }
+    Some(told.join(", "))
+}
+
+fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Answer {
+    let rate = load
+        .tcp
+        .segments
+        .map(|n| format!("{n:.0} segments were sent in a second"));
+    Answer::Finding(Finding {
+        side: Place::from(side),
+        share: 0.5,
+        enough,
+        reached: false,
+        evidence: [why, busy].into_iter().chain(rate).collect(),
+    })
+}
+
+fn advice(model: &Model, handled: Handled) -> Option<Advice> {
+    match handled {
+        Handled::Single(side, off) => {
+            let name = &port(model, side)?.name;
+            let set = |to: &str| {
+                let each: Vec<String> = off
+                    .iter()
+                    .map(|offload| format!("{} {to}", offload.to_lowercase()))
+                    .collect();
+                format!("ethtool -K {name} {}", each.join(" "))
+            };
+            Some(Advice {
+                action: format!("on {}: {}", side.name(), set("on")),
+                undo: set("off"),
+                gain: None,
+            })
+        }
+        Handled::Frames(_) => Some(Advice {
+            action: format!(
+                "on both hosts and every switch between: ip link set dev PORT mtu {JUMBO}"
+            ),
+            undo: "ip link set dev PORT mtu 1500".to_owned(),
+            gain: None,
+        }),
+        Handled::Grouped | Handled::Unread(_) => None,
+    }
+}

@@ -1,0 +1,109 @@
+//! What the queueing of a port is set to hold back, delay or lose.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, Nanos, Rate};
+
+/// A queueing discipline or class that holds packets back, delays or loses them on purpose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Shaper {
+    /// Kind: `tbf`, `htb`, `fq` ...
+    pub kind: String,
+    /// Handle or class as `tc` writes it: `1:`, `1:10`.
+    pub id: String,
+    /// What it is set to.
+    pub set: Shaping,
+}
+
+/// Settings that hold packets back. Rates count the bytes of frames, as the kernel does: what a port
+/// puts before the packet counts, preamble, gap and check sequence do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Shaping {
+    /// The most that passes in all: `rate` of tbf, `ceil` of an htb class, `bandwidth` of cake.
+    pub rate: Option<Rate>,
+    /// What an htb class is sure of, where others want to share what is above it.
+    pub assured: Option<Rate>,
+    /// The most that each flow gets: `maxrate` of fq.
+    pub flow_rate: Option<Rate>,
+    /// Bytes that may pass at once.
+    pub burst: Option<Bytes>,
+    /// By how much packets are delayed on purpose (netem).
+    pub delay: Option<Nanos>,
+    /// Packets of a million that are lost on purpose (netem).
+    pub loss_ppm: Option<u32>,
+    /// Bytes that it counts for each packet besides those of the frame; may be negative.
+    pub overhead: i32,
+}
+
+impl Shaping {
+    /// Whether anything is held back, delayed or lost.
+    pub fn is_set(&self) -> bool {
+        let rate = self.rate.or(self.flow_rate);
+        rate.is_some() || self.delay.is_some() || self.loss_ppm.is_some()
+    }
+}
+
+impl fmt::Display for Shaper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shaping {
+            rate, flow_rate, ..
+        } = self.set;
+        write!(f, "{} {}", self.kind, self.id)?;
+        if let Some(rate) = rate {
+            write!(f, " {rate}")?;
+        }
+        if let Some(assured) = self.set.assured.filter(|a| Some(*a) != rate) {
+            write!(f, " ({assured} assured)")?;
+        }
+        if let Some(rate) = flow_rate {
+            write!(f, " {rate} for each flow")?;
+        }
+        if let Some(delay) = self.set.delay {
+            write!(f, " delay {delay}")?;
+        }
+        if let Some(ppm) = self.set.loss_ppm {
+            write!(f, " loss {} %", f64::from(ppm) / 1e4)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shaper_tells_what_it_does() {
+        let shaper = |kind: &str, set| Shaper {
+            kind: kind.to_owned(),
+            id: "1:".to_owned(),
+            set,
+        };
+        let class = Shaping {
+            rate: Some(Rate(1_000_000_000)),
+            assured: Some(Rate(500_000_000)),
+            ..Shaping::default()
+        };
+        let told = shaper("htb", class).to_string();
+        assert_eq!(told, "htb 1: 1 Gb/s (500 Mb/s assured)");
+        let netem = Shaping {
+            delay: Some(Nanos::from_millis(10)),
+            loss_ppm: Some(5_000),
+            ..Shaping::default()
+        };
+        assert_eq!(
+            shaper("netem", netem).to_string(),
+            "netem 1: delay 10 ms loss 0.5 %"
+        );
+        assert!(netem.is_set() && class.is_set());
+        let burst = Shaping {
+            burst: Some(Bytes(1)),
+            ..Shaping::default()
+        };
+        assert!(!burst.is_set(), "alone it holds nothing back");
+    }
+}

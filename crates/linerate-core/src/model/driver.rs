@@ -1,0 +1,110 @@
+//! What the ports and their drivers counted: sizes of packets, pauses, allowances of a cloud.
+
+use super::load::end;
+use super::readings::{Window, growth, per_second};
+use crate::metric as m;
+use crate::parse::driver::{Tells, tells};
+use crate::plan::{Direction, Side};
+use crate::record::{Step, Table};
+
+/// Pauses on the link of a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Paused {
+    /// Pause frames received in a second: the other end of the wire asked it to stop.
+    pub received: f64,
+    /// Pause frames sent in a second.
+    pub sent: f64,
+    /// Share of time that it stood still, where the driver counts that.
+    pub stopped: Option<f64>,
+}
+
+/// What a cloud queued or dropped because a machine was over one of its allowances.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Allowance {
+    /// Whose.
+    pub side: Side,
+    /// The driver's counter: `bw_out_allowance_exceeded`.
+    pub counter: String,
+    /// Packets in a second.
+    pub per_sec: f64,
+    /// Packets that the port moved in a second, that way; `None` where that was not counted.
+    pub of: Option<f64>,
+}
+
+/// Mean bytes of a packet as the port of the sender sent it, and as that of the receiver took it in:
+/// ports made by software count a group of segments as one.
+pub(super) fn packet_bytes(step: &Step, direction: Direction, window: Window) -> [Option<f64>; 2] {
+    let ends = [
+        (direction.sender(), m::PORT_TX_BYTES, m::PORT_TX_PACKETS),
+        (direction.receiver(), m::PORT_RX_BYTES, m::PORT_RX_PACKETS),
+    ];
+    ends.map(|(side, bytes, packets)| {
+        let port = end(step, side)?.about("port", |_| true).next()?;
+        let (bytes, _) = growth(port, bytes, window)?;
+        let (packets, _) = growth(port, packets, window)?;
+        (packets > 0.0).then(|| bytes / packets)
+    })
+}
+
+/// The driver's counters of an end that tell something, each with what it tells.
+fn counters(step: &Step, side: Side) -> impl Iterator<Item = (&Table, &str, Tells)> {
+    let tables = end(step, side).into_iter();
+    let tables = tables.flat_map(|end| end.about("driver", |_| true));
+    tables.filter_map(|table| {
+        let (_, counter) = table.subject.split_once(' ')?;
+        Some((table, counter, tells(counter)?))
+    })
+}
+
+/// Pauses at the port of the sender and of the receiver; `None` where nothing counts them. One pause
+/// may be counted under several names.
+pub(super) fn paused(step: &Step, direction: Direction, window: Window) -> [Option<Paused>; 2] {
+    [direction.sender(), direction.receiver()].map(|side| {
+        let most = |wanted| {
+            let of = counters(step, side).filter(|(.., tells)| *tells == wanted);
+            let rates = of.filter_map(|(table, ..)| per_second(table, m::DRIVER_COUNT, window));
+            rates.reduce(f64::max)
+        };
+        let (received, sent) = (most(Tells::PauseReceived), most(Tells::PauseSent));
+        received.or(sent)?;
+        Some(Paused {
+            received: received.unwrap_or(0.0),
+            sent: sent.unwrap_or(0.0),
+            stopped: most(Tells::PausedMicros).map(|us| (us / 1e6).min(1.0)),
+        })
+    })
+}
+
+/// Allowances that were counted on the way of a direction, exceeded or not.
+pub(super) fn allowances(step: &Step, direction: Direction, window: Window) -> Vec<Allowance> {
+    let (sender, receiver) = (direction.sender(), direction.receiver());
+    let of = |side: Side| {
+        let metric = if side == sender {
+            m::PORT_TX_PACKETS
+        } else {
+            m::PORT_RX_PACKETS
+        };
+        let port = end(step, side)?.about("port", |_| true).next()?;
+        per_second(port, metric, window)
+    };
+    let concerns = |counter: &str, side: Side| match counter {
+        "bw_in_allowance_exceeded" => side == receiver,
+        "bw_out_allowance_exceeded" => side == sender,
+        _ => true,
+    };
+    let all = [sender, receiver].into_iter().flat_map(|side| {
+        let own = counters(step, side);
+        own.filter(|(.., tells)| *tells == Tells::Allowance)
+            .map(move |(table, counter, _)| (side, table, counter))
+    });
+    all.filter(|(side, _, counter)| concerns(counter, *side))
+        .filter_map(|(side, table, counter)| {
+            Some(Allowance {
+                side,
+                counter: counter.to_owned(),
+                per_sec: per_second(table, m::DRIVER_COUNT, window)?,
+                of: of(side),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,271 @@
+//! Causes told by facts and counters of the ports: offloads, tunnels, pauses, allowances.
+
+use linerate_core::facts::memory::Channels;
+use linerate_core::facts::nic::{Nic, Offloads, Pause};
+use linerate_core::facts::route::Route;
+use linerate_core::model::{Allowance, Cpu, Paused};
+use linerate_core::units::Transfers;
+
+use super::*;
+
+/// Memory that has room for all of it.
+const CHANNELS: Channels = Channels {
+    least: 8,
+    most: 8,
+    speed: Transfers(3_200_000_000),
+};
+
+/// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
+fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
+    base.tcp.mss = Some(Bytes(1448));
+    base.tcp.path_mtu = Some(Bytes(1500));
+    let mut m = model(base);
+    m.directions[0].ceilings = vec![ceiling(Stage::Net, 9.41e9, 9.41e9)];
+    for (host, off) in m.hosts.iter_mut().zip(off) {
+        let mut nic = Nic {
+            name: "eth0".to_owned(),
+            index: 1,
+            up: true,
+            mtu: Some(1500),
+            mtu_max: Some(9000),
+            offloads: Some(Offloads {
+                on: Vec::new(),
+                off: off.iter().map(|name| (*name).to_owned()).collect(),
+            }),
+            ..Nic::default()
+        };
+        nic.link.speed = Some(Rate(10_000_000_000));
+        host.facts.route = Some(Route {
+            ports: vec![nic],
+            ..Route::default()
+        });
+        host.facts.channels = Some(CHANNELS);
+        host.facts.port.as_mut().expect("a port").is_ethernet = true;
+    }
+    m
+}
+
+fn nic(model: &mut Model, side: usize) -> &mut Nic {
+    let route = model.hosts[side].facts.route.as_mut();
+    &mut route.expect("a route").ports[0]
+}
+
+const TSO: &[&str] = &["tx-tcp-segmentation"];
+const GRO: &[&str] = &["rx-gro"];
+
+fn busy(sender: f64, receiver: f64) -> Load {
+    Load {
+        senders: vec![thread(sender)],
+        receivers: vec![thread(receiver)],
+        ..load()
+    }
+}
+
+#[test]
+fn packets_one_by_one_count_where_a_cpu_is_full() {
+    let at = |sender, receiver, off| outcome(&cards(busy(sender, receiver), off), "small-packets");
+    assert_eq!(at(0.91, 0.2, [TSO, &[]]), "enough");
+    assert_eq!(at(0.89, 0.2, [TSO, &[]]), "clear", "it has time left");
+    assert_eq!(
+        at(0.2, 0.91, [TSO, &[]]),
+        "suspect",
+        "the receiver's frames"
+    );
+    assert_eq!(at(0.2, 0.91, [&[], GRO]), "enough");
+    assert_eq!(at(0.2, 0.91, [GRO, TSO]), "suspect", "of the other way");
+    let mut m = cards(busy(0.2, 0.2), [&[], GRO]);
+    let cpu = |softirq| Cpu {
+        softirq,
+        ..Cpu::default()
+    };
+    m.directions[0].base.cpus[1] = vec![cpu(0.89)];
+    assert_eq!(outcome(&m, "small-packets"), "clear");
+    m.directions[0].base.cpus[1] = vec![cpu(0.91)];
+    assert_eq!(outcome(&m, "small-packets"), "enough");
+    let mut m = cards(busy(0.95, 0.2), [TSO, &[]]);
+    nic(&mut m, 0).offloads = None;
+    assert_eq!(outcome(&m, "small-packets"), "unknown");
+    let mut m = cards(busy(0.95, 0.2), [&[], &[]]);
+    assert_eq!(
+        outcome(&m, "small-packets"),
+        "suspect",
+        "frames could be larger"
+    );
+    nic(&mut m, 1).mtu = Some(9000);
+    assert_eq!(outcome(&m, "small-packets"), "clear");
+}
+
+#[test]
+fn on_a_port_made_by_software_the_packets_tell() {
+    let at = |bytes: f64, off| {
+        let mut base = busy(0.95, 0.2);
+        base.packet_bytes = [Some(bytes); 2];
+        let mut m = cards(base, [off, &[]]);
+        for side in 0..2 {
+            nic(&mut m, side).is_virtual = true;
+        }
+        outcome(&m, "small-packets")
+    };
+    assert_eq!(at(2_990.0, TSO), "enough");
+    assert_eq!(at(3_010.0, TSO), "clear", "groups of segments");
+    assert_eq!(at(1_500.0, GRO), "clear", "nothing is off that makes them");
+}
+
+#[test]
+fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
+    let mut m = cards(busy(0.99, 0.2), [TSO, &[]]);
+    tried(&mut m, "sender-work", 0.82);
+    let limits = judge(&m).limits;
+    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(
+        told,
+        [
+            ("sender-core", Certainty::Proved),
+            ("small-packets", Certainty::Supported)
+        ]
+    );
+    assert_eq!(
+        limits[1].advice[0].action,
+        "on near: ethtool -K eth0 tso on"
+    );
+    assert_eq!(limits[1].advice[0].undo, "ethtool -K eth0 tso off");
+}
+
+/// A tunnel at the near end on a card, with CPUs that are so busy.
+fn tunnelled(kind: &str, mtu: u32, thread: f64, cpu: f64) -> Model {
+    let mut base = busy(thread, 0.2);
+    base.cpus[0] = vec![Cpu {
+        busy: cpu,
+        ..Cpu::default()
+    }];
+    let mut m = cards(base, [&[], &[]]);
+    let route = m.hosts[0].facts.route.as_mut().expect("a route");
+    let mut tunnel = Nic {
+        name: "tun0".to_owned(),
+        index: 9,
+        kind: kind.to_owned(),
+        is_virtual: true,
+        mtu: Some(mtu),
+        ..Nic::default()
+    };
+    tunnel.stack.below = vec![1];
+    route.ports.insert(0, tunnel);
+    m
+}
+
+#[test]
+fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
+    let at = |kind, mtu, thread, cpu| outcome(&tunnelled(kind, mtu, thread, cpu), "tunnel");
+    assert_eq!(at("vxlan", 1450, 0.89, 0.89), "clear");
+    assert_eq!(at("vxlan", 1450, 0.91, 0.89), "enough");
+    assert_eq!(at("wireguard", 1420, 0.2, 0.91), "enough");
+    assert_eq!(at("vxlan", 1451, 0.2, 0.2), "enough", "1501 bytes");
+    assert_eq!(at("tun", 1500, 0.2, 0.2), "clear", "who knows what it adds");
+    assert_eq!(at("vlan", 1500, 0.95, 0.95), "clear", "no tunnel");
+    let advice = |m: &Model| {
+        let cause = cause("tunnel").expect("a cause");
+        cause.advice(m, Direction::Forward).remove(0)
+    };
+    let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
+    assert_eq!(told.action, "on near: ip link set dev tun0 mtu 1450");
+    assert_eq!(told.undo, "ip link set dev tun0 mtu 1500");
+}
+
+#[test]
+fn a_tunnel_is_a_reason_for_a_full_core_and_no_rival() {
+    let mut m = tunnelled("wireguard", 1420, 0.99, 0.5);
+    tried(&mut m, "sender-work", 0.82);
+    let limits = judge(&m).limits;
+    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(told[0], ("sender-core", Certainty::Proved));
+    assert!(told.contains(&("tunnel", Certainty::Supported)), "{told:?}");
+}
+
+/// The near port receives so many pauses in a second, the far port sends so many.
+fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
+    let mut m = cards(load(), [&[], &[]]);
+    let pauses = |received, sent| {
+        Some(Paused {
+            received,
+            sent,
+            stopped,
+        })
+    };
+    m.directions[0].base.paused = [pauses(received, 0.0), pauses(0.0, sent)];
+    m
+}
+
+#[test]
+fn pauses_count_by_their_time_or_by_the_most_that_it_can_be() {
+    let at = |received, stopped| outcome(&pausing(received, 0.0, stopped), "pause-frames");
+    // A pause of 65535 x 512 bits takes 3.355 ms at 10 Gb/s.
+    for (received, stopped, answer) in [
+        (14.8, None, "clear"),
+        (15.0, None, "suspect"),
+        (148.0, None, "suspect"),
+        (150.0, None, "enough"),
+        (5_000.0, Some(0.049), "clear"),
+        (5_000.0, Some(0.051), "enough"),
+    ] {
+        assert_eq!(at(received, stopped), answer, "{received} {stopped:?}");
+    }
+    let mut m = cards(load(), [&[], &[]]);
+    assert_eq!(outcome(&m, "pause-frames"), "clear", "no flow control");
+    nic(&mut m, 0).pause = Some(Pause {
+        rx: Some(true),
+        ..Pause::default()
+    });
+    assert_eq!(outcome(&m, "pause-frames"), "unknown", "nobody counts");
+    assert_eq!(outcome(&model(load()), "pause-frames"), "clear", "no wire");
+}
+
+#[test]
+fn who_asks_for_pauses_is_where_they_come_from() {
+    let place = |sent| {
+        let verdict = judge(&pausing(200.0, sent, None));
+        let found = verdict.limits.iter().find(|l| l.cause == "pause-frames");
+        found.map(|l| (l.side, l.certainty))
+    };
+    assert_eq!(place(99.0), Some((Place::Path, Certainty::Supported)));
+    assert_eq!(place(101.0), Some((Place::Far, Certainty::Supported)));
+    let mut m = pausing(200.0, 0.0, None);
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(told[0], ("path-rate", Certainty::Proved));
+    assert_eq!(told[1], ("pause-frames", Certainty::Supported));
+}
+
+#[test]
+fn allowances_count_from_one_packet_in_a_thousand() {
+    let at = |per_sec, of| {
+        let mut m = cards(load(), [&[], &[]]);
+        m.directions[0].base.allowances = vec![Allowance {
+            side: Side::Near,
+            counter: "bw_out_allowance_exceeded".to_owned(),
+            per_sec,
+            of,
+        }];
+        m
+    };
+    let all = Some(100_000.0);
+    assert_eq!(outcome(&at(99.0, all), "cloud-allowance"), "clear");
+    assert_eq!(outcome(&at(101.0, all), "cloud-allowance"), "enough");
+    let mut m = at(0.0, all);
+    assert_eq!(outcome(&m, "cloud-allowance"), "clear");
+    nic(&mut m, 1).driver = "ena".to_owned();
+    assert_eq!(outcome(&m, "cloud-allowance"), "clear", "they were read");
+    m.directions[0].base.allowances.clear();
+    assert_eq!(outcome(&m, "cloud-allowance"), "unknown");
+    let mut m = at(500.0, all);
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(
+        told,
+        [
+            ("path-rate", Certainty::Proved),
+            ("cloud-allowance", Certainty::Supported)
+        ]
+    );
+}

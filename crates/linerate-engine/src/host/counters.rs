@@ -1,0 +1,169 @@
+//! Source `driver`: those counters of a port's driver that tell of pauses and of allowances of a cloud.
+
+use std::io;
+
+use linerate_core::facts::Gap;
+use linerate_core::facts::nic::Counter;
+use linerate_core::metric::{self, Metric};
+use linerate_core::parse::driver::{self, tells};
+use linerate_core::parse::ethtool;
+use linerate_core::record::Table;
+
+use super::sheets::Sheets;
+use super::sources::Source;
+use super::{Ethtool, Machine, Query, invalid};
+
+const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
+/// Rows from one reading to the next: some drivers ask their firmware for each counter.
+const EVERY: usize = 10;
+/// More counters than this are not kept: a card has pauses for each of eight priorities, both ways.
+const MOST: usize = 32;
+
+/// Reads what the driver of one port counts.
+pub(super) struct Counters {
+    port: u32,
+    name: String,
+    /// Rows begun.
+    rows: usize,
+    /// The driver has none of them.
+    mute: bool,
+    sheets: Sheets<String>,
+}
+
+impl Counters {
+    /// The port with this index and name.
+    pub(super) fn new(port: u32, name: String) -> Self {
+        Self {
+            port,
+            name,
+            rows: 0,
+            mute: false,
+            sheets: Sheets::new(METRICS, ""),
+        }
+    }
+
+    /// The counters that tell something: the driver's own, and where there are no pauses among them
+    /// those that the kernel has a common name for. A driver without counters is no gap of a run, but
+    /// of whoever needs them.
+    fn read(&self, machine: &dyn Machine) -> Vec<Counter> {
+        let own = || -> io::Result<Vec<Counter>> {
+            let reply = machine.query(&Query::DriverCounters(self.port))?;
+            driver::counters(&reply).map_err(invalid)
+        };
+        let mut counters = own().unwrap_or_default();
+        counters.retain(|counter| tells(&counter.name).is_some());
+        if !counters
+            .iter()
+            .any(|counter| counter.name.contains("pause"))
+        {
+            let reply = machine.query(&Query::Ethtool(Ethtool::Pause, self.port));
+            let pause = reply.ok().and_then(|reply| ethtool::pause(&reply).ok());
+            let pause = pause.unwrap_or_default();
+            let common = [
+                ("rx_pause_frames", pause.rx_frames),
+                ("tx_pause_frames", pause.tx_frames),
+            ];
+            counters.extend(common.into_iter().filter_map(|(name, value)| {
+                Some(Counter {
+                    name: name.to_owned(),
+                    value: value?,
+                })
+            }));
+        }
+        counters.truncate(MOST);
+        counters
+    }
+}
+
+impl Source for Counters {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        self.rows += 1;
+        if self.mute || self.rows % EVERY != 1 {
+            return Ok(());
+        }
+        let counters = self.read(machine);
+        self.mute = counters.is_empty();
+        for Counter { name, value } in counters {
+            let subject = || format!("{} {name}", self.name);
+            self.sheets
+                .push(name.clone(), subject, at, &[Some(value)], gaps);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.rows = 0;
+        self.sheets.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EVERY;
+    use crate::host::testing::{Fake, of};
+    use crate::host::{Ethtool, Query};
+
+    /// `struct ethtool_gstrings`, then `struct ethtool_stats`.
+    fn reply(counters: &[(&str, u64)]) -> Vec<u8> {
+        let count = u32::try_from(counters.len()).unwrap();
+        let words = |words: [u32; 2]| words.into_iter().flat_map(u32::to_ne_bytes);
+        let mut raw: Vec<u8> = words([0x1b, 1]).chain(count.to_ne_bytes()).collect();
+        for (name, _) in counters {
+            let mut field = name.as_bytes().to_vec();
+            field.resize(32, 0);
+            raw.extend(field);
+        }
+        raw.extend(words([0x1d, count]));
+        raw.extend(counters.iter().flat_map(|(_, value)| value.to_ne_bytes()));
+        raw
+    }
+
+    #[test]
+    fn every_tenth_row_reads_what_tells_of_pauses_and_allowances() {
+        let counters = |n| {
+            let all = [
+                ("rx_bytes", 9),
+                ("rx_pause", n),
+                ("bw_in_allowance_exceeded", 0),
+            ];
+            reply(&all)
+        };
+        let fake = Fake::default().reply(Query::DriverCounters(4), &[&counters(5), &counters(8)]);
+        let mut sources = fake.sources();
+        sources.watch_drivers([(4, "eth0".to_owned())]);
+        (0..=EVERY as u64).for_each(|at| sources.observe(at));
+        let (tables, gaps) = of("driver", sources.take());
+        assert_eq!(gaps, []);
+        let told: Vec<_> = tables
+            .iter()
+            .map(|t| (t.subject.as_str(), t.columns[0].values.as_slice()))
+            .collect();
+        let want: [(&str, &[i64]); 2] = [
+            ("eth0 rx_pause", &[5, 8]),
+            ("eth0 bw_in_allowance_exceeded", &[0, 0]),
+        ];
+        assert_eq!(told, want);
+        assert_eq!(tables[0].at, [0, EVERY as u64]);
+    }
+
+    #[test]
+    fn pauses_that_the_driver_does_not_name_are_asked_of_the_kernel() {
+        use crate::host::testing::{attr, msg};
+        let stats = [attr(2, &7u64.to_ne_bytes()), attr(3, &8u64.to_ne_bytes())].concat();
+        let pause = msg(21, &[vec![0; 4], attr(5, &stats)].concat());
+        let fake = Fake::default().reply(Query::Ethtool(Ethtool::Pause, 4), &[&pause]);
+        let mut sources = fake.sources();
+        sources.watch_drivers([(4, "eth0".to_owned())]);
+        sources.observe(0);
+        let (tables, gaps) = of("driver", sources.take());
+        let told: Vec<_> = tables
+            .iter()
+            .map(|t| (t.subject.as_str(), t.columns[0].values[0]))
+            .collect();
+        assert_eq!(
+            told,
+            [("eth0 rx_pause_frames", 8), ("eth0 tx_pause_frames", 7)]
+        );
+        assert_eq!(gaps, []);
+    }
+}
