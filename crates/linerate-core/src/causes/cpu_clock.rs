@@ -1,11 +1,11 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
 use super::core_bound::{self, Role};
-use super::predict::{threads, wanted};
+use super::predict::{busiest, threads, wanted};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::facts::cpu::Clock;
 use crate::facts::{Gap, HostFacts};
-use crate::model::{Load, Model, Thread};
+use crate::model::{Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -83,7 +83,7 @@ impl Cause for CpuClock {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let slow = slowest(model, trial.direction).ok()?;
-        if trial.factor()? == Factor::NearInterrupts {
+        if matches!(trial.factor()?, Factor::NearInterrupts | Factor::OtherCpu) {
             return Some(MOVED);
         }
         let role = if slow.side == trial.direction.sender() {
@@ -187,11 +187,6 @@ fn clock_of<'a>(
         nominal,
         clock,
     })
-}
-
-fn busiest(threads: &[Thread]) -> Option<&Thread> {
-    let need = |t: &Thread| t.busy.unwrap_or(0.0) + t.waiting.unwrap_or(0.0);
-    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
 }
 
 /// What is known of who set it.

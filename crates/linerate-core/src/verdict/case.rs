@@ -104,10 +104,7 @@ impl<'a> Case<'a> {
         self.trials
             .iter()
             .filter(|(trial, effect)| {
-                let about = trial
-                    .plan
-                    .factor()
-                    .is_some_and(|f| party.cause.decided_by().contains(&f));
+                let about = party.cause.is_about(self.model, &trial.plan);
                 let own = party.cause.predict(self.model, &trial.plan);
                 about
                     && own.is_some_and(|r| r.contains(*effect))

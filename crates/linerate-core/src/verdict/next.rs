@@ -71,9 +71,7 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan, own: Range) -> usiz
         .filter_map(|p| p.cause.predict(case.model, plan))
         .filter(|range| !range.overlaps(own))
         .count();
-    let about = plan
-        .factor()
-        .is_some_and(|f| suspect.cause.decided_by().contains(&f));
+    let about = suspect.cause.is_about(case.model, plan);
     parted * 2 + usize::from(about && !own.overlaps(EQUAL))
 }
 

@@ -3,6 +3,7 @@
 
 mod clock;
 mod copy;
+mod cpu;
 mod host;
 mod memory;
 mod path;
@@ -61,6 +62,7 @@ fn load() -> Load {
         unread: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
+        throttled: [None, None],
         memory: [None; 2],
         latency: None,
         contended: false,
