@@ -120,6 +120,11 @@ pub struct Knobs {
     pub sender_node: Option<u32>,
     /// The same for receiving threads.
     pub receiver_node: Option<u32>,
+    /// The CPUs that sending threads are kept on, one for each stream; empty leaves the choice to
+    /// that end. They come before the node.
+    pub sender_cpus: Vec<u32>,
+    /// The same for receiving threads.
+    pub receiver_cpus: Vec<u32>,
 }
 
 impl Default for Knobs {
@@ -139,6 +144,8 @@ impl Default for Knobs {
             extra_work: ExtraWork::default(),
             sender_node: None,
             receiver_node: None,
+            sender_cpus: Vec::new(),
+            receiver_cpus: Vec::new(),
         }
     }
 }

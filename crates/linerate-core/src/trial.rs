@@ -4,7 +4,7 @@
 //! from causes, because one trial parts several rivals.
 
 use crate::causes::LOSSY;
-use crate::model::{Load, Model, TcpShares, follows};
+use crate::model::{Load, Model, TcpShares, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos, Rate};
@@ -40,6 +40,8 @@ pub enum Factor {
     Discard,
     /// One end's threads on the NUMA node that the port's interrupts are sent to.
     NearInterrupts,
+    /// One end's threads on CPUs that had little to do.
+    OtherCpu,
 }
 
 /// A row of the table.
@@ -135,6 +137,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::NearInterrupts,
         words: "whether threads gain beside the port's interrupts",
         change: "moving the threads to the node of the port's interrupts",
+    },
+    TrialKind {
+        id: "other-cpu",
+        factor: Factor::OtherCpu,
+        words: "whether threads gain on a CPU that has nothing else to do",
+        change: "moving the threads to an idle CPU",
     },
     // Last: how much it gains depends on what a copy weighs here, which only the trial shows.
     TrialKind {
@@ -238,6 +246,14 @@ impl TrialKind {
                     after.sender_node = Some(node);
                 } else {
                     after.receiver_node = Some(node);
+                }
+            }
+            Factor::OtherCpu => {
+                let to = elsewhere(model, direction)?;
+                if to.side == direction.sender() {
+                    after.sender_cpus = to.cpus;
+                } else {
+                    after.receiver_cpus = to.cpus;
                 }
             }
         }

@@ -1,8 +1,12 @@
 //! What the two core causes share: one thread that has no time left.
 
+use super::cpu_contention::CpuContention;
+use super::cpu_quota::CpuQuota;
+use super::cpu_share::{cpus, home, stands};
 use super::predict::{added_work, busiest, bystander, threads, wanted};
-use super::{Answer, Finding, base, lacks, percent};
-use crate::model::{Load, Model, Thread};
+use super::shared_core::SharedCore;
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Cpu, Load, Model, Thread};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
@@ -39,13 +43,22 @@ pub(super) enum Role {
 }
 
 impl Role {
+    /// What the threads of an end do.
+    pub(super) fn of(side: Side, direction: Direction) -> Self {
+        if side == direction.sender() {
+            Self::Sender
+        } else {
+            Self::Receiver
+        }
+    }
     fn side(self, direction: Direction) -> Side {
         match self {
             Self::Sender => direction.sender(),
             Self::Receiver => direction.receiver(),
         }
     }
-    fn factor(self) -> Factor {
+    /// The trial that adds to their work.
+    pub(super) fn factor(self) -> Factor {
         match self {
             Self::Sender => Factor::SenderWork,
             Self::Receiver => Factor::ReceiverWork,
@@ -77,9 +90,15 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
             percent(share)
         ));
     }
-    // Time spent waiting for the CPU is somebody else's doing: it is no ceiling of this thread.
+    if let Some(id) = kept_from_its_cpu(model, direction, side) {
+        return Answer::Clear(format!(
+            "the {} thread does not get its CPU: {id}",
+            role.word()
+        ));
+    }
     let busiest = busiest(workers);
-    let used_up = busiest.and_then(|t| t.busy).is_some_and(|b| b >= ENOUGH);
+    let used = |t| used(t, cpus(load, direction, side));
+    let used_up = busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
     Answer::Finding(Finding {
         side: Place::from(side),
         share,
@@ -90,6 +109,28 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
             .into_iter()
             .collect(),
     })
+}
+
+/// The cause that keeps threads of an end from a CPU that they could have, if one stands.
+pub(super) fn kept_from_its_cpu(
+    model: &Model,
+    direction: Direction,
+    side: Side,
+) -> Option<&'static str> {
+    let causes: [&dyn Cause; 3] = [&CpuQuota, &CpuContention, &SharedCore];
+    let mut standing = causes
+        .into_iter()
+        .filter(|c| stands(*c, model, direction, side));
+    standing.next().map(Cause::id)
+}
+
+/// Share of its CPU that a thread's work took: its own time, that of interrupts there, and that of
+/// other threads of this run for which it waited. Waiting for somebody else is no ceiling of it.
+fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
+    let busy = thread.busy?;
+    let ours = home(thread, cpus).and_then(|cpu| cpu.ours).unwrap_or(busy);
+    let behind_ours = thread.waiting.unwrap_or(0.0).min((ours - busy).max(0.0));
+    Some(busy + thread.taken.unwrap_or(0.0) + behind_ours)
 }
 
 fn sentence(thread: &Thread, role: Role) -> Option<String> {

@@ -83,7 +83,7 @@ impl Cause for CpuClock {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let slow = slowest(model, trial.direction).ok()?;
-        if trial.factor()? == Factor::NearInterrupts {
+        if matches!(trial.factor()?, Factor::NearInterrupts | Factor::OtherCpu) {
             return Some(MOVED);
         }
         let role = if slow.side == trial.direction.sender() {

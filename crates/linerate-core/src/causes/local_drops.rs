@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::path_rate::{Held, full_softirq, held_back};
+use super::path_rate::{Held, held_back};
 use super::predict::bystander;
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
 use crate::model::{Load, Local, LocalEvent, Model};
@@ -59,9 +59,6 @@ impl Cause for LocalDrops {
         if dropped.per_sec < 1.0 {
             let why = "the hosts dropped less than one packet of it in a second";
             return Answer::Clear(why.to_owned());
-        }
-        if let Some(why) = full_softirq(load) {
-            return Answer::Clear(format!("drops are what comes of it: {why}"));
         }
         let held = match held_back(model, direction) {
             Ok(held) => held,

@@ -97,7 +97,8 @@ impl Cause for MemoryBandwidth {
             | Factor::HalfSendBuffer
             | Factor::SmallerReads
             | Factor::SmallerWrites
-            | Factor::NearInterrupts => None,
+            | Factor::NearInterrupts
+            | Factor::OtherCpu => None,
             Factor::Unpaced | Factor::Paced => bystander(model, trial),
         }
     }

@@ -6,6 +6,10 @@ mod congestion_control;
 mod contended;
 mod core_bound;
 mod cpu_clock;
+mod cpu_contention;
+mod cpu_quota;
+mod cpu_share;
+mod cpu_steal;
 mod duplex;
 mod flow_rate_cap;
 mod host_shaping;
@@ -25,7 +29,9 @@ mod receiver_core;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
+mod shared_core;
 mod small_packets;
+mod softirq_core;
 mod tunnel;
 mod underlay;
 mod wire_full;
@@ -55,6 +61,7 @@ const BUSY: f64 = 0.9;
 /// Every cause. What makes a measurement invalid comes first.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
+    &cpu_steal::CpuSteal,
     &interrupted::Interrupted,
     &wire_full::WireFull,
     &pcie_slot::PcieSlot,
@@ -73,8 +80,12 @@ pub const CAUSES: &[&dyn Cause] = &[
     &cloud_allowance::CloudAllowance,
     &receiver_core::ReceiverCore,
     &sender_core::SenderCore,
+    &softirq_core::SoftirqCore,
+    &shared_core::SharedCore,
     &small_packets::SmallPackets,
     &numa_remote::NumaRemote,
+    &cpu_quota::CpuQuota,
+    &cpu_contention::CpuContention,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,
     &receiver_app::ReceiverApp,
@@ -114,6 +125,14 @@ pub trait Cause: Sync {
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can
     /// only exclude it.
     fn decided_by(&self) -> &'static [Factor];
+    /// Whether a trial touches what it is about: one by a factor that decides it, on the end where it
+    /// holds.
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let _ = model;
+        trial
+            .factor()
+            .is_some_and(|f| self.decided_by().contains(&f))
+    }
     /// What to do when it holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
     /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by

@@ -79,6 +79,13 @@ impl Cause for NumaRemote {
                 high: MOST,
             });
         }
+        if trial.factor()? == Factor::OtherCpu {
+            // It may be on either node.
+            return Some(Range {
+                low: 0.5,
+                high: MOST,
+            });
+        }
         core_bound::predict(model, trial, role)
     }
     fn decided_by(&self) -> &'static [Factor] {

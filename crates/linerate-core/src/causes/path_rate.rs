@@ -1,11 +1,12 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
-use super::predict::{GAIN, one_rate, wanted};
+use super::cpu_share::stands;
+use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
+use super::softirq_core::SoftirqCore;
 use super::{
     Answer, BUSY, Cause, Finding, LOSSY, base, host_shaping, lacks, local_drops, percent, reached,
 };
-use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -20,9 +21,6 @@ pub(super) struct PathRate;
 /// Share of time that the sender must be held by congestion control alone for the path to be
 /// suspected.
 const HELD: f64 = 0.5;
-
-/// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
-pub(super) const FULL_SOFTIRQ: f64 = 0.9;
 
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;
@@ -89,13 +87,6 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     if let Some(own) = own {
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
     }
-    if let Some(what) = full_softirq(load) {
-        return Err(Answer::Unknown(vec![Gap {
-            what: format!("the network {}", direction.name()),
-            why: format!("a host holds it back itself: {what}"),
-            hint: String::new(),
-        }]));
-    }
     Ok(held)
 }
 
@@ -114,19 +105,8 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     } else {
         network + lifted
     };
-    for (threads, side) in [
-        (&load.senders, direction.sender()),
-        (&load.receivers, direction.receiver()),
-    ] {
-        if let Some(w) = wanted(threads)
-            && w > BUSY
-        {
-            return Err(Answer::Clear(format!(
-                "the {} thread was busy {} of the time",
-                side.name(),
-                percent(w)
-            )));
-        }
+    if let Some(why) = on_cpus(model, load, direction) {
+        return Err(Answer::Clear(why));
     }
     if let Some(ceiling) = reached(model, direction) {
         return Err(Answer::Clear(format!(
@@ -177,18 +157,21 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
     lifted.filter_map(|(_, share)| share).sum()
 }
 
-/// A CPU that does nothing but handle packets: it may be the limit, and no thread shows it.
-pub(super) fn full_softirq(load: &Load) -> Option<String> {
-    let full = load
-        .cpus
-        .iter()
-        .flatten()
-        .find(|c| c.softirq >= FULL_SOFTIRQ)?;
-    Some(format!(
-        "CPU {} handled packets {} of the time",
-        full.number,
-        percent(full.softirq)
-    ))
+/// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.
+fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
+    [direction.sender(), direction.receiver()]
+        .into_iter()
+        .find_map(|side| {
+            let busy = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
+            let thread = busy.map(|w| {
+                let w = percent(w);
+                format!("the {} thread was busy {w} of the time", side.name())
+            });
+            thread.or_else(|| {
+                let full = stands(&SoftirqCore, model, direction, side);
+                full.then(|| format!("a CPU of {} is full of packets: softirq-core", side.name()))
+            })
+        })
 }
 
 fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {

@@ -12,19 +12,26 @@ const FULL: f64 = 0.92;
 /// More streams that carry so many times as much went through all that they share.
 const SCALES: f64 = 1.1;
 
-/// Share of time that the busiest thread runs or waits for its CPU; `None` where it was not read.
+/// Share of time that the busiest thread runs, waits for its CPU, or has it taken away by interrupts
+/// and the hypervisor; `None` where it was not read.
 pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
     threads
         .iter()
-        .map(|t| Some((t.busy? + t.waiting.unwrap_or(0.0)).min(1.0)))
+        .map(need)
         .collect::<Option<Vec<_>>>()?
         .into_iter()
         .reduce(f64::max)
 }
 
-/// The thread that wants most of its CPU.
+/// What one thread needs of its CPU.
+pub(super) fn need(thread: &Thread) -> Option<f64> {
+    let lost = thread.waiting.unwrap_or(0.0) + thread.taken.unwrap_or(0.0);
+    Some((thread.busy? + lost).min(1.0))
+}
+
+/// The thread that needs most of its CPU.
 pub(super) fn busiest(threads: &[Thread]) -> Option<&Thread> {
-    let need = |t: &Thread| t.busy.unwrap_or(0.0) + t.waiting.unwrap_or(0.0);
+    let need = |thread| need(thread).unwrap_or(0.0);
     threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
 }
 
@@ -85,7 +92,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::SmallerReads => cheap(wanted(&load.receivers)),
         Factor::SmallerWrites => cheap(wanted(&load.senders)),
         // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
-        Factor::NearInterrupts => Some(Range {
+        Factor::NearInterrupts | Factor::OtherCpu => Some(Range {
             low: 0.5,
             high: EQUAL.high,
         }),

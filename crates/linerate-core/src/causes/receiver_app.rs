@@ -1,6 +1,7 @@
 //! The receiving program does not come to read, though data wait and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
+use super::core_bound::kept_from_its_cpu;
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
@@ -53,6 +54,9 @@ impl Cause for ReceiverApp {
         }
         if busy >= BUSY {
             return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+        }
+        if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
+            return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
         }
         if behind >= BEHIND {
             let gathered = format!(

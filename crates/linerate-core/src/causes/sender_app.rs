@@ -1,6 +1,7 @@
 //! The sending program does not come to write, though there is room and it has CPU time.
 
 use super::buffer_bound::SUSPECT;
+use super::core_bound::kept_from_its_cpu;
 use super::predict::{added_work, around, bystander, per_stream, wanted};
 use super::receiver_app::{BUSY, halved, idle_program, operation};
 use super::{Answer, Cause, base, lacks, percent};
@@ -41,6 +42,9 @@ impl Cause for SenderApp {
         };
         if busy >= BUSY {
             return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
+        }
+        if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
+            return Answer::Clear(format!("the sending thread does not get its CPU: {id}"));
         }
         if sndbuf >= SUSPECT || rwnd >= SUSPECT {
             return Answer::Clear("a buffer or window held the sender, not the program".to_owned());

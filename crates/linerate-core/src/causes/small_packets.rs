@@ -1,7 +1,7 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
-use super::path_rate::FULL_SOFTIRQ;
 use super::predict::{threads, wanted};
+use super::softirq_core::FULL as FULL_SOFTIRQ;
 use super::{Answer, BUSY, Cause, Finding, base, percent};
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};

@@ -2,13 +2,13 @@
 
 use super::ceilings::ceilings;
 use super::interruptions::outages;
-use super::load::{end, load, sent, slice_goodput, stream_set};
+use super::load::{end, index, load, sent, slice_goodput, stream_set};
 use super::readings::Window;
 use super::resources::resources;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
 use crate::plan::{Direction, Pattern, Purpose, Side};
-use crate::record::{End, Record, Step, TrialPlan};
+use crate::record::{End, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
 use crate::units::Nanos;
 
@@ -44,7 +44,7 @@ fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&Step> {
     record.steps.iter().find(|s| is(&s.plan.purpose))
 }
 
-fn same_machine(record: &Record) -> bool {
+pub(super) fn same_machine(record: &Record) -> bool {
     match record.hosts.as_slice() {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
@@ -222,7 +222,23 @@ fn made_as_planned(record: &Record, id: u32) -> bool {
         .filter(|s| matches!(s.plan.purpose, Purpose::Slice { trial, .. } if trial == id))
         .flat_map(|s| &s.plan.sets)
         .filter_map(|set| record.sets.iter().find(|s| s.plan.id == *set))
-        .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()))
+        .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()) && placed(set))
+}
+
+/// Whether threads are kept where the plan says: an older far end does not know that part of it.
+fn placed(set: &Set) -> bool {
+    let Pattern::Stream { direction } = set.plan.pattern else {
+        return true;
+    };
+    let knobs = &set.plan.knobs;
+    let asked = [
+        (direction.sender(), &knobs.sender_cpus),
+        (direction.receiver(), &knobs.receiver_cpus),
+    ];
+    asked.into_iter().all(|(side, cpus)| {
+        let end = set.ends.get(index(side));
+        cpus.is_empty() || end.is_some_and(|end| end.cpus == *cpus)
+    })
 }
 
 /// Gaps of facts, sets and steps, once each.

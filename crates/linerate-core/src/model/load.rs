@@ -1,6 +1,7 @@
 //! One direction of one step under load.
 
 use super::behind::behind;
+use super::cpus::{cpus, taken, throttled};
 use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
 use super::interruptions::interruptions;
@@ -11,7 +12,7 @@ use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Count, mean_ci, steady_state};
-use crate::units::{Bytes, Hertz, Nanos, Rate};
+use crate::units::{Bytes, Nanos, Rate};
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -56,7 +57,10 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let tcp = tcp(sending, set.plan.id, window);
-    let receivers = threads(receiving, &format!("s{}/rx", set.plan.id), window);
+    let shared = super::derive::same_machine(record);
+    let ends = [direction.sender(), direction.receiver()];
+    let cpus = ends.map(|side| cpus(step, side, shared, window));
+    let receivers = at_work(receiving, &format!("s{}/rx", set.plan.id), &cpus[1], window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
@@ -68,13 +72,14 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         },
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
-        senders: threads(sending, &format!("s{}/tx", set.plan.id), window),
+        senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
         receivers,
         recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
             .map(|v| Bytes(v.max(0.0) as u64)),
-        cpus: [cpus(sending, window), cpus(receiving, window)],
+        cpus,
+        throttled: ends.map(|side| throttled(end(step, side)?, window)),
         memory: [memory(sending, window), memory(receiving, window)],
         latency: super::latency_of(record, step),
         contended: super::contended(step),
@@ -84,8 +89,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),
-        collided: [direction.sender(), direction.receiver()]
-            .map(|side| collided(step, side, window)),
+        collided: ends.map(|side| collided(step, side, window)),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,
         ticks: rates,
@@ -217,6 +221,15 @@ fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     }
 }
 
+/// The worker threads whose subject begins with `prefix`, and what interrupts on their CPUs took.
+fn at_work(end: &EndReadings, prefix: &str, cpus: &[Cpu], window: Window) -> Vec<Thread> {
+    let mut all = threads(end, prefix, window);
+    for thread in &mut all {
+        thread.taken = taken(thread, cpus);
+    }
+    all
+}
+
 /// The worker threads whose subject begins with `prefix`.
 fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
     let stream_of = |subject: &str| subject.strip_prefix(prefix).and_then(|s| s.parse().ok());
@@ -236,12 +249,19 @@ fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
                 (Some(bytes), Some(ops)) if ops > 0.0 => Some(bytes / ops),
                 _ => None,
             };
+            let on = own.and_then(|t| t.column(m::THREAD_CPU));
+            let on = on.and_then(|all| Some((u32::try_from(*all.last()?).ok()?, all)));
             Some(Thread {
                 stream,
                 busy: share(m::THREAD_RUN),
                 waiting: share(m::THREAD_WAIT),
                 user,
-                cpu: own.and_then(|t| t.column(m::THREAD_CPU)?.last().map(|c| *c as u32)),
+                cpu: on.map(|(cpu, _)| cpu),
+                home: on.and_then(|(cpu, all)| {
+                    let stayed = all.iter().all(|at| *at == i64::from(cpu));
+                    stayed.then_some(cpu)
+                }),
+                taken: None,
                 bytes_per_op,
             })
         })
@@ -255,36 +275,6 @@ fn socket_mean(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -
         end.about("socket", |s| s.starts_with(&prefix))
             .flat_map(|t| gauge(t, metric, window)),
     )
-}
-
-/// CPUs of one host.
-fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
-    const KINDS: [m::Metric; 8] = [
-        m::CPU_USER,
-        m::CPU_NICE,
-        m::CPU_SYSTEM,
-        m::CPU_IDLE,
-        m::CPU_IOWAIT,
-        m::CPU_IRQ,
-        m::CPU_SOFTIRQ,
-        m::CPU_STEAL,
-    ];
-    end.about("cpu", |_| true)
-        .filter_map(|t| {
-            let grown: Vec<f64> = KINDS
-                .iter()
-                .map(|k| growth(t, *k, window).map_or(0.0, |(g, _)| g))
-                .collect();
-            let all: f64 = grown.iter().sum();
-            (all > 0.0).then(|| Cpu {
-                number: t.subject.parse().unwrap_or_default(),
-                busy: 1.0 - (grown[3] + grown[4]) / all,
-                softirq: (grown[5] + grown[6]) / all,
-                steal: grown[7] / all,
-                clock: clock(end, &t.subject, window),
-            })
-        })
-        .collect()
 }
 
 /// Collisions at a host's port for each packet that it sent.
@@ -301,12 +291,4 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));
     let rates: Vec<f64> = rates.collect::<Option<_>>()?;
     (!rates.is_empty()).then(|| rates.iter().sum())
-}
-
-/// Clock of a CPU, mean over time.
-fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
-    let kilohertz = end
-        .about("clock", |subject| subject == cpu)
-        .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
-    Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }

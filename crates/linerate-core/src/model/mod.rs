@@ -5,8 +5,10 @@
 
 mod behind;
 mod ceilings;
+mod cpus;
 mod derive;
 mod driver;
+mod elsewhere;
 mod foreign;
 mod held;
 mod interruptions;
@@ -21,6 +23,7 @@ pub(crate) use ceilings::least_of;
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
 pub use driver::{Allowance, Paused};
+pub(crate) use elsewhere::{elsewhere, idle};
 pub use local::{Local, LocalEvent, Shaping};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use stages::{PathStage, stages};
@@ -211,6 +214,9 @@ pub struct Load {
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
     pub cpus: [Vec<Cpu>; 2],
+    /// How the CPU quota of the sender and of the receiver stopped them; `None` where nothing was
+    /// counted.
+    pub throttled: [Option<Throttled>; 2],
     /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
     pub memory: [Option<f64>; 2],
     /// Round trips beside the load.
@@ -235,6 +241,18 @@ pub struct Load {
     pub collided: [Option<f64>; 2],
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,
+}
+
+/// What a CPU quota did to an end: of the groups that the program runs in, the one that stopped it
+/// longest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Throttled {
+    /// Path of the control group.
+    pub group: String,
+    /// Share of the quota's periods in which it was used up.
+    pub periods: f64,
+    /// Share of time in which the group was stopped, at most 1. Groups count it on each CPU.
+    pub time: f64,
 }
 
 /// Traffic beside the load, in its direction.
@@ -301,6 +319,12 @@ pub struct Thread {
     pub user: Option<f64>,
     /// CPU it ran on last.
     pub cpu: Option<u32>,
+    /// CPU that it was on at every sample; `None` where it moved.
+    pub home: Option<u32>,
+    /// Share of time that interrupts and the hypervisor took of its home beside what it ran and
+    /// waited; `None` where that was not read. Nothing on kernels that count interrupts as time of
+    /// the thread that they interrupt.
+    pub taken: Option<f64>,
     /// Payload per operation, mean.
     pub bytes_per_op: Option<f64>,
 }
@@ -316,6 +340,14 @@ pub struct Cpu {
     pub softirq: f64,
     /// Share of time stolen by the hypervisor.
     pub steal: f64,
+    /// Share of time that this run's threads were on it, those of both ends where they share the
+    /// machine; `None` where that was not read.
+    pub ours: Option<f64>,
+    /// Share of time that it ran something else than this run's threads and interrupts, at least;
+    /// `None` where that was not read.
+    pub others: Option<f64>,
+    /// Packets per second that the network stack took in on it.
+    pub packets: Option<f64>,
     /// Its clock under the load; `None` where it was not read.
     pub clock: Option<Hertz>,
 }

@@ -37,7 +37,7 @@ impl Window {
     }
 
     /// Indices of the rows nearest to both ends; `None` when they are not two rows.
-    fn rows(self, table: &Table) -> Option<(usize, usize)> {
+    pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
         let nearest = |t: u64| (0..table.at.len()).min_by_key(|&i| (table.at[i].abs_diff(t), i));
         let (a, b) = (nearest(self.from)?, nearest(self.to)?);
         (a < b && table.at[a] < table.at[b]).then_some((a, b))

@@ -168,10 +168,7 @@ impl<'a> Case<'a> {
         self.trials
             .iter()
             .filter(|(trial, _)| {
-                let about = trial
-                    .plan
-                    .factor()
-                    .is_some_and(|f| party.cause.decided_by().contains(&f));
+                let about = party.cause.is_about(self.model, &trial.plan);
                 let own = Expected::of(party.cause, self.model, &trial.plan);
                 about
                     && own.fits(trial.effect, trial.loss) == Fit::Inside

@@ -69,9 +69,7 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
         .filter(|p| p.stands() && p.cause.id() != suspect.cause.id())
         .filter(|p| Expected::of(p.cause, case.model, plan).parted_from(own))
         .count();
-    let about = plan
-        .factor()
-        .is_some_and(|f| suspect.cause.decided_by().contains(&f));
+    let about = suspect.cause.is_about(case.model, plan);
     parted * 2 + usize::from(about && own.is_change())
 }
 

@@ -4,6 +4,7 @@
 mod after;
 mod clock;
 mod copy;
+mod cpu;
 mod host;
 mod loss;
 mod memory;
@@ -69,6 +70,7 @@ fn load() -> Load {
         behind: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
+        throttled: [None, None],
         memory: [None; 2],
         latency: None,
         contended: false,

@@ -26,6 +26,9 @@ pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
     };
     let streams = plan.knobs.streams as usize;
     let mut allowed = allowed.to_vec();
+    if let Some(asked) = asked_cpus(end.side, plan) {
+        return kept(asked, &allowed, streams);
+    }
     if let Some(node) = asked_node(end.side, plan) {
         let homes = facts.topology.homes();
         allowed.retain(|cpu| homes.get(cpu) == Some(&node));
@@ -60,9 +63,41 @@ fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
     }
 }
 
-/// A gap where threads could not be kept on the node that was asked for.
+/// The CPUs that a set's threads on this side are to be kept on, where the plan names them.
+fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
+    let cpus = match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => &plan.knobs.sender_cpus,
+        Pattern::Stream { .. } => &plan.knobs.receiver_cpus,
+        Pattern::PingPong { .. } => return None,
+    };
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// One of the CPUs that were asked for to each stream; none where they are too few, or not for this
+/// process.
+fn kept(asked: &[u32], allowed: &[u32], streams: usize) -> Vec<u32> {
+    match asked.get(..streams) {
+        Some(cpus) if cpus.iter().all(|cpu| allowed.contains(cpu)) => cpus.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// A gap where threads could not be kept on the CPUs or the node that were asked for.
 pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
-    let node = asked_node(side, plan).filter(|_| cpus.is_empty())?;
+    if !cpus.is_empty() {
+        return None;
+    }
+    if asked_cpus(side, plan).is_some() {
+        return Some(Gap {
+            what: "threads on other CPUs".to_owned(),
+            why: format!(
+                "not {} of those that were asked for are for this process",
+                plan.knobs.streams
+            ),
+            hint: String::new(),
+        });
+    }
+    let node = asked_node(side, plan)?;
     Some(Gap {
         what: format!("threads on node {node}"),
         why: format!(
@@ -208,6 +243,22 @@ mod tests {
         assert_eq!(take(Side::Far, 2), [2, 3]);
         assert_eq!(take(Side::Near, 2), [0, 1]);
         assert_eq!(take(Side::Far, 3), [0; 0]);
+    }
+
+    #[test]
+    fn threads_keep_to_the_cpus_that_are_asked_for_or_are_not_pinned() {
+        let take = |side, asked: &[u32], n| {
+            let mut plan = plan(Direction::Forward, n);
+            plan.knobs.receiver_cpus = asked.to_vec();
+            let cpus = cpus(&HostFacts::default(), &[0, 1, 2, 3], end(side, true), &plan);
+            let refused = refused(side, &plan, &cpus).is_some();
+            (cpus, refused)
+        };
+        assert_eq!(take(Side::Far, &[3, 0], 2), (vec![3, 0], false));
+        assert_eq!(take(Side::Far, &[3, 0], 1), (vec![3], false));
+        assert_eq!(take(Side::Near, &[3, 0], 2), (vec![0, 2], false));
+        assert_eq!(take(Side::Far, &[3], 2), (vec![], true));
+        assert_eq!(take(Side::Far, &[3, 4], 2), (vec![], true), "not allowed");
     }
 
     #[test]

@@ -167,6 +167,7 @@ fn load(streams: u32, mean: f64) -> Load {
         behind: None,
         recv_memory: None,
         cpus: [Vec::new(), Vec::new()],
+        throttled: [None, None],
         memory: [None; 2],
         latency: None,
         contended: false,

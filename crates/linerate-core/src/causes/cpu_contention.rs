@@ -1,0 +1,167 @@
+//! Other programs use the CPU that a thread of ours needs.
+
+use super::cpu_quota::CpuQuota;
+use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
+use super::predict::{need, threads};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Cpu, Load, Model, Thread, idle};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `cpu-contention`.
+pub(super) struct CpuContention;
+
+/// Share of a CPU's time that others must use.
+const OTHERS: f64 = 0.15;
+
+/// A thread that waits while others run.
+struct Crowded {
+    side: Side,
+    /// The CPU that it is kept on; `None` where it moved between several.
+    cpu: Option<u32>,
+    busy: f64,
+    waiting: f64,
+    need: f64,
+    others: f64,
+}
+
+impl Crowded {
+    fn got(&self) -> f64 {
+        self.busy / (self.busy + self.waiting)
+    }
+}
+
+impl Cause for CpuContention {
+    fn id(&self) -> &'static str {
+        "cpu-contention"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let crowded = match worst(model, direction) {
+            Ok(crowded) => crowded,
+            Err(answer) => return answer,
+        };
+        let used_up = crowded.need >= ENOUGH;
+        let place = crowded
+            .cpu
+            .map_or("its CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        Answer::Finding(Finding {
+            side: Place::from(crowded.side),
+            share: crowded.waiting,
+            enough: used_up,
+            reached: used_up,
+            evidence: vec![format!(
+                "a thread of {} waited for {place} {} of the time and ran {}, while other programs ran \
+                 there {} of the time at least",
+                crowded.side.name(),
+                percent(crowded.waiting),
+                percent(crowded.busy),
+                percent(crowded.others)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let crowded = worst(model, trial.direction).ok()?;
+        cpu_share::predict(model, trial, crowded.side, crowded.got())
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let at = worst(model, trial.direction).map(|crowded| crowded.side);
+        at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Ok(crowded) = worst(model, direction) else {
+            return Vec::new();
+        };
+        let gain = cpu_share::gain(model, direction, crowded.got());
+        let free = idle(model, direction, crowded.side);
+        let action = if free.is_empty() {
+            let who = crowded.cpu.map_or(String::new(), |cpu| {
+                format!(" | awk 'NR == 1 || $2 == {cpu}'")
+            });
+            format!(
+                "on {}, see who else is there and stop or move it (taskset -acp CPUS PID): \
+                 ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head",
+                crowded.side.name()
+            )
+        } else {
+            cpu_share::taskset(crowded.side, &free)
+        };
+        vec![Advice {
+            action,
+            undo: String::new(),
+            gain,
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/cpu-contention.md")
+    }
+}
+
+fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
+    cpu_share::worst(direction, |side| at(model, direction, side), |c| c.waiting)
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
+    let load = base(model, direction)?;
+    let name = side.name();
+    let waited = |t: &Thread| t.waiting.unwrap_or(0.0);
+    let workers = threads(load, direction, side).iter();
+    let thread = workers.max_by(|a, b| waited(a).total_cmp(&waited(b)));
+    let read = thread.and_then(|t| Some((t, t.busy?, need(t)?)));
+    let (thread, busy, need) = read.ok_or_else(|| lacks(model, "thread", side))?;
+    let waiting = waited(thread);
+    if waiting < LOST || need < SUSPECT {
+        return Err(Answer::Clear(format!(
+            "threads of {name} waited for their CPUs {} of the time at most, and needed them {}",
+            percent(waiting),
+            percent(need)
+        )));
+    }
+    if cpu_share::stands(&CpuQuota, model, direction, side) {
+        return Err(Answer::Clear(format!("a CPU quota stopped {name}")));
+    }
+    let others = others(model, load, direction, side, thread);
+    let others = others.ok_or_else(|| lacks(model, "cpu", side))?;
+    if others < OTHERS {
+        return Err(Answer::Clear(format!(
+            "other programs used the CPU of {name}'s thread only {} of the time",
+            percent(others)
+        )));
+    }
+    Ok(Crowded {
+        side,
+        cpu: thread.home,
+        busy,
+        waiting,
+        need,
+        others,
+    })
+}
+
+/// What other programs used of the CPU that a thread stayed on; of one that moved, of all that it may
+/// run on.
+fn others(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+    thread: &Thread,
+) -> Option<f64> {
+    let cpus = cpu_share::cpus(load, direction, side);
+    if thread.home.is_some() {
+        return cpu_share::home(thread, cpus)?.others;
+    }
+    let allowed = &model.hosts.iter().find(|h| h.side == side)?.facts.cpus;
+    let may = |cpu: &&Cpu| allowed.contains(&cpu.number);
+    let all: Option<Vec<f64>> = cpus.iter().filter(may).map(|cpu| cpu.others).collect();
+    let all = all.filter(|all| !all.is_empty())?;
+    Some(all.iter().sum::<f64>() / all.len() as f64)
+}

@@ -1,0 +1,148 @@
+//! A CPU quota stops the program of an end.
+
+use super::cpu_share::{self, ENOUGH, SUSPECT};
+use super::predict::{busiest, threads};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Model, Throttled};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `cpu-quota`.
+pub(super) struct CpuQuota;
+
+/// Share of time in which the quota must have stopped an end.
+const STOPPED: f64 = 0.1;
+
+/// An end that a quota stopped.
+struct Stopped<'a> {
+    side: Side,
+    by: &'a Throttled,
+    /// Share of time that its busiest thread ran.
+    busy: f64,
+    /// Share of time that it was kept from running.
+    lost: f64,
+}
+
+impl Stopped<'_> {
+    fn need(&self) -> f64 {
+        (self.busy + self.lost).min(1.0)
+    }
+    fn got(&self) -> f64 {
+        self.busy / (self.busy + self.lost)
+    }
+}
+
+impl Cause for CpuQuota {
+    fn id(&self) -> &'static str {
+        "cpu-quota"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let stopped = match worst(model, direction) {
+            Ok(stopped) => stopped,
+            Err(answer) => return answer,
+        };
+        let used_up = stopped.need() >= ENOUGH;
+        Answer::Finding(Finding {
+            side: Place::from(stopped.side),
+            share: stopped.lost,
+            enough: used_up,
+            reached: used_up,
+            evidence: vec![format!(
+                "the CPU quota of {}'s control group {} was used up in {} of its periods and stopped it {} \
+                 of the time; its busiest thread ran {}",
+                stopped.side.name(),
+                stopped.by.group,
+                percent(stopped.by.periods),
+                percent(stopped.by.time),
+                percent(stopped.busy)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let stopped = worst(model, trial.direction).ok()?;
+        // It follows the program to any CPU, and all its streams share it.
+        match trial.factor()? {
+            Factor::OtherCpu => super::predict::bystander(model, trial),
+            Factor::MoreStreams => Some(Range {
+                low: 0.5,
+                high: 1.2,
+            }),
+            _ => cpu_share::predict(model, trial, stopped.side, stopped.got()),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::SenderWork, Factor::ReceiverWork]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let at = worst(model, trial.direction).map(|stopped| stopped.side);
+        trial.factor() != Some(Factor::OtherCpu)
+            && at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Ok(stopped) = worst(model, direction) else {
+            return Vec::new();
+        };
+        let group = &stopped.by.group;
+        vec![Advice {
+            action: format!(
+                "on {}, after a look at what it holds: echo max | sudo tee /sys/fs/cgroup{group}/cpu.max \
+                 (version 1: echo -1 | sudo tee /sys/fs/cgroup/cpu{group}/cpu.cfs_quota_us); of a \
+                 container or service, raise its own setting (CPUQuota=, --cpus)",
+                stopped.side.name()
+            ),
+            undo: "write what the file held back to it".to_owned(),
+            gain: cpu_share::gain(model, direction, stopped.got()),
+        }]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/cpu-quota.md")
+    }
+}
+
+fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, Answer> {
+    cpu_share::worst(direction, |side| at(model, direction, side), |s| s.lost)
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, Answer> {
+    let load = base(model, direction)?;
+    let name = side.name();
+    let thread = busiest(threads(load, direction, side));
+    let read = thread.and_then(|t| Some((t.busy?, t.waiting.unwrap_or(0.0))));
+    let (busy, waiting) = read.ok_or_else(|| lacks(model, "thread", side))?;
+    let waits = waiting >= cpu_share::LOST && busy + waiting >= SUSPECT;
+    let Some(by) = &load.throttled[usize::from(side != direction.sender())] else {
+        let unread = model.gaps.iter();
+        let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));
+        return Err(match unread.next() {
+            Some((_, gap)) if waits => Answer::Unknown(vec![gap.clone()]),
+            _ => Answer::Clear(format!("no CPU quota stopped {name}")),
+        });
+    };
+    if by.time < STOPPED {
+        return Err(Answer::Clear(format!(
+            "CPU quotas stopped {name} {} of the time",
+            percent(by.time)
+        )));
+    }
+    // Kernels from 6.18 on no longer count it as time that the thread waited.
+    let lost = waiting.max(by.time.min(1.0 - busy));
+    let stopped = Stopped {
+        side,
+        by,
+        busy,
+        lost,
+    };
+    if stopped.need() < SUSPECT {
+        return Err(Answer::Clear(format!(
+            "{name} needed its CPU only {} of the time",
+            percent(stopped.need())
+        )));
+    }
+    Ok(stopped)
+}

@@ -1,0 +1,140 @@
+//! What the causes share by which a thread gets only a part of the CPU that it needs.
+
+use super::core_bound::{self, Role};
+use super::predict::{GAIN, added_work};
+use super::{Answer, Cause};
+use crate::model::{Cpu, Load, Model, Thread};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+
+/// Share of its CPU that a thread must need before what it loses of it can matter: one that blocks
+/// half of the time waits for something else as well.
+pub(super) const SUSPECT: f64 = 0.5;
+
+/// Share from which it needs no trial.
+pub(super) const ENOUGH: f64 = 0.95;
+
+/// Share of time that a thread must lose: a tenth less would be nothing that anybody looks for.
+pub(super) const LOST: f64 = 0.15;
+
+/// The end for which most speaks, else the answer: what could not be told comes before what is clear.
+pub(super) fn worst<T>(
+    direction: Direction,
+    at: impl Fn(Side) -> Result<T, Answer>,
+    weight: impl Fn(&T) -> f64,
+) -> Result<T, Answer> {
+    let (mut found, mut unknown, mut clear) = (None::<T>, None, Vec::new());
+    for side in [direction.sender(), direction.receiver()] {
+        match at(side) {
+            Ok(one) if found.as_ref().is_none_or(|f| weight(f) < weight(&one)) => found = Some(one),
+            Ok(_) => {}
+            Err(Answer::Clear(why)) => clear.push(why),
+            Err(other) => unknown = Some(other),
+        }
+    }
+    found.ok_or_else(|| unknown.unwrap_or_else(|| Answer::Clear(clear.join("; "))))
+}
+
+/// The CPUs of an end's host.
+pub(super) fn cpus(load: &Load, direction: Direction, side: Side) -> &[Cpu] {
+    &load.cpus[usize::from(side != direction.sender())]
+}
+
+/// The CPU that a thread never left.
+pub(super) fn home<'a>(thread: &Thread, cpus: &'a [Cpu]) -> Option<&'a Cpu> {
+    cpus.iter().find(|cpu| Some(cpu.number) == thread.home)
+}
+
+/// Whether a trial is about an end: more work on its threads, or another CPU for them.
+pub(super) fn is_about(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
+    let factor = trial.factor();
+    factor == Some(Role::of(side, direction).factor())
+        || (factor == Some(Factor::OtherCpu) && moves(trial, direction, side))
+}
+
+fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
+    let cpus = if side == direction.sender() {
+        &trial.after.sender_cpus
+    } else {
+        &trial.after.receiver_cpus
+    };
+    !cpus.is_empty()
+}
+
+/// What a thread that gets the share `got` of what it needs expects of a trial: more work takes
+/// `1/got` of its time, or less where it comes in larger batches; whatever frees it gains up to
+/// `1/got`.
+pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
+    let direction = trial.direction;
+    let role = Role::of(side, direction);
+    let got = got.clamp(0.05, 1.0);
+    let factor = trial.factor()?;
+    if factor == role.factor() {
+        let added = added_work(model, trial, role == Role::Sender)?;
+        return Some(Range {
+            low: 0.88 / (1.0 + added / got),
+            high: f64::midpoint(1.0 / (1.0 + added), 1.0),
+        });
+    }
+    let up_to = |low, gain: f64| {
+        Some(Range {
+            low,
+            high: gain / got,
+        })
+    };
+    match factor {
+        Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
+        // On other CPUs, which nobody else may want.
+        Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
+        // What is buffered bridges the time in which the thread does not run.
+        Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
+        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
+            low: 0.4,
+            high: 1.15,
+        }),
+        _ => core_bound::predict(model, trial, role),
+    }
+}
+
+/// The most that a thread gains which gets all it needs: up to the lowest ceiling.
+pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64> {
+    let dir = model.direction(direction)?;
+    let ceiling = dir
+        .ceiling()
+        .map(|c| c.rate.0 as f64 / dir.base.goodput.mean.max(1.0));
+    Some(
+        (1.0 / got.max(0.05))
+            .min(ceiling.unwrap_or(f64::MAX))
+            .max(1.0),
+    )
+}
+
+/// Whether a cause was found at an end and no trial has excluded it.
+pub(super) fn stands(cause: &dyn Cause, model: &Model, direction: Direction, side: Side) -> bool {
+    let found =
+        matches!(cause.check(model, direction), Answer::Finding(f) if f.side == side.into());
+    let of = model
+        .trials
+        .iter()
+        .filter(|t| t.plan.direction == direction);
+    let mut effects = of.filter_map(|t| Some((&t.plan, t.effect?)));
+    found
+        && !effects.any(|(plan, effect)| {
+            let own = cause.predict(model, plan);
+            own.is_some_and(|range| range.excludes(effect))
+        })
+}
+
+/// The command that keeps an end's program on `cpus`.
+pub(super) fn taskset(side: Side, cpus: &[u32]) -> String {
+    let command = match side {
+        Side::Near => "run PEER",
+        Side::Far => "serve",
+    };
+    format!(
+        "taskset -c {} linerate {command}",
+        crate::facts::odd::ranges(cpus)
+    )
+}

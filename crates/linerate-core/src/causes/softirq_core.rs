@@ -1,0 +1,188 @@
+//! A CPU does nothing but handle packets.
+
+use super::cpu_share::{cpus, worst};
+use super::predict::{bystander, threads};
+use super::shared_core::serves;
+use super::{Answer, Cause, Finding, base, percent};
+use crate::model::{Cpu, Load, Local, LocalEvent, Model};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `softirq-core`.
+pub(super) struct SoftirqCore;
+
+/// Share of a CPU's time in softirq from which it has none left (METHOD section 2).
+pub(super) const FULL: f64 = 0.9;
+
+/// Share of time from which a thread of ours on that CPU is what the packets come from.
+const THREAD: f64 = 0.05;
+
+/// A CPU that is full of packets.
+struct Full<'a> {
+    side: Side,
+    cpu: &'a Cpu,
+}
+
+impl Cause for SoftirqCore {
+    fn id(&self) -> &'static str {
+        "softirq-core"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let full = match fullest(model, direction) {
+            Ok(full) => full,
+            Err(answer) => return answer,
+        };
+        let packets = full.cpu.packets.filter(|n| *n > 0.0);
+        let packets = packets.map(|n| format!(": {n:.0} packets per second"));
+        let mut evidence = vec![format!(
+            "CPU {} of {} handled packets {} of the time{}",
+            full.cpu.number,
+            full.side.name(),
+            percent(full.cpu.softirq),
+            packets.unwrap_or_default()
+        )];
+        if let Ok(load) = base(model, direction) {
+            let here = |l: &&Local| matches!(l.what, LocalEvent::Backlog | LocalEvent::Ring);
+            evidence.extend(load.local.iter().find(here).map(Local::words));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(full.side),
+            share: full.cpu.softirq,
+            enough: true,
+            reached: true,
+            evidence,
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        fullest(model, trial.direction).ok()?;
+        match trial.factor()? {
+            // On one queue they share it, on others they have CPUs of their own.
+            Factor::MoreStreams => Some(Range {
+                low: 0.8,
+                high: trial.stream_ratio() * 1.1,
+            }),
+            Factor::OtherCongestion => Some(Range {
+                low: 0.3,
+                high: 1.3,
+            }),
+            // A window that is smaller makes smaller batches, a larger one larger ones.
+            Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
+                low: 0.8,
+                high: 1.2,
+            }),
+            Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
+                low: 0.4,
+                high: 1.15,
+            }),
+            Factor::OtherCpu => Some(Range {
+                low: 0.7,
+                high: 1.5,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::MoreStreams]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Ok(Full { side, cpu }) = fullest(model, direction) else {
+            return Vec::new();
+        };
+        spread(model, side, cpu.number).into_iter().collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/softirq-core.md")
+    }
+}
+
+/// Packets of one queue spread over the host's other CPUs.
+fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
+    let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
+    let port = &facts.port.as_ref()?.name;
+    // A mask of one word: its other CPUs below 32.
+    let others = facts.cpus.iter().filter(|cpu| **cpu != full && **cpu < 32);
+    let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
+    let set = |mask: u32| {
+        format!(
+            "for q in /sys/class/net/{port}/queues/rx-*; do echo {mask:x} | sudo tee $q/rps_cpus; done"
+        )
+    };
+    (mask != 0).then(|| Advice {
+        action: format!(
+            "more streams, where the port has more queues (ethtool -l {port}); or on {}: {}",
+            side.name(),
+            set(mask)
+        ),
+        undo: set(0),
+        gain: None,
+    })
+}
+
+/// The CPU that is fullest of packets, else the answer.
+fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, Answer> {
+    worst(
+        direction,
+        |side| at(model, direction, side),
+        |full| full.cpu.softirq,
+    )
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answer> {
+    let load = base(model, direction)?;
+    let all = cpus(load, direction, side);
+    if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
+        return Err(Answer::Unknown(vec![gap.clone()]));
+    }
+    // Where the ends share a machine both see all CPUs: the one whose port sends interrupts there, or
+    // the one that receives, has it.
+    let mine = |cpu: &&Cpu| {
+        let other = if side == Side::Near {
+            Side::Far
+        } else {
+            Side::Near
+        };
+        !model.same_machine
+            || serves(model, side, cpu)
+            || (side == direction.receiver() && !serves(model, other, cpu))
+    };
+    let apart = |cpu: &&Cpu| {
+        let by_port = serves(model, side, cpu);
+        by_port || !runs(load, model.same_machine, direction, side, cpu.number)
+    };
+    let full = all.iter().filter(mine).filter(apart);
+    let full = full.max_by(|a, b| a.softirq.total_cmp(&b.softirq));
+    match full {
+        Some(cpu) if cpu.softirq >= FULL => Ok(Full { side, cpu }),
+        Some(cpu) => Err(Answer::Clear(format!(
+            "no CPU of {} handled packets more than {} of the time",
+            side.name(),
+            percent(cpu.softirq)
+        ))),
+        None => Err(Answer::Clear(format!(
+            "no CPU of {} is known to handle packets apart from the load's own threads",
+            side.name()
+        ))),
+    }
+}
+
+fn unread(model: &Model, side: Side) -> Option<&(Side, crate::facts::Gap)> {
+    let mut gaps = model.gaps.iter();
+    gaps.find(|(s, gap)| *s == side && gap.what == "cpu")
+}
+
+/// Whether a thread of the load works on a CPU: packets that it sends over a virtual port are handled
+/// in its own time.
+fn runs(load: &Load, same_machine: bool, direction: Direction, side: Side, cpu: u32) -> bool {
+    let sides = [direction.sender(), direction.receiver()].into_iter();
+    let mut ends = sides.filter(|s| same_machine || *s == side);
+    ends.any(|s| {
+        let mut all = threads(load, direction, s).iter();
+        all.any(|t| t.cpu == Some(cpu) && t.busy.is_none_or(|busy| busy >= THREAD))
+    })
+}

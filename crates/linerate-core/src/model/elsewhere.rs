@@ -1,0 +1,80 @@
+//! Where an end's threads could go instead of the CPUs that they share.
+
+use std::collections::BTreeSet;
+
+use super::{Cpu, Load, Model};
+use crate::plan::{Direction, Side};
+
+/// A CPU that is used less than this is idle enough to take a thread.
+const IDLE: f64 = 0.2;
+
+/// Share of time that a thread must lose on its CPU before another one is worth a try.
+const LOST: f64 = 0.1;
+
+/// An end and the idle CPUs that its threads could be kept on, one for each stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    /// Which end.
+    pub(crate) side: Side,
+    /// The CPUs, ascending.
+    pub(crate) cpus: Vec<u32>,
+}
+
+/// The end whose threads lose most of their CPUs to others, to each other or to the port's
+/// interrupts, where as many idle CPUs are there.
+pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere> {
+    let load = &model.direction(direction)?.base;
+    let ends = [direction.receiver(), direction.sender()].into_iter();
+    let worst = ends.map(|side| (side, lost(model, load, direction, side)));
+    let (side, lost) = worst.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut cpus = idle(model, direction, side);
+    cpus.truncate(load.streams as usize);
+    let room = cpus.len() == load.streams as usize;
+    (lost >= LOST && room).then_some(Elsewhere { side, cpus })
+}
+
+/// The most that a thread of an end loses of its CPU.
+fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
+    let at = usize::from(side != direction.sender());
+    let host = model.hosts.iter().find(|h| h.side == side);
+    let port = host.and_then(|h| h.facts.port.as_ref());
+    let serves = |cpu: &Cpu| port.is_some_and(|p| p.served_by.contains(&cpu.number));
+    let threads = if at == 0 {
+        &load.senders
+    } else {
+        &load.receivers
+    };
+    let of = |thread: &super::Thread| {
+        let cpu = load.cpus[at].iter().find(|c| Some(c.number) == thread.home);
+        let interrupts = cpu.filter(|c| serves(c)).map_or(0.0, |c| c.softirq);
+        thread
+            .home
+            .map(|_| thread.waiting.unwrap_or(0.0).max(interrupts))
+    };
+    threads.iter().filter_map(of).fold(0.0, f64::max)
+}
+
+/// CPUs that this end may use and that had little to do, none of them used by the load.
+pub(crate) fn idle(model: &Model, direction: Direction, side: Side) -> Vec<u32> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let at = usize::from(side != direction.sender());
+    let host = model.hosts.iter().find(|h| h.side == side);
+    let allowed = host.map_or(&[][..], |h| h.facts.cpus.as_slice());
+    let ours = |end: usize| model.same_machine || end == at;
+    let made = (0..2)
+        .filter(|end| ours(*end))
+        .flat_map(|end| &load.made[end].cpus);
+    let used: BTreeSet<&u32> = made.collect();
+    let free = |cpu: &&Cpu| {
+        cpu.busy <= IDLE && allowed.contains(&cpu.number) && !used.contains(&cpu.number)
+    };
+    let mut idle: Vec<u32> = load.cpus[at]
+        .iter()
+        .filter(free)
+        .map(|c| c.number)
+        .collect();
+    idle.sort_unstable();
+    idle
+}

@@ -1,0 +1,355 @@
+//! Causes by which a thread does not get the CPU that it needs, and those that fill a CPU beside it.
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{Cpu, Local, LocalEvent, Throttled};
+
+use super::*;
+
+/// A receiving thread that stays on CPU 1 of four, runs and waits for these shares of time.
+fn kept(busy: f64, waiting: f64) -> Thread {
+    Thread {
+        waiting: Some(waiting),
+        cpu: Some(1),
+        home: Some(1),
+        taken: Some(0.0),
+        ..thread(busy)
+    }
+}
+
+/// CPU 1 is full, of it this run's threads have `ours` and others `others`; three CPUs are idle.
+fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
+    let cpu = |number| Cpu {
+        number,
+        busy: if number == 1 { 1.0 } else { 0.02 },
+        ours: Some(if number == 1 { ours } else { 0.0 }),
+        others: Some(if number == 1 { others } else { 0.0 }),
+        ..Cpu::default()
+    };
+    (0..4).map(cpu).collect()
+}
+
+/// A far end whose thread waits behind others.
+fn crowded(busy: f64, waiting: f64, others: f64) -> Model {
+    let mut base = load();
+    base.receivers = vec![kept(busy, waiting)];
+    base.cpus[1] = cpus(busy, others);
+    base.made[1].cpus = vec![1];
+    let mut m = model(base);
+    m.hosts[1].facts.cpus = (0..4).collect();
+    m
+}
+
+fn unread(what: &str) -> Gap {
+    Gap {
+        what: what.into(),
+        why: String::new(),
+        hint: String::new(),
+    }
+}
+
+/// What is named, how surely, and where.
+fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
+    let verdict = judge(model);
+    let of = |l: &linerate_core::verdict::Limit| (l.cause, l.certainty, l.side);
+    verdict.limits.iter().map(of).collect()
+}
+
+#[test]
+fn a_thread_contends_where_it_waits_needs_the_cpu_and_others_use_it() {
+    for (busy, waiting, others, expected) in [
+        (0.5, 0.46, 0.5, "enough"),
+        (0.5, 0.44, 0.5, "suspect"),
+        (0.83, 0.14, 0.5, "clear"),
+        (0.81, 0.16, 0.5, "enough"),
+        (0.33, 0.16, 0.5, "clear"),
+        (0.35, 0.16, 0.5, "suspect"),
+        (0.5, 0.46, 0.14, "clear"),
+        (0.5, 0.46, 0.16, "enough"),
+    ] {
+        let m = crowded(busy, waiting, others);
+        let what = format!("{busy} busy, {waiting} waiting, {others} of others");
+        assert_eq!(outcome(&m, "cpu-contention"), expected, "{what}");
+        // Whose time it is decides which of the two is asked: never both.
+        let core = outcome(&m, "receiver-core");
+        assert!(core == "clear" || expected == "clear", "{what}: {core}");
+    }
+}
+
+#[test]
+fn more_work_proves_contention_by_more_than_its_share() {
+    let judged = |ratio| {
+        let mut m = crowded(0.5, 0.5, 0.5);
+        tried(&mut m, "receiver-work", ratio);
+        named(&m)
+    };
+    // 25 % more of the time of each byte is half as much again of what the thread gets: 1/1.5.
+    let contended = ("cpu-contention", Certainty::Proved, Place::Far);
+    assert_eq!(judged(0.67), [contended]);
+    let unaffected = judged(1.0);
+    assert!(
+        unaffected.iter().all(|l| l.0 != "cpu-contention"),
+        "{unaffected:?}"
+    );
+}
+
+#[test]
+fn the_other_ends_work_proves_no_contention() {
+    let mut m = crowded(0.5, 0.5, 0.5);
+    tried(&mut m, "sender-work", 1.0);
+    assert_eq!(
+        named(&m),
+        [("cpu-contention", Certainty::Supported, Place::Far)]
+    );
+}
+
+#[test]
+fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
+    let proposed = |m: &Model| {
+        let plan = kind("other-cpu")
+            .expect("a kind")
+            .propose(m, Direction::Forward, 0);
+        plan.map(|plan| (plan.after.sender_cpus, plan.after.receiver_cpus))
+    };
+    let m = crowded(0.5, 0.5, 0.5);
+    assert_eq!(proposed(&m), Some((vec![], vec![0])));
+    assert_eq!(proposed(&crowded(0.9, 0.09, 0.5)), None, "it loses little");
+    let mut busy = m.clone();
+    for cpu in &mut busy.directions[0].base.cpus[1] {
+        cpu.busy = cpu.busy.max(0.21);
+    }
+    assert_eq!(proposed(&busy), None, "none is idle");
+    let mut restricted = m.clone();
+    restricted.hosts[1].facts.cpus = vec![1];
+    assert_eq!(proposed(&restricted), None, "none is allowed");
+    let mut two = m.clone();
+    two.directions[0].base.streams = 2;
+    assert_eq!(proposed(&two), Some((vec![], vec![0, 2])));
+    let mut shared = m;
+    shared.same_machine = true;
+    shared.directions[0].base.made[0].cpus = vec![0];
+    assert_eq!(
+        proposed(&shared),
+        Some((vec![], vec![2])),
+        "the sender has CPU 0"
+    );
+}
+
+#[test]
+fn what_gains_on_an_idle_cpu_was_contended_and_what_does_not_was_not() {
+    let judged = |ratio| {
+        let mut m = crowded(0.5, 0.5, 0.5);
+        tried(&mut m, "other-cpu", ratio);
+        named(&m)
+    };
+    assert_eq!(
+        judged(1.9),
+        [("cpu-contention", Certainty::Proved, Place::Far)]
+    );
+    let same = judged(1.0);
+    assert!(same.iter().all(|l| l.0 != "cpu-contention"), "{same:?}");
+}
+
+#[test]
+fn others_that_were_not_counted_are_a_gap_only_where_a_thread_waits() {
+    let at = |busy, waiting| {
+        let mut m = crowded(busy, waiting, 0.5);
+        m.directions[0].base.cpus[1].clear();
+        outcome(&m, "cpu-contention")
+    };
+    assert_eq!(at(0.5, 0.5), "unknown");
+    assert_eq!(at(0.9, 0.1), "clear");
+}
+
+/// A far end that a quota stops for a share of time.
+fn stopped(busy: f64, waiting: f64, time: f64) -> Model {
+    let mut m = crowded(busy, waiting, 0.5);
+    m.directions[0].base.throttled[1] = Some(Throttled {
+        group: "/docker/f00".into(),
+        periods: 0.9,
+        time,
+    });
+    m
+}
+
+#[test]
+fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
+    for (busy, waiting, time, expected) in [
+        (0.5, 0.5, 0.11, "enough"),
+        (0.5, 0.5, 0.09, "clear"),
+        // What is stopped is not always counted as waiting.
+        (0.5, 0.0, 0.5, "enough"),
+        (0.5, 0.0, 0.44, "suspect"),
+        (0.1, 0.0, 0.39, "clear"),
+        (0.1, 0.0, 0.41, "suspect"),
+    ] {
+        let m = stopped(busy, waiting, time);
+        let what = format!("{busy} busy, {waiting} waiting, stopped {time}");
+        assert_eq!(outcome(&m, "cpu-quota"), expected, "{what}");
+        if expected != "clear" {
+            assert_eq!(outcome(&m, "cpu-contention"), "clear", "{what}");
+        }
+    }
+    let mut m = stopped(0.4, 0.0, 0.6);
+    tried(&mut m, "receiver-work", 0.63);
+    assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);
+    let gain = judge(&m).limits[0].advice[0].gain.expect("a gain");
+    assert!((gain - 2.5).abs() < 1e-9, "{gain}");
+}
+
+#[test]
+fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
+    let at = |busy, waiting| {
+        let mut m = crowded(busy, waiting, 0.0);
+        let gap = unread("cgroup");
+        m.gaps.push((Side::Far, gap));
+        outcome(&m, "cpu-quota")
+    };
+    assert_eq!(at(0.5, 0.5), "unknown");
+    assert_eq!(at(0.95, 0.05), "clear");
+    assert_eq!(
+        outcome(&crowded(0.5, 0.5, 0.0), "cpu-quota"),
+        "clear",
+        "no group has one"
+    );
+}
+
+#[test]
+fn steal_invalidates_from_a_tenth_of_a_cpu_in_use() {
+    for (steal, busy, expected) in [
+        (0.09, 1.0, "clear"),
+        (0.11, 1.0, "enough"),
+        (0.3, 0.79, "clear"),
+        (0.3, 0.81, "enough"),
+    ] {
+        let mut m = crowded(0.6, 0.0, 0.0);
+        m.directions[0].base.senders = vec![kept(0.2, 0.0)];
+        m.directions[0].base.cpus[0] = cpus(0.2, 0.0);
+        let cpu = &mut m.directions[0].base.cpus[1][1];
+        (cpu.steal, cpu.busy) = (steal, busy);
+        assert_eq!(outcome(&m, "cpu-steal"), expected, "{steal} of {busy}");
+        // Of another CPU it is nobody's loss.
+        m.directions[0].base.cpus[1][1].steal = 0.0;
+        m.directions[0].base.cpus[1][2].steal = steal;
+        assert_eq!(outcome(&m, "cpu-steal"), "clear");
+    }
+    let mut m = crowded(0.7, 0.0, 0.0);
+    m.directions[0].base.senders = vec![kept(0.2, 0.0)];
+    m.directions[0].base.cpus[0] = cpus(0.2, 0.0);
+    m.directions[0].base.cpus[1][1].steal = 0.3;
+    tried(&mut m, "more-streams", 1.0);
+    let first = named(&m)[0];
+    assert_eq!((first.0, first.2), ("cpu-steal", Place::Far));
+}
+
+/// A far thread on CPU 1 beside other threads of the run, and beside softirq there.
+fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
+    let mut m = crowded(busy, waiting, 0.0);
+    let base = &mut m.directions[0].base;
+    base.cpus[1][1].ours = Some(busy + threads);
+    base.cpus[1][1].softirq = softirq;
+    base.receivers[0].taken = Some(softirq.min(1.0 - busy - waiting));
+    m
+}
+
+fn served(mut m: Model, cpus: &[u32]) -> Model {
+    let port = m.hosts[1].facts.port.as_mut();
+    port.expect("a port").served_by = cpus.to_vec();
+    m
+}
+
+#[test]
+fn a_core_is_shared_where_another_one_is_idle_else_the_core_is_full() {
+    for (threads, expected) in [(0.14, "clear"), (0.16, "enough")] {
+        let m = beside(0.5, 0.5, threads, 0.0);
+        assert_eq!(outcome(&m, "shared-core"), expected, "{threads}");
+    }
+    let mut m = beside(0.5, 0.5, 0.5, 0.0);
+    assert_eq!(outcome(&m, "receiver-core"), "clear");
+    m.directions[0].base.cpus[1][1].busy = 0.94;
+    assert_eq!(outcome(&m, "shared-core"), "clear", "not full");
+    // A host with one CPU, or a program that may use one.
+    let mut one = beside(0.5, 0.5, 0.5, 0.0);
+    one.hosts[1].facts.cpus = vec![1];
+    assert_eq!(outcome(&one, "shared-core"), "clear");
+    assert_eq!(outcome(&one, "cpu-contention"), "clear");
+    assert_eq!(outcome(&one, "receiver-core"), "enough");
+}
+
+#[test]
+fn a_trial_parts_those_who_share_a_core() {
+    let judged = |ratio| {
+        let mut m = beside(0.5, 0.5, 0.5, 0.0);
+        tried(&mut m, "other-cpu", ratio);
+        named(&m)
+    };
+    assert_eq!(
+        judged(1.8),
+        [("shared-core", Certainty::Proved, Place::Far)]
+    );
+    let same = judged(1.0);
+    assert!(same.iter().all(|l| l.0 != "shared-core"), "{same:?}");
+}
+
+#[test]
+fn interrupts_share_a_core_where_the_port_sends_them_there() {
+    let m = || beside(0.5, 0.0, 0.0, 0.48);
+    assert_eq!(outcome(&served(m(), &[1]), "shared-core"), "enough");
+    // Those of a virtual port come with the thread: its CPU is full, and is its own.
+    assert_eq!(outcome(&m(), "shared-core"), "clear");
+    assert_eq!(outcome(&m(), "receiver-core"), "enough");
+    let some = beside(0.5, 0.0, 0.0, 0.2);
+    assert_eq!(
+        outcome(&some, "receiver-core"),
+        "clear",
+        "it has time to spare"
+    );
+}
+
+#[test]
+fn a_cpu_is_full_of_packets_from_nine_tenths() {
+    let at = |softirq| {
+        let mut m = crowded(0.2, 0.0, 0.0);
+        m.directions[0].base.cpus[1][3].softirq = softirq;
+        m.directions[0].base.local = vec![Local {
+            side: Side::Far,
+            what: LocalEvent::Backlog,
+            subject: "3".into(),
+            count: 900.0,
+            per_sec: 300.0,
+        }];
+        m
+    };
+    assert_eq!(outcome(&at(0.89), "softirq-core"), "clear");
+    assert_eq!(outcome(&at(0.91), "softirq-core"), "enough");
+    let mut full = at(0.97);
+    assert_eq!(outcome(&full, "path-rate"), "clear", "a host holds it back");
+    tried(&mut full, "more-streams", 1.0);
+    assert_eq!(
+        named(&full),
+        [("softirq-core", Certainty::Proved, Place::Far)]
+    );
+    let limit = &judge(&full).limits[0];
+    assert!(limit.evidence.iter().any(|e| e.contains("backlog")));
+    // CPUs 0, 1 and 2.
+    assert!(
+        limit.advice[0].action.contains("echo 7 |"),
+        "{:?}",
+        limit.advice
+    );
+}
+
+#[test]
+fn packets_in_the_time_of_a_thread_that_sends_are_its_own() {
+    let m = beside(0.09, 0.0, 0.0, 0.91);
+    assert_eq!(outcome(&m, "softirq-core"), "clear");
+    assert_eq!(outcome(&served(m, &[1]), "softirq-core"), "enough");
+}
+
+#[test]
+fn processors_that_were_not_counted_are_a_gap() {
+    let mut m = crowded(0.2, 0.0, 0.0);
+    m.directions[0].base.cpus[1].clear();
+    let gap = unread("cpu");
+    m.gaps.push((Side::Far, gap));
+    assert_eq!(outcome(&m, "softirq-core"), "unknown");
+}
