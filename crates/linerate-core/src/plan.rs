@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::HostChange;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// One end of the path. `Near` is where `linerate run` was typed.
@@ -120,6 +121,8 @@ pub struct Knobs {
     pub sender_node: Option<u32>,
     /// The same for receiving threads.
     pub receiver_node: Option<u32>,
+    /// A setting of a host that is another one while these connections are made and used.
+    pub host: Option<HostChange>,
 }
 
 impl Default for Knobs {
@@ -139,6 +142,7 @@ impl Default for Knobs {
             extra_work: ExtraWork::default(),
             sender_node: None,
             receiver_node: None,
+            host: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Setting;
 use crate::units::Bytes;
 
 pub mod block;
@@ -140,6 +141,9 @@ pub struct HostFacts {
     pub congestion_default: String,
     /// Socket buffer limits.
     pub buffers: BufferLimits,
+    /// Settings that a trial may change on this host, by their ids in [`crate::change::SETTINGS`]: its
+    /// user allowed it, and so does the system.
+    pub changeable: Vec<String>,
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
     /// What could not be read.
@@ -151,5 +155,11 @@ impl HostFacts {
     pub fn has_card(&self) -> bool {
         let wires = self.route.as_ref().and_then(route::Route::wires);
         wires.is_some() || self.port.as_ref().is_some_and(|port| !port.is_virtual)
+    }
+
+    /// Whether a trial may change this setting here.
+    pub fn may_change(&self, setting: Setting) -> bool {
+        let id = setting.row().id;
+        self.changeable.iter().any(|known| known == id)
     }
 }

@@ -107,6 +107,9 @@ impl PlanLimits {
         if knobs.congestion.as_ref().is_some_and(|n| !name_ok(n)) {
             return Err("a malformed name of a congestion control".into());
         }
+        if let Some(Err(what)) = knobs.host.map(|change| change.check()) {
+            return Err(what);
+        }
         Ok(())
     }
 

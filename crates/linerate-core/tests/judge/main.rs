@@ -1,6 +1,7 @@
 //! The judge on models built by hand: what is named, what is proved, and what is not, on both
 //! sides of each threshold.
 
+mod changes;
 mod clock;
 mod copy;
 mod host;
