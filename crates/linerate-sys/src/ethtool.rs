@@ -1,5 +1,6 @@
-//! The part of the `ethtool` ioctl that netlink does not have: who drives a port, and what its
-//! driver counts. Replies are given raw, as linux/ethtool.h describes them.
+//! The `ethtool` ioctl: who drives a port and what its driver counts, which netlink does not have, and
+//! the few switches of a port that a trial may turn. Replies are given raw, as linux/ethtool.h
+//! describes them.
 
 #![expect(unsafe_code, reason = "an ioctl that rustix does not have")]
 
@@ -23,6 +24,43 @@ const MOST: usize = 1 << 14;
 /// The kernel writes as many counters as the driver has *now*, whatever was asked for: there is
 /// room for that many more than it had a moment ago.
 const SPARE: usize = MOST;
+
+/// A switch of a port: the commands that read and set it (`ETHTOOL_GTSO`, `ETHTOOL_STSO` ...).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    get: u32,
+    set: u32,
+}
+
+impl Switch {
+    /// TCP segmentation offload.
+    pub const TSO: Self = Self {
+        get: 0x1e,
+        set: 0x1f,
+    };
+    /// Generic segmentation offload.
+    pub const GSO: Self = Self {
+        get: 0x23,
+        set: 0x24,
+    };
+    /// Generic receive offload.
+    pub const GRO: Self = Self {
+        get: 0x2b,
+        set: 0x2c,
+    };
+}
+
+/// Whether a switch of a port is on.
+pub fn is_on(fd: BorrowedFd<'_>, port: &str, switch: Switch) -> io::Result<bool> {
+    let mut value = request(&[switch.get], 8);
+    ask(fd, port, &mut value)?;
+    Ok(word(&value, 4) != 0)
+}
+
+/// Turns a switch of a port. The driver may refuse without saying so: read it again.
+pub fn turn(fd: BorrowedFd<'_>, port: &str, switch: Switch, on: bool) -> io::Result<()> {
+    ask(fd, port, &mut request(&[switch.set, u32::from(on)], 8))
+}
 
 /// `struct ethtool_drvinfo` of a port.
 pub fn driver(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
@@ -75,7 +113,7 @@ fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the descriptor is open for as long as it is borrowed; `request` and the buffer that
-    // it points to live through the call. Each command used here writes a structure of fixed size,
+    // it points to live through the call. Each command used here reads or writes a structure of fixed size,
     // or one item for each of the driver's counters: `counters` leaves room for `SPARE` more of
     // them than the driver said that it had, as many as any driver has in all.
     let rc = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
@@ -89,12 +127,16 @@ fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use super::driver;
+    use super::{Switch, driver, is_on, turn};
 
     #[test]
     fn a_port_that_is_not_there_is_an_error() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(driver(socket.as_fd(), "no-such-port").is_err());
         assert!(driver(socket.as_fd(), "a-name-that-is-too-long").is_err());
+        for switch in [Switch::TSO, Switch::GSO, Switch::GRO] {
+            assert!(is_on(socket.as_fd(), "no-such-port", switch).is_err());
+            assert!(turn(socket.as_fd(), "no-such-port", switch, true).is_err());
+        }
     }
 }
