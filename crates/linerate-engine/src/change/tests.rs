@@ -352,9 +352,9 @@ fn inside() {
         };
         let mut changes = Changes::new(ledger.clone());
         changes.want(Some(change), Some("lo")).unwrap();
-        let changed = host.read(row, "lo").unwrap();
-        assert_eq!(changed, row.changed(&before, value));
-        assert_ne!(changed, before, "{}", row.id);
+        let now = host.read(row, "lo").unwrap();
+        assert_eq!(now, row.changed(&before, value));
+        assert_ne!(now, before, "{}", row.id);
         let offered = changes.possible(Some("lo")).0;
         assert!(offered.iter().any(|id| id == row.id), "{offered:?}");
         drop(changes);
