@@ -10,6 +10,7 @@ pub mod application;
 pub mod case;
 pub mod causes;
 pub mod ceiling;
+pub mod change;
 pub mod facts;
 pub mod metric;
 pub mod model;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::HostChange;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// One end of the path. `Near` is where `linerate run` was typed.
@@ -125,6 +126,8 @@ pub struct Knobs {
     pub sender_cpus: Vec<u32>,
     /// The same for receiving threads.
     pub receiver_cpus: Vec<u32>,
+    /// A setting of a host that is another one while these connections are made and used.
+    pub host: Option<HostChange>,
 }
 
 impl Default for Knobs {
@@ -146,6 +149,7 @@ impl Default for Knobs {
             receiver_node: None,
             sender_cpus: Vec::new(),
             receiver_cpus: Vec::new(),
+            host: None,
         }
     }
 }

@@ -1,7 +1,10 @@
-//! The table of trial kinds: what one can change on the path without touching the host, and how.
+//! The table of trial kinds: what one can change on the path, and how.
 //!
-//! A trial changes one factor of the connections that the tool itself owns. Trials stand apart
-//! from causes, because one trial parts several rivals.
+//! A trial changes one factor of the connections that the tool itself owns, or, only where its user
+//! allowed it, one setting of a host. Trials stand apart from causes, because one trial parts several
+//! rivals.
+
+mod host;
 
 use crate::causes::LOSSY;
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
@@ -20,6 +23,12 @@ pub enum Factor {
     HalfWindow,
     /// A larger send buffer, as far as the host allows.
     LargerSendBuffer,
+    /// A host that allows a larger receive buffer.
+    HostWindow,
+    /// A host that allows a larger send buffer.
+    HostSendBuffer,
+    /// The port's offloads switched on, on one end's host.
+    HostOffloads,
     /// Half the send buffer.
     HalfSendBuffer,
     /// More CPU work for each byte on the sending threads.
@@ -77,6 +86,25 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::LargerSendBuffer,
         words: "whether a larger send buffer helps",
         change: "a larger send buffer",
+    },
+    // Settings of a host, where it was allowed to change them.
+    TrialKind {
+        id: "host-window",
+        factor: Factor::HostWindow,
+        words: "whether a host that allows a larger receive buffer helps",
+        change: "raising the receiving host's limit of receive buffers",
+    },
+    TrialKind {
+        id: "host-send-buffer",
+        factor: Factor::HostSendBuffer,
+        words: "whether a host that allows a larger send buffer helps",
+        change: "raising the sending host's limit of send buffers",
+    },
+    TrialKind {
+        id: "host-offloads",
+        factor: Factor::HostOffloads,
+        words: "whether the port's offloads help",
+        change: "switching the port's offloads on",
     },
     TrialKind {
         id: "more-streams",
@@ -213,6 +241,9 @@ impl TrialKind {
                 let limit = buffers(model, direction.sender()).wmem_max;
                 after.send_buffer = Some(larger(load.tcp.send_memory?, limit)?);
             }
+            Factor::HostWindow => after = host::window(model, direction)?,
+            Factor::HostSendBuffer => after = host::send_buffer(model, direction)?,
+            Factor::HostOffloads => after.host = Some(host::offloads(model, direction)?),
             Factor::HalfWindow => {
                 // Bytes in flight, not the option's value: buffers count memory, not payload.
                 let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);

@@ -13,6 +13,7 @@ mod step;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use linerate_core::change::HostChange;
 use linerate_core::facts::HostFacts;
 use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::SetEnd;
@@ -20,6 +21,7 @@ use linerate_sys::thread;
 
 use self::lane::Lane;
 pub use self::running::Running;
+use crate::change::{ChangeError, Changes, Ledger};
 use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
 use crate::load::{self, Caps, Engine, Lines, LoadError, Offer};
@@ -37,6 +39,8 @@ pub struct LocalEnd {
     cpus: Vec<u32>,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
+    /// The host's settings; `None` where they are to stay as they are.
+    changes: Option<Changes>,
 }
 
 /// A set on this end; without lanes until it is connected.
@@ -64,12 +68,27 @@ impl LocalEnd {
             cpus: thread::allowed_cpus().unwrap_or_default(),
             facts: None,
             sets: BTreeMap::new(),
+            changes: None,
         }
+    }
+
+    /// Allows trials that change settings of this host, for as long as this end lives.
+    pub fn allow_changes(&mut self, ledger: Ledger) {
+        self.changes = Some(Changes::new(ledger));
     }
 
     /// Facts of this host; read once.
     pub fn facts(&mut self) -> HostFacts {
-        let read = || host::facts(self.machine.as_ref(), self.toward);
+        let read = || {
+            let mut facts = host::facts(self.machine.as_ref(), self.toward);
+            if let Some(changes) = &self.changes {
+                let port = facts.port.as_ref().map(|port| port.name.as_str());
+                let (possible, gap) = changes.possible(port);
+                facts.changeable = possible;
+                facts.gaps.extend(gap);
+            }
+            facts
+        };
         self.facts.get_or_insert_with(read).clone()
     }
 
@@ -89,7 +108,13 @@ impl LocalEnd {
             let what = format!("set {} is prepared already", plan.id);
             return Err(LoadError::Unsupported { what });
         }
-        let offer = self.engine()?.prepare(self.side, plan)?;
+        // Before the other end knows of it: a window is scaled when its first packet comes.
+        self.change(plan.knobs.host)?;
+        let offered = self.engine().and_then(|e| e.prepare(self.side, plan));
+        if offered.is_err() {
+            self.change(None)?;
+        }
+        let offer = offered?;
         let set = EndSet {
             plan: plan.clone(),
             lanes: Vec::new(),
@@ -131,9 +156,22 @@ impl LocalEnd {
         Ok(got)
     }
 
-    /// Closes a set; unknown ids are ignored.
+    /// Closes a set; unknown ids are ignored. The host is as it was then.
     pub fn release(&mut self, set: u32) {
         self.sets.remove(&set);
+        // The next set, or the end, tries again what could not be done.
+        let _ = self.change(None);
+    }
+
+    /// Makes this host as a set wants it, or as it was.
+    fn change(&mut self, wanted: Option<HostChange>) -> Result<(), ChangeError> {
+        let own = wanted.filter(|change| change.side == self.side);
+        let port = own.and_then(|_| self.facts().port).map(|port| port.name);
+        match (&mut self.changes, own) {
+            (Some(changes), own) => changes.want(own, port.as_deref()),
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(ChangeError::NotAllowed),
+        }
     }
 
     /// Starts the threads of a step and takes the first row of every table; payload flows only
@@ -147,6 +185,8 @@ impl LocalEnd {
                 _ => return Err(LoadError::NotConnected { set: *set }),
             }
         }
+        let wanted = |set| self.sets.get(set)?.plan.knobs.host;
+        self.change(plan.sets.iter().find_map(wanted))?;
         let mut sources = Sources::new(Arc::clone(&self.machine), self.toward);
         let facts = self.facts();
         let ports = facts.route.iter().flat_map(|route| &route.ports);

@@ -4,6 +4,7 @@
 //! is a peer session, the virtual one is the `sim` engine. `run` drives either.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod end;
 pub mod event;
 pub mod host;

@@ -101,6 +101,16 @@ impl Loaded {
     }
 }
 
+/// What linerate keeps for the user: `$XDG_STATE_HOME/linerate`, else `~/.local/state/linerate`; `None`
+/// where neither is an absolute path. `env` looks up a variable of the environment.
+pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
+    // The XDG rules: what is not an absolute path counts as not set.
+    let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .map(|state| state.join("linerate"))
+}
+
 /// A directory of record files.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -116,12 +126,8 @@ impl Store {
     /// The user's records: `$XDG_STATE_HOME/linerate/records`, else
     /// `~/.local/state/linerate/records`. `env` looks up a variable of the environment.
     pub fn of_user(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Self, StoreError> {
-        // The XDG rules: what is not an absolute path counts as not set.
-        let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        absolute("XDG_STATE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-            .map(|state| Self::new(state.join("linerate/records")))
-            .ok_or(StoreError::NoPlace)
+        let records = state_directory(env).map(|state| state.join("records"));
+        records.map(Self::new).ok_or(StoreError::NoPlace)
     }
 
     /// Where the records are.

@@ -71,6 +71,7 @@ fn server(key: Key, log: Log) -> Server {
         key: Some(key),
         limits: Limits::default(),
         machine: Arc::new(Blank),
+        changes: None,
         log,
     })
     .unwrap()
@@ -87,6 +88,7 @@ fn connect(address: SocketAddr, key: Key) -> Client {
         open: false,
         engine: "tcp".into(),
         machine: Arc::new(Blank),
+        changes: None,
     };
     Client::connect(&options).unwrap()
 }

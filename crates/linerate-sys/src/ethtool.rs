@@ -1,5 +1,6 @@
-//! The part of the `ethtool` ioctl that netlink does not have: who drives a port, and what its
-//! driver counts. Replies are given raw, as linux/ethtool.h describes them.
+//! The `ethtool` ioctl: who drives a port and what its driver counts, which netlink does not have, and
+//! the few switches of a port that a trial may turn. Replies are given raw, as linux/ethtool.h
+//! describes them.
 
 #![expect(unsafe_code, reason = "an ioctl that rustix does not have")]
 
@@ -57,7 +58,8 @@ pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<boo
     Ok(word(&reply, 4) != 0)
 }
 
-/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace.
+/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace. The
+/// driver may refuse without saying so: read it again.
 pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> io::Result<()> {
     ask(
         fd,
@@ -117,7 +119,7 @@ fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the descriptor is open for as long as it is borrowed; `request` and the buffer that
-    // it points to live through the call. Each command used here writes a structure of fixed size,
+    // it points to live through the call. Each command used here reads or writes a structure of fixed size,
     // or one item for each of the driver's counters: `counters` leaves room for `SPARE` more of
     // them than the driver said that it had, as many as any driver has in all.
     let rc = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
@@ -131,12 +133,16 @@ fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use super::driver;
+    use super::{Offload, driver, offload, set_offload};
 
     #[test]
     fn a_port_that_is_not_there_is_an_error() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(driver(socket.as_fd(), "no-such-port").is_err());
         assert!(driver(socket.as_fd(), "a-name-that-is-too-long").is_err());
+        for which in Offload::ALL {
+            assert!(offload(socket.as_fd(), "no-such-port", which).is_err());
+            assert!(set_offload(socket.as_fd(), "no-such-port", which, true).is_err());
+        }
     }
 }

@@ -20,6 +20,8 @@ const SO_MAX_PACING_RATE: c_int = 47;
 const SO_MEMINFO: c_int = 55;
 /// `SO_BUF_LOCK` (5.14+), asm-generic/socket.h.
 const SO_BUF_LOCK: c_int = 72;
+/// `SO_NETNS_COOKIE` (5.14+), asm-generic/socket.h.
+const SO_NETNS_COOKIE: c_int = 71;
 /// `SOCK_RCVBUF_LOCK`, linux/socket.h.
 const SOCK_RCVBUF_LOCK: c_int = 2;
 
@@ -151,6 +153,15 @@ pub fn mem_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     get(fd, libc::SOL_SOCKET, SO_MEMINFO, into)
 }
 
+/// Number of the network namespace of a socket; no other namespace has it until the next boot.
+pub fn network_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut raw = [0; 8];
+    match get(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, &mut raw)? {
+        8 => Ok(u64::from_ne_bytes(raw)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
 /// Payload that waits to be received (`SIOCINQ`).
 pub fn unread(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
@@ -210,6 +221,21 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+
+    #[test]
+    fn sockets_of_one_network_have_one_cookie() {
+        let (a, b) = pair();
+        match (network_cookie(a.as_fd()), network_cookie(b.as_fd())) {
+            (Ok(a), Ok(b)) => assert!(a == b && a != 0),
+            (Err(e), _) | (_, Err(e)) => {
+                assert_eq!(
+                    e.raw_os_error(),
+                    Some(libc::ENOPROTOOPT),
+                    "before Linux 5.14"
+                );
+            }
+        }
+    }
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -58,11 +58,19 @@ impl Buffer {
         }
     }
 
-    fn larger(self) -> Factor {
+    /// Whether a trial of this factor makes it larger.
+    fn is_larger(self, factor: Factor) -> bool {
         match self {
-            Self::Receive => Factor::LargerWindow,
-            Self::Send => Factor::LargerSendBuffer,
+            Self::Receive => matches!(factor, Factor::LargerWindow | Factor::HostWindow),
+            Self::Send => matches!(factor, Factor::LargerSendBuffer | Factor::HostSendBuffer),
         }
+    }
+
+    /// Memory that a trial's setting B lets it have: what is asked for, doubled by the kernel, or what
+    /// the host's limit leaves to autotuning.
+    fn given(self, trial: &TrialPlan) -> Option<f64> {
+        let asked = self.asked(&trial.after).map(|ask| ask.0 as f64 * 2.0);
+        asked.or_else(|| Some(trial.after.host?.value as f64))
     }
 
     /// The sysctl that bounds its autotuning, and what that is on a host.
@@ -114,10 +122,10 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     if factor == Factor::MoreStreams {
         return Some(per_stream(trial));
     }
-    if factor == buffer.larger() {
+    if buffer.is_larger(factor) {
         // Up to what the buffer could hold if none of it were overhead, of which autotuning learns to
         // allow less and less; less where the next limit comes in between.
-        let memory = buffer.asked(&trial.after)?.0 as f64 * 2.0;
+        let memory = buffer.given(trial)?;
         let in_flight = load.tcp.in_flight?.0.max(1) as f64;
         return Some(Range {
             low: GAIN,
@@ -136,9 +144,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
 
 /// How many times as large a trial makes the buffer.
 fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
-    let memory = buffer.memory(load)?.0.max(1);
-    // The kernel doubles what is asked for.
-    Some(buffer.asked(&trial.after)?.0 as f64 * 2.0 / memory as f64)
+    Some(buffer.given(trial)? / buffer.memory(load)?.0.max(1) as f64)
 }
 
 /// A larger buffer, where it may be had.
@@ -166,9 +172,8 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
 /// How much larger a trial's buffer was, and what it gained.
 fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
-    let trial = model
-        .trials
-        .iter()
-        .find(|t| t.plan.direction == direction && t.plan.factor() == Some(buffer.larger()))?;
+    let trial = model.trials.iter().find(|t| {
+        t.plan.direction == direction && t.plan.factor().is_some_and(|f| buffer.is_larger(f))
+    })?;
     Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
 }

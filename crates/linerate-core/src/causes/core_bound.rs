@@ -173,7 +173,12 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: trial.stream_ratio() * 1.1,
         }),
         // Buffers move the work of a full CPU between caches: what that does cannot be told.
-        Factor::LargerWindow | Factor::LargerSendBuffer => Some(MOVED),
+        Factor::LargerWindow
+        | Factor::LargerSendBuffer
+        | Factor::HostWindow
+        | Factor::HostSendBuffer => Some(MOVED),
+        // What a full CPU gains by offloads depends on what packets cost it: that cannot be told.
+        Factor::HostOffloads => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
             // Payload that is not copied stays out of caches that both ends may share.

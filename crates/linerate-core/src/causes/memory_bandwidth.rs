@@ -93,6 +93,9 @@ impl Cause for MemoryBandwidth {
             // What fits into caches changes with sizes: that cannot be told.
             Factor::LargerWindow
             | Factor::LargerSendBuffer
+            | Factor::HostWindow
+            | Factor::HostSendBuffer
+            | Factor::HostOffloads
             | Factor::HalfWindow
             | Factor::HalfSendBuffer
             | Factor::SmallerReads

@@ -150,10 +150,15 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
         effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
     };
     let held = [
-        (Factor::LargerWindow, tcp.rwnd_limited),
-        (Factor::LargerSendBuffer, tcp.sndbuf_limited),
+        ([Factor::LargerWindow, Factor::HostWindow], tcp.rwnd_limited),
+        (
+            [Factor::LargerSendBuffer, Factor::HostSendBuffer],
+            tcp.sndbuf_limited,
+        ),
     ];
-    let lifted = held.into_iter().filter(|(factor, _)| idle(*factor));
+    let lifted = held
+        .into_iter()
+        .filter(|(factors, _)| factors.iter().any(|f| idle(*f)));
     lifted.filter_map(|(_, share)| share).sum()
 }
 

@@ -78,9 +78,12 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // What binds instead may be anything; and half the pace carries half, whatever binds.
         Factor::MoreStreams | Factor::OtherCongestion | Factor::Paced => None,
-        Factor::Unpaced | Factor::LargerWindow | Factor::LargerSendBuffer | Factor::Discard => {
-            Some(EQUAL)
-        }
+        Factor::Unpaced
+        | Factor::LargerWindow
+        | Factor::LargerSendBuffer
+        | Factor::HostWindow
+        | Factor::HostSendBuffer
+        | Factor::Discard => Some(EQUAL),
         Factor::SenderWork => Some(work(wanted(&load.senders), added_work(model, trial, true)?)),
         Factor::ReceiverWork => Some(work(
             wanted(&load.receivers),
@@ -91,6 +94,11 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
         Factor::SmallerReads => cheap(wanted(&load.receivers)),
         Factor::SmallerWrites => cheap(wanted(&load.senders)),
+        // Bursts may overrun a queue on the way; only a CPU or a port short of time gains.
+        Factor::HostOffloads => Some(Range {
+            low: 0.3,
+            high: EQUAL.high,
+        }),
         // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
         Factor::NearInterrupts | Factor::OtherCpu => Some(Range {
             low: 0.5,

@@ -66,6 +66,7 @@ impl Cause for ReceiveWindow {
     fn decided_by(&self) -> &'static [Factor] {
         &[
             Factor::LargerWindow,
+            Factor::HostWindow,
             Factor::HalfWindow,
             Factor::MoreStreams,
         ]

@@ -45,6 +45,7 @@ impl Cause for SendBuffer {
     fn decided_by(&self) -> &'static [Factor] {
         &[
             Factor::LargerSendBuffer,
+            Factor::HostSendBuffer,
             Factor::HalfSendBuffer,
             Factor::MoreStreams,
         ]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Setting;
 use crate::units::Bytes;
 use bounded::{CPUS, FEW, GAPS, at_most, some_at_most};
 use underlay::Underlay;
@@ -149,6 +150,9 @@ pub struct HostFacts {
     pub congestion_default: String,
     /// Socket buffer limits.
     pub buffers: BufferLimits,
+    /// Settings that a trial may change on this host, by their ids in [`crate::change::SETTINGS`]: its
+    /// user allowed it, and so does the system.
+    pub changeable: Vec<String>,
     /// Clock ticks per second of /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
     /// What could not be read.
@@ -170,5 +174,11 @@ impl HostFacts {
     /// Whether a card may move what the path carries, be it below a port that is made of others.
     pub fn has_card(&self) -> bool {
         self.port.is_some() && self.underlay() != Underlay::Nothing
+    }
+
+    /// Whether a trial may change this setting here.
+    pub fn may_change(&self, setting: Setting) -> bool {
+        let id = setting.row().id;
+        self.changeable.iter().any(|known| known == id)
     }
 }

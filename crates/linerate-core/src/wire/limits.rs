@@ -1,7 +1,7 @@
 //! What a plan may ask of a server: a client that was let in may measure, not use the host up.
 
 use super::codec::Bounds;
-use crate::plan::{Pattern, SetPlan, StepPlan};
+use crate::plan::{Knobs, Pattern, SetPlan, StepPlan};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// Limits of one session.
@@ -97,17 +97,7 @@ impl PlanLimits {
         if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > EXTRA_WORK_MAX_PS {
             return Err("extra work of more than 1 us per byte".into());
         }
-        // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
-        let name_ok = |name: &String| {
-            (1..16).contains(&name.len())
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-        };
-        if knobs.congestion.as_ref().is_some_and(|n| !name_ok(n)) {
-            return Err("a malformed name of a congestion control".into());
-        }
-        Ok(())
+        named(knobs)
     }
 
     /// Whether a step may be armed; `connected` tells the streams of a set that is connected.
@@ -147,10 +137,26 @@ impl PlanLimits {
     }
 }
 
+/// Whether what a set names has a name that can be, and a value within bounds.
+fn named(knobs: &Knobs) -> Result<(), String> {
+    // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
+    let name_ok = |name: &String| {
+        (1..16).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    if knobs.congestion.as_ref().is_some_and(|n| !name_ok(n)) {
+        return Err("a malformed name of a congestion control".into());
+    }
+    knobs.host.map_or(Ok(()), |change| change.check())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Direction, Knobs, Purpose};
+    use crate::change::{HostChange, Setting};
+    use crate::plan::{Direction, Purpose, Side};
 
     fn stream(knobs: Knobs) -> SetPlan {
         let direction = Direction::Forward;
@@ -181,6 +187,24 @@ mod tests {
             measure: Nanos::from_millis(millis),
             tick: Nanos(tick),
         }
+    }
+
+    #[test]
+    fn settings_of_a_host_are_bounded() {
+        let change = |value| {
+            let host = Some(HostChange {
+                side: Side::Far,
+                setting: Setting::TcpRmem,
+                value,
+            });
+            let knobs = Knobs {
+                host,
+                ..Knobs::default()
+            };
+            PlanLimits::default().set(&stream(knobs), 0, 0)
+        };
+        assert!(change(4096).is_ok() && change(1 << 30).is_ok());
+        assert!(change(4095).is_err() && change((1 << 30) + 1).is_err());
     }
 
     #[test]

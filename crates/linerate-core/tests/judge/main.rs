@@ -2,6 +2,7 @@
 //! sides of each threshold.
 
 mod after;
+mod changes;
 mod clock;
 mod copy;
 mod cpu;

@@ -10,6 +10,7 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{SetEnd, Table};
 
+use crate::change::ChangeError;
 use crate::event::Level;
 use crate::host::Machine;
 
@@ -81,6 +82,9 @@ pub enum LoadError {
         /// What was asked.
         what: String,
     },
+    /// The host cannot be made as the plan asks.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
     /// The set is not there: never connected, in use, or lost in an earlier step.
     #[error("set {set} is not connected")]
     NotConnected {
@@ -96,6 +100,7 @@ impl LoadError {
             Self::Call { source, .. } if used_up(source) => {
                 "ask for fewer --streams, or raise the limit of this shell: ulimit -n 8192"
             }
+            Self::Change(error) => error.hint(),
             _ => "",
         }
     }

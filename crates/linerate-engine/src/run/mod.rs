@@ -7,9 +7,11 @@ mod budget;
 mod steps;
 mod trials;
 
+use linerate_core::facts::Gap;
 use linerate_core::plan::{Pattern, Plan, SetPlan};
-use linerate_core::record::{End, FORMAT, Record, Start};
+use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
+use crate::change::SETTINGS_GAP;
 use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
@@ -84,6 +86,7 @@ impl Run<'_> {
             );
         }
         self.notices();
+        self.settings();
         self.steps()?;
         if self.record.start.plan.trials && !self.stopped {
             self.trials()?;
@@ -110,6 +113,35 @@ impl Run<'_> {
                 let (side, gap) = (host.side, &gap);
                 self.note(|_| (), &Event::Notice { level, side, gap });
             }
+        }
+    }
+
+    /// Tells why settings of a host cannot be tried there, where the user of either end allowed it.
+    fn settings(&mut self) {
+        let hosts = self.record.hosts.clone();
+        let lack = |host: &Host| {
+            host.facts
+                .gaps
+                .iter()
+                .find(|g| g.what == SETTINGS_GAP)
+                .cloned()
+        };
+        if !hosts
+            .iter()
+            .any(|h| !h.facts.changeable.is_empty() || lack(h).is_some())
+        {
+            return;
+        }
+        for host in hosts.iter().filter(|host| host.facts.changeable.is_empty()) {
+            let gap = lack(host).unwrap_or_else(|| Gap {
+                what: SETTINGS_GAP.to_owned(),
+                why: "not tried: they may not be changed on that host".to_owned(),
+                hint: format!(
+                    "start linerate on the {} host with --allow-changes",
+                    host.side.name()
+                ),
+            });
+            self.hint(host.side, &gap);
         }
     }
 

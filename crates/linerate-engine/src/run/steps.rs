@@ -75,7 +75,7 @@ impl Run<'_> {
     }
 
     /// Tells the user what is left out of the run.
-    fn hint(&mut self, side: Side, gap: &Gap) {
+    pub(super) fn hint(&mut self, side: Side, gap: &Gap) {
         self.sink.event(&Event::Notice {
             level: Level::Hint,
             side,
@@ -148,8 +148,9 @@ impl Run<'_> {
     ) -> Result<Option<u32>, LinkError> {
         match self.stream(direction, knobs.clone()) {
             Err(LinkError::Refused { what, hint }) => {
+                let side = knobs.host.map_or(Side::Far, |change| change.side);
                 self.hint(
-                    Side::Far,
+                    side,
                     &Gap {
                         what: format!("a load {}", direction.name()),
                         why: what,

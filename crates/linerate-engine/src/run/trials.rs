@@ -1,5 +1,6 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
+use linerate_core::facts::Gap;
 use linerate_core::model::{self, Model, TcpShares, derive, effect, slices, undisturbed};
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::TrialPlan;
@@ -78,6 +79,7 @@ impl Run<'_> {
             words: &words,
         };
         let outcome = self.interleave(&trial);
+        let outcome = self.unless_refused(plan, outcome);
         // A link that is lost has no sets to release.
         if !matches!(outcome, Err(LinkError::Lost { .. })) {
             self.link.release(before)?;
@@ -101,6 +103,26 @@ impl Run<'_> {
             self.step(purpose, &[set], trial.settle, SLICE, trial.words)?;
         }
         Ok(())
+    }
+
+    /// A host that is no longer as a trial of its settings needs it ends the trial, not the run.
+    fn unless_refused(
+        &mut self,
+        plan: &TrialPlan,
+        outcome: Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        match (plan.after.host, outcome) {
+            (Some(change), Err(LinkError::Refused { what, hint })) => {
+                let what = Gap {
+                    what: format!("the trial {}", plan.kind),
+                    why: what,
+                    hint,
+                };
+                self.hint(change.side, &what);
+                Ok(())
+            }
+            (_, outcome) => outcome,
+        }
     }
 
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its

@@ -2,6 +2,7 @@
 
 mod capture;
 mod causes;
+mod changes;
 mod config;
 mod demo;
 mod exit;

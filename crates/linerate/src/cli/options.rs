@@ -106,6 +106,12 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) no_trials: Option<bool>,
 
+    /// Try settings of the hosts too: limits of buffers, offloads. This needs root; each is set back
+    /// at the end, or by the next start after a kill. The far host needs `serve --allow-changes`
+    #[arg(long, env = "LINERATE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) allow_changes: Option<bool>,
+
     /// Way to move bytes
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
     pub(crate) engine: Option<String>,
@@ -253,6 +259,12 @@ pub(crate) struct Serve {
     #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) open: Option<bool>,
+
+    /// Let runs try settings of this host: limits of buffers, offloads. This needs root; each is
+    /// set back when the trial or its session ends, or by the next start after a kill
+    #[arg(long, env = "LINERATE_SERVE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) allow_changes: Option<bool>,
 
     /// Read the key from stdin instead of the key file
     #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,

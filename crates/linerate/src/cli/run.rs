@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::plan::Plan;
 use linerate_core::record::{End, Record};
+use linerate_engine::change::Ledger;
 use linerate_engine::event::{Event, Flow, Sink};
 use linerate_engine::host::Live;
 use linerate_engine::link::LinkError;
@@ -18,7 +19,7 @@ use linerate_engine::store::{Recorder, Store};
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
-use super::{out, reach, resolve, signal};
+use super::{changes, out, reach, resolve, signal};
 use crate::show::progress::{Mode, Progress};
 
 // `linerate run`.
@@ -42,11 +43,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
     let store = store(&options.records)?;
+    let changes = changes::ledger(options.run.allow_changes)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Until there is something to end in order, the first Ctrl-C is as good as the second: asking
     // for an address has no deadline.
     stop.store(true, Ordering::Relaxed);
-    let mut client = connect(&plan, options)?;
+    let mut client = connect(&plan, options, changes)?;
     stop.store(false, Ordering::Relaxed);
     let mut recorder = store.as_ref().map(Store::recorder);
     let (record, error) = measure(&mut client, plan, options, recorder.as_mut(), &stop);
@@ -109,10 +111,10 @@ impl Sink for Keep<'_> {
     }
 }
 
-fn connect(plan: &Plan, options: &Options) -> Result<Client, Failure> {
+fn connect(plan: &Plan, options: &Options, changes: Option<Ledger>) -> Result<Client, Failure> {
     let machine = Arc::new(Live::new());
     let Some(peer) = &plan.peer else {
-        return Client::local(&plan.engine, machine).map_err(reach::peer_failure);
+        return Client::local(&plan.engine, machine, changes).map_err(reach::peer_failure);
     };
     let target = reach::target(peer, &options.peer)?;
     let key = reach::key(&target, &options.peer)?;
@@ -123,6 +125,7 @@ fn connect(plan: &Plan, options: &Options) -> Result<Client, Failure> {
         open: options.peer.open == Some(true),
         engine: plan.engine.clone(),
         machine,
+        changes,
     })
     .map_err(reach::peer_failure)
 }

@@ -14,7 +14,7 @@ use linerate_engine::peer::server::{Limits, Server, ServerOptions};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
-use super::{reach, signal};
+use super::{changes, reach, signal};
 
 // `linerate serve`.
 #[derive(Debug, Parser)]
@@ -31,6 +31,7 @@ pub(crate) struct Args {
 const GLANCE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+    let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
     let server = Server::bind(ServerOptions {
@@ -39,6 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
         key,
         limits: Limits::default(),
         machine: Arc::new(Live::new()),
+        changes,
         log: Arc::new(move |line| {
             if !quiet {
                 tell(&format!("{line}\n"));

@@ -1,22 +1,30 @@
-//! Ctrl-C: the first asks to end in order, the second ends at once.
+//! Ctrl-C, and a terminal that goes away: the first asks to end in order, the second ends at once.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::exit::Exit;
 
-/// A flag that is set by Ctrl-C or SIGTERM. A second one ends the program at once: whoever sends
+/// A flag that is set by Ctrl-C, SIGTERM or SIGHUP. A second one ends the program at once: whoever sends
 /// it does not want to wait.
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup()) {
         // Before the flag is set by this very signal, so that only the next one finds it set.
         flag::register_conditional_shutdown(signal, Exit::NotMeasured as i32, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// SIGHUP, unless whoever started us has it ignored (nohup).
+fn hangup() -> Option<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:"))?;
+    let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
+    (ignored >> (SIGHUP - 1) & 1 == 0).then_some(SIGHUP)
 }

@@ -68,6 +68,7 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
             "/proc/sys/net/ipv4/tcp_congestion_control",
         ),
         buffers: reader.buffers(),
+        changeable: Vec::new(),
         ticks_per_sec: reader.ticks(),
         cpus,
         gaps: Vec::new(),

@@ -134,6 +134,7 @@ impl Sim {
                 rmem_max: Some(host.buffer_max.0),
                 wmem_max: Some(host.buffer_max.0),
             },
+            changeable: Vec::new(),
             ticks_per_sec: USER_HZ as u32,
             gaps: Vec::new(),
         }

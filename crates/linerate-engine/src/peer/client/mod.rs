@@ -21,6 +21,7 @@ use super::channel::{Channel, ChannelError};
 use super::keys::{Key, KeyError, client_file};
 use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop, boot_id, descriptors};
+use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
 use crate::event::Flow;
 use crate::host::{Machine, Toward};
@@ -51,6 +52,8 @@ pub struct ClientOptions {
     pub engine: String,
     /// This machine.
     pub machine: Arc<dyn Machine>,
+    /// Where changes of its settings are written down; `None` forbids changes on either host.
+    pub changes: Option<Ledger>,
 }
 
 /// A session with a far end.
@@ -62,6 +65,8 @@ pub struct Client {
     sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
+    // Whether settings of hosts may be changed, as far as this end's user is concerned.
+    changes: bool,
     epoch: Instant,
     // Why nothing can be asked any more, and what helps.
     lost: Option<(String, String)>,
@@ -109,6 +114,9 @@ impl Client {
         let toward = Toward::of(address.ip(), own);
         let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
         end.share_machine(!far.is_empty() && far == near);
+        if let Some(ledger) = options.changes.clone() {
+            end.allow_changes(ledger);
+        }
         Ok(Self {
             channel,
             end,
@@ -120,6 +128,7 @@ impl Client {
             sets: HashMap::new(),
             address,
             access,
+            changes: options.changes.is_some(),
             epoch,
             lost: None,
             local: None,
@@ -128,9 +137,13 @@ impl Client {
 
     /// Opens a session with this machine itself: with a server on loopback, with a key of its own,
     /// that lives as long as the session.
-    pub fn local(engine: &str, machine: Arc<dyn Machine>) -> Result<Self, PeerError> {
+    pub fn local(
+        engine: &str,
+        machine: Arc<dyn Machine>,
+        changes: Option<Ledger>,
+    ) -> Result<Self, PeerError> {
         let key = Key::generate();
-        let local = LocalServer::start(key.clone(), Arc::clone(&machine))?;
+        let local = LocalServer::start(key.clone(), Arc::clone(&machine), changes.clone())?;
         let mut client = Self::connect(&ClientOptions {
             target: Target {
                 host: local.address.ip().to_string(),
@@ -141,6 +154,7 @@ impl Client {
             open: false,
             engine: engine.into(),
             machine,
+            changes,
         })?;
         client.local = Some(local);
         Ok(client)
@@ -291,9 +305,14 @@ impl Link for Client {
 
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
         let near = self.end.facts();
-        let Answer::Facts { facts: far } = self.request(&Ask::Facts, ANSWER)? else {
+        let Answer::Facts { facts: mut far } = self.request(&Ask::Facts, ANSWER)? else {
             return Err(self.out_of_turn());
         };
+        if !self.changes {
+            // What the far end's user allows to those who ask, this end's user did not ask for.
+            far.changeable.clear();
+            far.gaps.retain(|gap| gap.what != SETTINGS_GAP);
+        }
         let host = |side, facts| Host { side, facts };
         Ok(vec![host(Side::Near, near), host(Side::Far, *far)])
     }
@@ -405,7 +424,11 @@ struct LocalServer {
 }
 
 impl LocalServer {
-    fn start(key: Key, machine: Arc<dyn Machine>) -> Result<Self, PeerError> {
+    fn start(
+        key: Key,
+        machine: Arc<dyn Machine>,
+        changes: Option<Ledger>,
+    ) -> Result<Self, PeerError> {
         let failed = |call| move |source| PeerError::System { call, source };
         let server = Server::bind(ServerOptions {
             listen: vec![IpAddr::from(Ipv4Addr::LOCALHOST)],
@@ -413,6 +436,7 @@ impl LocalServer {
             key: Some(key),
             limits: Limits::default(),
             machine,
+            changes,
             log: Arc::new(|_| ()),
         })?;
         let address = server.addresses().first().copied();

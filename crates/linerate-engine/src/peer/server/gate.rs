@@ -262,6 +262,7 @@ impl<'a> Gate<'a> {
             noise,
             membership,
             machine: Arc::clone(&options.machine),
+            changes: options.changes.clone(),
             limits: options.limits,
             stop: self.stop.clone(),
             log: Arc::clone(&options.log),

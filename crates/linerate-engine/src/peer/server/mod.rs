@@ -17,6 +17,7 @@ use rustix::net::{
 
 use super::keys::Key;
 use super::{PeerError, Stop, descriptors};
+use crate::change::Ledger;
 use crate::host::Machine;
 use gate::Gate;
 use rooms::Sessions;
@@ -69,6 +70,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// The machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
+    /// Where changes of its settings are written down; `None` forbids them.
+    pub changes: Option<Ledger>,
     /// Where log lines go.
     pub log: Log,
 }

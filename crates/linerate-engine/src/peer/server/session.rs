@@ -15,6 +15,7 @@ use snow::TransportState;
 
 use super::rooms::{Membership, Room};
 use super::{Limits, Log};
+use crate::change::Ledger;
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
 use crate::load::{ENGINES, Lines, LoadError};
@@ -41,6 +42,7 @@ pub(super) struct Guest {
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
     pub(super) machine: Arc<dyn Machine>,
+    pub(super) changes: Option<Ledger>,
     pub(super) limits: Limits,
     pub(super) stop: Stop,
     pub(super) log: Log,
@@ -93,6 +95,8 @@ pub(super) fn serve(guest: Guest) {
 
 struct Session {
     channel: Channel,
+    from: IpAddr,
+    log: Log,
     end: LocalEnd,
     sets: HashMap<u32, Held>,
     membership: Membership,
@@ -141,8 +145,13 @@ impl Session {
         let toward = Toward::of(guest.from, own);
         let mut end = LocalEnd::new(Side::Far, &engine, guest.machine, toward);
         end.share_machine(!far.is_empty() && far == near);
+        if let Some(ledger) = guest.changes {
+            end.allow_changes(ledger);
+        }
         let mut session = Self {
             channel,
+            from: guest.from,
+            log: guest.log,
             end,
             sets: HashMap::new(),
             membership: guest.membership,
@@ -217,9 +226,19 @@ impl Session {
                 };
                 self.membership.room().expect(plan.id, held.streams);
                 self.sets.insert(plan.id, held);
+                self.log_change(plan);
                 self.answer(&Answer::Offered { offer })
             }
-            Err(e) => self.refuse(&e.to_string()),
+            Err(e) => self.refuse_load(&e),
+        }
+    }
+
+    /// Who serves hears of each setting that a trial changes here.
+    fn log_change(&self, plan: &SetPlan) {
+        if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
+            let (from, id) = (self.from, change.setting.row().id);
+            let value = change.value;
+            (self.log)(&format!("{from}: a trial sets {id} to {value}, and back"));
         }
     }
 
@@ -240,7 +259,7 @@ impl Session {
             }
             Err(e) => {
                 self.release(set);
-                self.refuse(&e.to_string())
+                self.refuse_load(&e)
             }
         }
     }
@@ -261,7 +280,7 @@ impl Session {
             Ok(running) => running,
             Err(e) => {
                 self.lose(plan);
-                return self.refuse(&e.to_string());
+                return self.refuse_load(&e);
             }
         };
         self.answer(&Answer::Armed)?;
@@ -344,6 +363,13 @@ impl Session {
     fn answer(&mut self, answer: &Answer) -> Result<(), Ended> {
         let bytes = answer.encode().map_err(ChannelError::Wire)?;
         Ok(self.channel.send(&bytes, Instant::now() + SEND)?)
+    }
+
+    fn refuse_load(&mut self, e: &LoadError) -> Result<(), Ended> {
+        self.answer(&Answer::Refused {
+            what: e.to_string(),
+            hint: e.hint().into(),
+        })
     }
 
     fn refuse(&mut self, what: &str) -> Result<(), Ended> {

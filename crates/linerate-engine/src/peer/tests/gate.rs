@@ -265,6 +265,7 @@ fn a_port_in_use_is_told() {
         key: None,
         limits: Limits::default(),
         machine: Arc::new(Blank("far")),
+        changes: None,
         log: Arc::new(|_| ()),
     });
     let error = second.err().expect("two servers on one port");

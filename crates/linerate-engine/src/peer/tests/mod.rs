@@ -1,6 +1,7 @@
 //! Tests over real sockets on loopback. None asserts an absolute time: waits have generous ends,
 //! and what is compared is what happened.
 
+mod changes;
 mod gate;
 mod hostile;
 mod sessions;
@@ -19,6 +20,7 @@ use super::client::{Client, ClientOptions};
 use super::keys::Key;
 use super::server::{Limits, Server, ServerOptions};
 use super::{PeerError, Stop};
+use crate::change::Ledger;
 use crate::host::{Machine, Query, SocketQuery};
 
 /// Long enough for anything that should happen at all.
@@ -59,10 +61,22 @@ struct Harness {
 
 impl Harness {
     fn start(key: Option<Key>, limits: Limits) -> Self {
-        Self::listen(vec![IpAddr::from(Ipv4Addr::LOCALHOST)], key, limits)
+        Self::listen(vec![IpAddr::from(Ipv4Addr::LOCALHOST)], key, limits, None)
     }
 
-    fn listen(listen: Vec<IpAddr>, key: Option<Key>, limits: Limits) -> Self {
+    /// Runs may change settings here.
+    fn changeable(ledger: Ledger) -> Self {
+        let here = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let key = Some(Key::generate());
+        Self::listen(here, key, Limits::default(), Some(ledger))
+    }
+
+    fn listen(
+        listen: Vec<IpAddr>,
+        key: Option<Key>,
+        limits: Limits,
+        changes: Option<Ledger>,
+    ) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
         let server = Server::bind(ServerOptions {
@@ -71,6 +85,7 @@ impl Harness {
             key: key.clone(),
             limits,
             machine: Arc::new(Blank("far")),
+            changes,
             log: Arc::new(move |line| sink.lock().unwrap().push(line.to_owned())),
         })
         .unwrap();
@@ -113,6 +128,7 @@ impl Harness {
             open: key.is_none(),
             engine: "tcp".into(),
             machine: Arc::new(Blank("near")),
+            changes: None,
         }
     }
 

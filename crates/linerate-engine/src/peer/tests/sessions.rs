@@ -105,7 +105,7 @@ fn round_trips_are_timed() {
 
 #[test]
 fn a_machine_measures_itself() {
-    let mut client = Client::local("tcp", Arc::new(Blank("same"))).unwrap();
+    let mut client = Client::local("tcp", Arc::new(Blank("same")), None).unwrap();
     assert!(client.address().ip().is_loopback());
     client.prepare(&stream(0, Direction::Forward, 2)).unwrap();
     let step = client.step(&step(&[0], 100), &mut go_on).unwrap();
@@ -226,7 +226,7 @@ fn an_idle_client_is_told_to_leave() {
 
 #[test]
 fn the_wildcard_serves_both_families() {
-    let server = Harness::listen(Vec::new(), None, Limits::default());
+    let server = Harness::listen(Vec::new(), None, Limits::default(), None);
     let port = server.address.port();
     let mut hosts = vec!["127.0.0.1"];
     if std::net::TcpListener::bind("[::1]:0").is_ok() {

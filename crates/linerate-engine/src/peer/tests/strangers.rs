@@ -32,6 +32,7 @@ fn attempt(target: &Target, family: Option<Family>) -> PeerError {
         open: false,
         engine: "tcp".into(),
         machine: Arc::new(Blank("near")),
+        changes: None,
     };
     Client::connect(&options).err().expect("no session")
 }

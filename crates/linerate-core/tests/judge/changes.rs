@@ -1,0 +1,145 @@
+//! Trials that change a setting of a host: only where it was allowed, only where nothing else would do.
+
+use linerate_core::change::{HostChange, Setting};
+use linerate_core::record::TrialPlan;
+
+use super::*;
+
+const ALL: [&str; 6] = [
+    "tcp-rmem",
+    "tcp-wmem",
+    "rmem-max",
+    "wmem-max",
+    "send-offloads",
+    "receive-offloads",
+];
+
+/// A load that the receiver's window holds, whose host allows no larger one to be asked for.
+fn windowed() -> Model {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = model(base);
+    m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
+    m
+}
+
+fn allowed(mut m: Model, ids: &[&str]) -> Model {
+    for host in &mut m.hosts {
+        host.facts.changeable = ids.iter().map(|id| (*id).to_owned()).collect();
+    }
+    m
+}
+
+fn proposed(m: &Model, id: &str) -> Option<TrialPlan> {
+    kind(id)
+        .expect("a known kind")
+        .propose(m, Direction::Forward, 0)
+}
+
+#[test]
+fn settings_are_tried_only_where_that_was_allowed() {
+    let next = |m: &Model| next_trial(m, Direction::Forward, 0).expect("a trial").kind;
+    assert_eq!(next(&windowed()), "more-streams");
+    assert_eq!(next(&allowed(windowed(), &["tcp-wmem"])), "more-streams");
+    assert_eq!(next(&allowed(windowed(), &["tcp-rmem"])), "host-window");
+    let plan = proposed(&allowed(windowed(), &ALL), "host-window").expect("a trial");
+    let change = HostChange {
+        side: Side::Far,
+        setting: Setting::TcpRmem,
+        value: 4 << 20,
+    };
+    assert_eq!((plan.before.host, plan.after.host), (None, Some(change)));
+    assert_eq!(plan.after.recv_buffer, None, "autotuning stays on");
+    assert_eq!(change.check(), Ok(()));
+}
+
+#[test]
+fn a_setting_is_left_alone_where_a_socket_may_ask_or_where_it_is_not_the_limit() {
+    let with = |rmem_max, tcp_rmem| {
+        let mut m = allowed(windowed(), &ALL);
+        m.hosts[1].facts.buffers.rmem_max = Some(rmem_max);
+        m.hosts[1].facts.buffers.tcp_rmem = Some([4096, 131_072, tcp_rmem]);
+        proposed(&m, "host-window").is_some()
+    };
+    // Of a buffer of 1 MiB, half as much again may be asked for: 768 KiB, which the kernel doubles.
+    assert!(with((768 << 10) - 1, 1 << 20));
+    assert!(!with(768 << 10, 1 << 20));
+    // It stands at three quarters of the limit, or below.
+    assert!(with(512 << 10, (4 << 20) / 3));
+    assert!(!with(512 << 10, (4 << 20) / 3 + 2));
+}
+
+#[test]
+fn a_buffer_that_was_asked_for_needs_the_limit_of_what_may_be_asked() {
+    let mut m = allowed(windowed(), &ALL);
+    m.directions[0].base.knobs.recv_buffer = Some(Bytes(4 << 20));
+    let plan = proposed(&m, "host-window").expect("a trial");
+    let change = plan.after.host.expect("a change");
+    assert_eq!((change.setting, change.value), (Setting::RmemMax, 2 << 20));
+    assert_eq!(plan.after.recv_buffer, Some(Bytes(2 << 20)));
+    assert_eq!(plan.before.recv_buffer, Some(Bytes(4 << 20)));
+}
+
+#[test]
+fn a_raised_limit_that_gains_proves_the_window_and_says_what_to_set() {
+    let mut m = allowed(windowed(), &["tcp-rmem"]);
+    tried(&mut m, "host-window", 3.6);
+    let verdict = judge(&m);
+    let limit = &verdict.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty, limit.side),
+        ("receive-window", Certainty::Proved, Place::Far)
+    );
+    assert_eq!(limit.trial.as_ref().expect("the trial").kind, "host-window");
+    assert_eq!(limit.advice[0].gain, Some(3.6));
+    let action = &limit.advice[0].action;
+    assert!(
+        action.contains("tcp_rmem=\"4096 131072 4194304\""),
+        "{action}"
+    );
+}
+
+#[test]
+fn a_raised_limit_that_gains_nothing_excludes_the_window() {
+    // The least that a limit gains when it is lifted is 5 %.
+    for (ratio, window) in [(1.0, "excluded"), (1.03, "excluded"), (1.07, "finding")] {
+        let mut m = allowed(windowed(), &["tcp-rmem"]);
+        tried(&mut m, "host-window", ratio);
+        let verdict = judge(&m);
+        let answer = verdict.answers.iter().find(|a| a.cause == "receive-window");
+        assert_eq!(answer.expect("an answer").outcome, window, "x{ratio}");
+    }
+}
+
+#[test]
+fn a_raised_limit_proves_the_send_buffer() {
+    let mut base = load();
+    base.tcp.sndbuf_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = allowed(model(base), &["tcp-wmem"]);
+    m.hosts[0].facts.buffers.wmem_max = Some(256 * 1024);
+    let next = next_trial(&m, Direction::Forward, 0).expect("a trial");
+    assert_eq!(next.kind, "host-send-buffer");
+    assert_eq!(next.after.host.expect("a change").side, Side::Near);
+    tried(&mut m, "host-send-buffer", 2.0);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("send-buffer", Certainty::Proved)
+    );
+}
+
+#[test]
+fn offloads_are_switched_on_where_some_are_off_at_the_sender_first() {
+    let switched = |ids: &[&str]| {
+        let plan = proposed(&allowed(model(load()), ids), "host-offloads")?;
+        plan.after.host.map(|c| (c.side, c.setting, c.value))
+    };
+    assert_eq!(switched(&[]), None);
+    assert_eq!(switched(&ALL), Some((Side::Near, Setting::SendOffloads, 1)));
+    let receiving = switched(&["receive-offloads"]);
+    assert_eq!(receiving, Some((Side::Far, Setting::ReceiveOffloads, 1)));
+}

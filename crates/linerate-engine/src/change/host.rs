@@ -1,0 +1,137 @@
+//! Reading and writing the settings of this host, and telling this host from others.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use linerate_core::change::{Access, Entry, Offload, SettingRow};
+use linerate_sys::ethtool;
+use linerate_sys::socket::network_cookie;
+
+/// Longest text of a sysctl here: three numbers.
+const SYSCTL_MAX: u64 = 256;
+
+/// This host, or a tree of files that stands for one.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    root: PathBuf,
+    /// Boot id.
+    pub(super) boot: String,
+    /// Network namespace.
+    pub(super) network: String,
+}
+
+impl Host {
+    /// The host below `root`, which is `/` but for tests.
+    pub(super) fn below(root: &Path) -> io::Result<Self> {
+        let boot = text(&root.join("proc/sys/kernel/random/boot_id"))?;
+        Ok(Self {
+            root: root.to_owned(),
+            boot: boot.trim().to_owned(),
+            network: network()?,
+        })
+    }
+
+    /// Whether an entry tells of this host, and not of an earlier boot or another network namespace.
+    pub(super) fn is_of(&self, entry: &Entry) -> bool {
+        entry.boot == self.boot && entry.network == self.network
+    }
+
+    /// Whether a setting may be written here; the system's answer where not.
+    pub(super) fn may_write(&self, row: &SettingRow) -> io::Result<()> {
+        match row.access {
+            Access::Sysctl(name, _) => {
+                let opened = OpenOptions::new().write(true).open(self.path(name));
+                opened.map(drop)
+            }
+            // The same right is needed for the port and for this, which can be asked for without
+            // turning anything.
+            Access::Offloads(_) => {
+                let path = self.path("net.ipv4.tcp_rmem");
+                OpenOptions::new().write(true).open(path).map(drop)
+            }
+        }
+    }
+
+    /// The numbers of a setting.
+    pub(super) fn read(&self, row: &SettingRow, port: &str) -> io::Result<Vec<u64>> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not the numbers expected");
+        match row.access {
+            Access::Sysctl(name, count) => {
+                let text = text(&self.path(name))?;
+                let numbers: Result<Vec<u64>, _> =
+                    text.split_whitespace().map(str::parse).collect();
+                let numbers = numbers.map_err(|_| invalid())?;
+                (numbers.len() == count)
+                    .then_some(numbers)
+                    .ok_or_else(invalid)
+            }
+            Access::Offloads(offloads) => {
+                let socket = socket()?;
+                let is_on =
+                    |offload: &Offload| ethtool::offload(socket.as_fd(), port, switch(*offload));
+                offloads.iter().map(|o| Ok(u64::from(is_on(o)?))).collect()
+            }
+        }
+    }
+
+    /// Gives a setting these numbers. What the kernel makes of them is to be read.
+    pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
+        match row.access {
+            Access::Sysctl(name, _) => {
+                let mut file = OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .open(self.path(name))?;
+                // In one write: the kernel takes each as a whole.
+                file.write_all(format!("{}\n", row.words(numbers)).as_bytes())
+            }
+            Access::Offloads(offloads) => {
+                let socket = socket()?;
+                offloads.iter().zip(numbers).try_for_each(|(offload, n)| {
+                    ethtool::set_offload(socket.as_fd(), port, switch(*offload), *n != 0)
+                })
+            }
+        }
+    }
+
+    fn path(&self, sysctl: &str) -> PathBuf {
+        self.root.join("proc/sys").join(sysctl.replace('.', "/"))
+    }
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = OpenOptions::new().read(true).open(path)?;
+    file.take(SYSCTL_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
+}
+
+/// The network namespace of this process, by its cookie; before Linux 5.14 by its inode, which another
+/// one may have later.
+fn network() -> io::Result<String> {
+    let cookie = socket().and_then(|socket| network_cookie(socket.as_fd()));
+    match cookie {
+        Ok(cookie) => Ok(format!("cookie-{cookie}")),
+        Err(_) => Ok(format!(
+            "inode-{}",
+            std::fs::metadata("/proc/self/ns/net")?.ino()
+        )),
+    }
+}
+
+fn switch(offload: Offload) -> ethtool::Offload {
+    match offload {
+        Offload::Tso => ethtool::Offload::Tso,
+        Offload::Gso => ethtool::Offload::Gso,
+        Offload::Gro => ethtool::Offload::Gro,
+    }
+}

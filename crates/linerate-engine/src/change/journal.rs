@@ -1,0 +1,146 @@
+//! The journal: a small file of the user's state directory, one for each network namespace, that
+//! says what was changed, before it is.
+//!
+//! Whoever holds its lock may change the settings of the namespace. The kernel takes the lock from a
+//! process that is killed: entries of a journal that nobody holds are to be undone.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use linerate_core::change::{self, Entry, JOURNAL_MAX};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::ChangeError;
+
+/// A journal, locked.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+/// Whether a journal is made where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Make {
+    /// With its directory.
+    Yes,
+    /// It is only looked for.
+    No,
+}
+
+impl Journal {
+    /// The journal of `network` in `dir`; `None` where there is none and none is to be made.
+    pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
+        let path = dir.join(format!("changes-{network}"));
+        let failed = |source| ChangeError::Journal {
+            path: path.clone(),
+            source,
+        };
+        if make == Make::Yes {
+            let mut builder = DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(failed)?;
+        }
+        loop {
+            let file = match open(&path, make) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && make == Make::No => {
+                    return Ok(None);
+                }
+                other => other.map_err(failed)?,
+            };
+            trusted(&file).map_err(failed)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(ChangeError::Busy),
+                Err(e) => return Err(failed(e.into())),
+            }
+            // It may have been removed between the opening and the lock.
+            if file.metadata().map_err(failed)?.nlink() > 0 {
+                return Ok(Some(Self { file, path }));
+            }
+        }
+    }
+
+    /// All that it says.
+    pub(super) fn read(&mut self) -> Result<Vec<Entry>, ChangeError> {
+        let mut bytes = Vec::new();
+        let mut read = || {
+            self.file.seek(SeekFrom::Start(0))?;
+            let most = JOURNAL_MAX as u64 + 1;
+            Read::by_ref(&mut self.file)
+                .take(most)
+                .read_to_end(&mut bytes)
+        };
+        read().map_err(|e| self.failed(e))?;
+        if bytes.len() > JOURNAL_MAX {
+            return Err(self.failed(io::ErrorKind::FileTooLarge.into()));
+        }
+        change::journal(&bytes).map_err(|source| ChangeError::Damaged {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Says this and nothing else, and is on the disk before it returns.
+    pub(super) fn write(&mut self, entry: &Entry) -> Result<(), ChangeError> {
+        let mut write = || {
+            let no_line = || io::Error::other("a name cannot be written down");
+            let line = entry.line().ok_or_else(no_line)?;
+            self.file.set_len(0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+            self.file.write_all(line.as_bytes())?;
+            self.file.sync_all()
+        };
+        write().map_err(|e| self.failed(e))
+    }
+
+    /// Says nothing any more.
+    pub(super) fn clear(&mut self) -> Result<(), ChangeError> {
+        self.file.set_len(0).map_err(|e| self.failed(e))
+    }
+
+    /// Removes it. Whoever opened it meanwhile sees that, and makes another.
+    pub(super) fn remove(self) -> Result<(), ChangeError> {
+        std::fs::remove_file(&self.path).map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: io::Error) -> ChangeError {
+        ChangeError::Journal {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn open(path: &Path, make: Make) -> io::Result<File> {
+    // NONBLOCK: what stands there may be a pipe.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(make == Make::Yes)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+/// Whether nobody else can have written it. Asked of the open file, not of its path.
+fn trusted(file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    let own = meta.uid() == rustix::process::geteuid().as_raw();
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if !own || meta.mode() & 0o022 != 0 {
+        let why = "others could have written it";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(())
+}

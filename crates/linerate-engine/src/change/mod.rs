@@ -1,0 +1,402 @@
+//! Changes of this host's settings for a trial: written down first, undone when the trial, the session
+//! or the process ends, and after a kill by the next process that starts.
+//!
+//! A value that somebody else has set meanwhile is never overwritten.
+
+mod host;
+mod journal;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linerate_core::change::{Access, Damaged, Entry, HostChange, SETTINGS, Setting};
+use linerate_core::facts::Gap;
+use rustix::io::Errno;
+
+use host::Host;
+use journal::{Journal, Make};
+
+/// Takes a line for the user, without its end.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What the gap of a host is about whose settings cannot be changed although its user allowed it.
+pub const SETTINGS_GAP: &str = "host settings";
+
+/// Why a setting was not changed, or not set back.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The user of this host did not allow it.
+    #[error("settings of this host may not be changed")]
+    NotAllowed,
+    /// Another process is at it: two would undo each other's.
+    #[error("another linerate is trying settings of this host")]
+    Busy,
+    /// Somebody else sets what a trial set.
+    #[error("somebody else changes settings of this host meanwhile")]
+    Spoiled,
+    /// Setting A and setting B would be the same.
+    #[error("{what} is so already")]
+    Same {
+        /// The setting.
+        what: String,
+    },
+    /// What was asked is none of what may be asked.
+    #[error("{what}")]
+    Bounds {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The system does not let it be read or written.
+    #[error("cannot change {what}: {source}")]
+    Setting {
+        /// The setting.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// What was changed could not be set back.
+    #[error("cannot set {what} back to \"{old}\": {source}")]
+    NotUndone {
+        /// The setting.
+        what: String,
+        /// What it was.
+        old: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The journal cannot be used.
+    #[error("journal of changes {}: {source}", path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The journal says something that no linerate wrote; nothing of it was done.
+    #[error("journal of changes {}: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Damaged,
+    },
+    /// This host could not be told from others.
+    #[error("cannot tell which boot and which network this is: {source}")]
+    Nowhere {
+        /// The system's answer.
+        #[from]
+        source: io::Error,
+    },
+}
+
+impl ChangeError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotAllowed => "start linerate on that host with --allow-changes",
+            Self::Busy => "wait until it has ended",
+            Self::Setting { source, .. } | Self::NotUndone { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                "sudo linerate"
+            }
+            Self::Journal { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "start linerate once as the user whose file this is"
+            }
+            Self::Damaged { .. } => "look at the settings that it names, then remove it",
+            _ => "",
+        }
+    }
+}
+
+/// Where changes are written down, and who is told when something is not as it should be.
+#[derive(Clone)]
+pub struct Ledger {
+    dir: PathBuf,
+    tell: Tell,
+    /// The root of this host's files, which is `/` but for tests.
+    root: PathBuf,
+}
+
+impl Ledger {
+    /// Journals in `dir`, which need not exist yet: the state directory.
+    pub fn new(dir: &Path, tell: Tell) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            tell,
+            root: PathBuf::from("/"),
+        }
+    }
+
+    /// Undoes what a process left that was killed, and tells it. What a live one has changed stays.
+    pub fn undo_left(&self) -> Result<(), ChangeError> {
+        let host = Host::below(&self.root)?;
+        match Journal::open(&self.dir, &host.network, Make::No) {
+            Ok(Some(mut journal)) => {
+                self.settle(&host, &mut journal)?;
+                journal.remove()
+            }
+            Ok(None) | Err(ChangeError::Busy) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Undoes all that a journal says which nobody held.
+    fn settle(&self, host: &Host, journal: &mut Journal) -> Result<(), ChangeError> {
+        for entry in journal.read()?.iter().rev().filter(|e| host.is_of(e)) {
+            let row = entry.setting.row();
+            let (what, old) = (entry.what(), row.words(&entry.old));
+            match undo(host, entry) {
+                Ok(Undone::Back) => (self.tell)(&format!(
+                    "undone: {what} back to \"{old}\" (left by a run that was killed)"
+                )),
+                Ok(Undone::Already) => {}
+                Ok(Undone::Foreign(now)) => (self.tell)(&foreign(entry, &now)),
+                Err(source) => return Err(ChangeError::NotUndone { what, old, source }),
+            }
+        }
+        journal.clear()
+    }
+}
+
+/// What became of an undoing.
+enum Undone {
+    /// It is as it was.
+    Back,
+    /// It was so before, or there is no such port any more.
+    Already,
+    /// Somebody else has set it to this.
+    Foreign(Vec<u64>),
+}
+
+fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
+    let (row, port) = (entry.setting.row(), entry.port.as_str());
+    let now = match host.read(row, port) {
+        Err(e) if e.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
+            return Ok(Undone::Already);
+        }
+        now => now?,
+    };
+    if now == entry.old {
+        return Ok(Undone::Already);
+    }
+    // Some of several switches may have been turned when it was killed.
+    let both = entry.old.iter().zip(&entry.new);
+    if !now
+        .iter()
+        .zip(both)
+        .all(|(n, (old, new))| n == old || n == new)
+    {
+        return Ok(Undone::Foreign(now));
+    }
+    host.write(row, port, &entry.old)?;
+    if host.read(row, port)? == entry.old {
+        return Ok(Undone::Back);
+    }
+    Err(io::Error::other("the system did not take it"))
+}
+
+fn foreign(entry: &Entry, now: &[u64]) -> String {
+    let row = entry.setting.row();
+    format!(
+        "not undone: {} is \"{}\" now, which somebody else made it; before a trial set it to \"{}\" it was \"{}\"",
+        entry.what(),
+        row.words(now),
+        row.words(&entry.new),
+        row.words(&entry.old),
+    )
+}
+
+/// The settings of this host that one end of a path changes: one at a time. Dropping it undoes the
+/// last.
+pub struct Changes {
+    ledger: Ledger,
+    held: Option<Held>,
+    made: Option<(HostChange, Entry)>,
+    /// Somebody else was seen to change what a trial did.
+    spoiled: bool,
+}
+
+/// The right to change settings, for as long as the journal is held.
+struct Held {
+    host: Host,
+    journal: Journal,
+}
+
+impl Changes {
+    /// Nothing is changed yet.
+    pub fn new(ledger: Ledger) -> Self {
+        Self {
+            ledger,
+            held: None,
+            made: None,
+            spoiled: false,
+        }
+    }
+
+    /// Ids of the settings that can be changed here, on a path that leaves by `port`; of offloads
+    /// where some are off. A gap says why there are none.
+    pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
+        let lacks = |e: &ChangeError| Gap {
+            what: SETTINGS_GAP.to_owned(),
+            why: e.to_string(),
+            hint: match e.hint() {
+                "sudo linerate" => "sudo linerate ... --allow-changes".to_owned(),
+                hint => hint.to_owned(),
+            },
+        };
+        let host = match Host::below(&self.ledger.root) {
+            Ok(host) => host,
+            Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
+        };
+        let useful = |setting: Setting| match setting.row().access {
+            Access::Sysctl(..) => true,
+            Access::Offloads(_) => {
+                let on = port.map(|port| host.read(setting.row(), port));
+                matches!(on, Some(Ok(on)) if on.contains(&0))
+            }
+        };
+        let rows = SETTINGS
+            .iter()
+            .filter(|row| host.may_write(row).is_ok() && useful(row.setting));
+        let ids: Vec<String> = rows.map(|row| row.id.to_owned()).collect();
+        let first = &SETTINGS[0];
+        let why = host.may_write(first).err().map(|source| {
+            let what = first.what("");
+            lacks(&ChangeError::Setting { what, source })
+        });
+        (ids, why)
+    }
+
+    /// Makes the host as `wanted` says, or as it was. An error says that the host is not what the
+    /// caller thinks.
+    pub fn want(
+        &mut self,
+        wanted: Option<HostChange>,
+        port: Option<&str>,
+    ) -> Result<(), ChangeError> {
+        if self.made.as_ref().map(|(change, _)| *change) == wanted && self.stands() {
+            return Ok(());
+        }
+        self.undo()?;
+        match wanted {
+            None => Ok(()),
+            Some(_) if self.spoiled => Err(ChangeError::Spoiled),
+            Some(change) => self.make(change, port),
+        }
+    }
+
+    fn make(&mut self, change: HostChange, port: Option<&str>) -> Result<(), ChangeError> {
+        change
+            .check()
+            .map_err(|what| ChangeError::Bounds { what })?;
+        let row = change.setting.row();
+        let port = match row.access {
+            Access::Sysctl(..) => "",
+            Access::Offloads(_) => port.ok_or_else(|| ChangeError::Bounds {
+                what: "no port is known whose offloads could be switched".to_owned(),
+            })?,
+        };
+        let what = row.what(port);
+        let failed = |source| ChangeError::Setting {
+            what: what.clone(),
+            source,
+        };
+        let held = hold(&mut self.held, &self.ledger)?;
+        let old = held.host.read(row, port).map_err(failed)?;
+        let entry = Entry {
+            boot: held.host.boot.clone(),
+            network: held.host.network.clone(),
+            setting: change.setting,
+            port: port.to_owned(),
+            new: row.changed(&old, change.value),
+            old,
+        };
+        if entry.new == entry.old {
+            return Err(ChangeError::Same { what });
+        }
+        held.journal.write(&entry)?;
+        let taken = held.host.write(row, port, &entry.new);
+        let taken = taken.and_then(|()| held.host.read(row, port));
+        let source = match taken {
+            Ok(now) if now == entry.new => {
+                self.made = Some((change, entry));
+                return Ok(());
+            }
+            Ok(_) => io::Error::other("the system did not take it"),
+            Err(e) => e,
+        };
+        // Whatever it became was this end's doing. If this fails too, the journal knows.
+        if held.host.write(row, port, &entry.old).is_ok() {
+            held.journal.clear()?;
+        }
+        Err(ChangeError::Setting { what, source })
+    }
+
+    /// Whether what was changed is still so.
+    fn stands(&self) -> bool {
+        let (Some((_, entry)), Some(held)) = (&self.made, &self.held) else {
+            return true;
+        };
+        let now = held.host.read(entry.setting.row(), &entry.port);
+        now.is_ok_and(|now| now == entry.new)
+    }
+
+    /// Sets the last change back. It is an error when that cannot be done, and when somebody else had
+    /// changed it.
+    fn undo(&mut self) -> Result<(), ChangeError> {
+        let (Some((_, entry)), Some(held)) = (&self.made, &mut self.held) else {
+            return Ok(());
+        };
+        let undone = match undo(&held.host, entry) {
+            Ok(undone) => undone,
+            Err(source) => {
+                let row = entry.setting.row();
+                let (what, old) = (entry.what(), row.words(&entry.old));
+                return Err(ChangeError::NotUndone { what, old, source });
+            }
+        };
+        if let Undone::Foreign(now) = &undone {
+            (self.ledger.tell)(&foreign(entry, now));
+        }
+        self.made = None;
+        held.journal.clear()?;
+        if matches!(undone, Undone::Back) {
+            return Ok(());
+        }
+        self.spoiled = true;
+        Err(ChangeError::Spoiled)
+    }
+}
+
+/// The right to change settings, taken when it is first needed. What a killed process left is undone
+/// first.
+fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
+    if held.is_none() {
+        let host = Host::below(&ledger.root)?;
+        if let Some(mut journal) = Journal::open(&ledger.dir, &host.network, Make::Yes)? {
+            ledger.settle(&host, &mut journal)?;
+            *held = Some(Held { host, journal });
+        }
+    }
+    held.as_mut().ok_or(ChangeError::Busy)
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        match self.undo() {
+            Ok(()) | Err(ChangeError::Spoiled) => {}
+            // The journal stays, and the next start tries again.
+            Err(error) => return (self.ledger.tell)(&format!("not undone: {error}")),
+        }
+        if let Some(Held { mut journal, .. }) = self.held.take()
+            && journal.read().is_ok_and(|entries| entries.is_empty())
+        {
+            // An empty one that stays does no harm.
+            let _ = journal.remove();
+        }
+    }
+}

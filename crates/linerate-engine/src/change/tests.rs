@@ -1,0 +1,368 @@
+//! Settings in a tree of files that stands for a host.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Mutex;
+
+use linerate_core::plan::Side;
+use tempfile::TempDir;
+
+use super::*;
+
+pub(crate) const OLD: &str = "4096 131072 524288";
+pub(crate) const NEW: &str = "4096 131072 2097152";
+
+/// A host with one setting, and a state directory.
+pub(crate) struct Place {
+    dir: TempDir,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self {
+            dir: TempDir::new().unwrap(),
+            told: Arc::default(),
+        };
+        for folder in ["proc/sys/net/ipv4", "proc/sys/kernel/random"] {
+            fs::create_dir_all(place.dir.path().join(folder)).unwrap();
+        }
+        place.boot("this-boot");
+        place.set(OLD);
+        place
+    }
+
+    fn boot(&self, id: &str) {
+        let path = self.dir.path().join("proc/sys/kernel/random/boot_id");
+        fs::write(path, format!("{id}\n")).unwrap();
+    }
+
+    fn sysctl(&self) -> PathBuf {
+        self.dir.path().join("proc/sys/net/ipv4/tcp_rmem")
+    }
+
+    fn set(&self, value: &str) {
+        fs::write(self.sysctl(), value.replace(' ', "\t") + "\n").unwrap();
+    }
+
+    pub(crate) fn value(&self) -> String {
+        let text = fs::read_to_string(self.sysctl()).unwrap();
+        text.lines().next().unwrap().replace('\t', " ")
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        let told = Arc::clone(&self.told);
+        Ledger {
+            dir: self.dir.path().join("state"),
+            tell: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
+            root: self.dir.path().to_owned(),
+        }
+    }
+
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+
+    /// Journals that are there.
+    pub(crate) fn journals(&self) -> Vec<PathBuf> {
+        let state = fs::read_dir(self.dir.path().join("state"));
+        let entries = state.into_iter().flatten();
+        entries.map(|e| e.unwrap().path()).collect()
+    }
+
+    /// A process that changed the setting and was killed.
+    fn killed(&self) {
+        let mut changes = Changes::new(self.ledger());
+        changes.want(Some(larger()), None).unwrap();
+        // The kernel closes what a killed process held, and nothing else happens.
+        drop(changes.held.take());
+        changes.made = None;
+    }
+}
+
+pub(crate) fn larger() -> HostChange {
+    HostChange {
+        side: Side::Far,
+        setting: Setting::TcpRmem,
+        value: 2_097_152,
+    }
+}
+
+#[test]
+fn a_change_is_written_down_before_it_is_made_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut changes = Changes::new(place.ledger());
+    assert!(place.journals().is_empty());
+    changes.want(Some(larger()), None).unwrap();
+    assert_eq!(place.value(), NEW);
+    let journal = fs::read_to_string(&place.journals()[0]).unwrap();
+    assert!(journal.contains(OLD) && journal.contains(NEW), "{journal}");
+    changes.want(None, None).unwrap();
+    assert_eq!(place.value(), OLD);
+    assert_eq!(fs::read_to_string(&place.journals()[0]).unwrap(), "");
+    changes.want(Some(larger()), None).unwrap();
+    drop(changes);
+    assert_eq!(place.value(), OLD);
+    assert!(place.journals().is_empty());
+    assert!(place.told().is_empty(), "what goes well is not told");
+}
+
+#[test]
+fn a_panic_undoes_it() {
+    let place = Place::new();
+    let mut changes = Changes::new(place.ledger());
+    changes.want(Some(larger()), None).unwrap();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _changes = changes;
+        panic!("for the test");
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(place.value(), OLD);
+}
+
+#[test]
+fn the_next_start_undoes_what_a_kill_left_and_says_so() {
+    let place = Place::new();
+    place.killed();
+    assert_eq!(place.value(), NEW);
+    place.ledger().undo_left().unwrap();
+    assert_eq!(place.value(), OLD);
+    let words =
+        format!("undone: net.ipv4.tcp_rmem back to \"{OLD}\" (left by a run that was killed)");
+    assert_eq!(place.told(), [words]);
+    assert!(place.journals().is_empty());
+    place.ledger().undo_left().unwrap();
+    assert!(place.told().is_empty());
+}
+
+#[test]
+fn the_next_change_undoes_what_a_kill_left_first() {
+    let place = Place::new();
+    place.killed();
+    let mut changes = Changes::new(place.ledger());
+    changes.want(Some(larger()), None).unwrap();
+    assert_eq!(place.told().len(), 1);
+    drop(changes);
+    assert_eq!(place.value(), OLD);
+}
+
+#[test]
+fn what_a_live_process_changed_stays_and_nobody_else_may_change_anything() {
+    let place = Place::new();
+    let mut live = Changes::new(place.ledger());
+    live.want(Some(larger()), None).unwrap();
+    place.ledger().undo_left().unwrap();
+    assert_eq!(place.value(), NEW);
+    let mut other = Changes::new(place.ledger());
+    let busy = other.want(Some(larger()), None).unwrap_err();
+    assert!(matches!(busy, ChangeError::Busy), "{busy:?}");
+    drop(other);
+    assert_eq!(place.value(), NEW);
+    drop(live);
+    assert_eq!(place.value(), OLD);
+}
+
+#[test]
+fn what_somebody_else_set_meanwhile_is_left_alone() {
+    const THEIRS: &str = "4096 131072 999999";
+    let place = Place::new();
+    let mut changes = Changes::new(place.ledger());
+    changes.want(Some(larger()), None).unwrap();
+    place.set(THEIRS);
+    let error = changes.want(None, None).unwrap_err();
+    assert!(matches!(error, ChangeError::Spoiled), "{error:?}");
+    let told = place.told();
+    assert!(
+        told[0].contains(THEIRS) && told[0].contains(OLD),
+        "{told:?}"
+    );
+    // The host is left as they want it; nothing more is tried.
+    changes.want(None, None).unwrap();
+    assert!(changes.want(Some(larger()), None).is_err());
+    drop(changes);
+    assert_eq!(place.value(), THEIRS);
+    assert!(place.journals().is_empty());
+
+    place.set(OLD);
+    let mut changes = Changes::new(place.ledger());
+    changes.want(Some(larger()), None).unwrap();
+    changes.want(Some(larger()), None).unwrap();
+    place.set(THEIRS);
+    let error = changes.want(Some(larger()), None).unwrap_err();
+    assert!(matches!(error, ChangeError::Spoiled), "{error:?}");
+    drop(changes);
+    assert_eq!((place.value(), place.told().len()), (THEIRS.to_owned(), 1));
+
+    place.set(OLD);
+    place.killed();
+    place.set(THEIRS);
+    place.ledger().undo_left().unwrap();
+    assert_eq!(place.value(), THEIRS);
+    assert!(place.told()[0].starts_with("not undone: "));
+}
+
+#[test]
+fn an_entry_of_an_earlier_boot_is_dropped() {
+    let place = Place::new();
+    place.killed();
+    place.boot("a-later-boot");
+    place.ledger().undo_left().unwrap();
+    assert_eq!(place.value(), NEW, "it may be what the new boot wants");
+    assert!(place.told().is_empty() && place.journals().is_empty());
+}
+
+#[test]
+fn a_journal_that_cannot_be_trusted_is_an_error_and_nothing_is_done() {
+    let place = Place::new();
+    place.killed();
+    let path = place.journals()[0].clone();
+    let whole = fs::read_to_string(&path).unwrap();
+    for bad in [
+        whole.replace("524288", "524289"),
+        whole.replace("tcp-rmem", "core-pattern"),
+        format!("{whole}x\n"),
+        "\u{1b}[2J\n".to_owned(),
+        "x".repeat(100_000),
+    ] {
+        fs::write(&path, &bad).unwrap();
+        let error = place.ledger().undo_left().unwrap_err();
+        assert!(error.to_string().contains("changes-"), "{error}");
+        let mut changes = Changes::new(place.ledger());
+        assert!(changes.want(Some(larger()), None).is_err());
+        drop(changes);
+        assert_eq!(place.value(), NEW, "{bad}");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            bad,
+            "it is kept for a look"
+        );
+    }
+    fs::write(&path, &whole).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = place.ledger().undo_left().unwrap_err();
+    assert!(matches!(error, ChangeError::Journal { .. }), "{error:?}");
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+    assert!(
+        place.ledger().undo_left().is_err(),
+        "a link is not followed"
+    );
+    assert_eq!(place.value(), NEW);
+}
+
+#[test]
+fn an_entry_that_was_cut_off_was_never_done() {
+    let place = Place::new();
+    place.killed();
+    place.set(OLD);
+    let path = place.journals()[0].clone();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    place.ledger().undo_left().unwrap();
+    assert_eq!(place.value(), OLD);
+    assert!(place.journals().is_empty() && place.told().is_empty());
+}
+
+#[test]
+fn what_is_no_change_or_out_of_bounds_is_refused_before_anything_is_touched() {
+    let place = Place::new();
+    let mut changes = Changes::new(place.ledger());
+    let mut refused = |change| changes.want(Some(change), None).unwrap_err();
+    let at = |value| HostChange { value, ..larger() };
+    assert!(matches!(refused(at(524_288)), ChangeError::Same { .. }));
+    assert!(matches!(refused(at(1 << 40)), ChangeError::Bounds { .. }));
+    let setting = Setting::SendOffloads;
+    let no_port = HostChange {
+        setting,
+        value: 1,
+        ..larger()
+    };
+    assert!(matches!(refused(no_port), ChangeError::Bounds { .. }));
+    let setting = Setting::TcpWmem;
+    let absent = HostChange {
+        setting,
+        ..larger()
+    };
+    assert!(matches!(refused(absent), ChangeError::Setting { .. }));
+    drop(changes);
+    assert_eq!(place.value(), OLD);
+}
+
+#[test]
+fn only_what_can_be_written_is_offered_and_a_gap_says_why_not() {
+    let place = Place::new();
+    let (ids, gap) = Changes::new(place.ledger()).possible(None);
+    assert_eq!((ids, gap), (vec!["tcp-rmem".to_owned()], None));
+    fs::remove_file(place.sysctl()).unwrap();
+    let (ids, gap) = Changes::new(place.ledger()).possible(None);
+    assert!(ids.is_empty());
+    assert!(gap.unwrap().why.contains("net.ipv4.tcp_rmem"));
+}
+
+/// Says that a test runs in a network of its own.
+const INSIDE: &str = "LINERATE_TEST_NETWORK";
+
+#[test]
+fn the_kernels_own_settings_are_changed_and_set_back() {
+    if std::env::var_os(INSIDE).is_some() {
+        return inside();
+    }
+    let name = "change::tests::the_kernels_own_settings_are_changed_and_set_back";
+    let unshare = || {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--map-root-user", "--net"]);
+        command
+    };
+    let possible = unshare().arg("true").output();
+    if !possible.is_ok_and(|o| o.status.success()) {
+        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+        assert!(!wanted.contains("namespaces"), "no network namespaces here");
+        println!("SKIPPED: no network namespaces here (needs unshare)");
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let mut again = unshare();
+    again.arg(own).args(["--exact", name]).env(INSIDE, "1");
+    let output = again.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+/// In a network namespace whose only port is a loopback of its own.
+fn inside() {
+    let dir = TempDir::new().unwrap();
+    let ledger = Ledger::new(dir.path(), Arc::new(|line| panic!("{line}")));
+    let host = Host::below(Path::new("/")).unwrap();
+    assert!(host.network.starts_with("cookie-") || host.network.starts_with("inode-"));
+    let rmem = host.read(Setting::TcpRmem.row(), "").unwrap();
+    for (setting, value) in [
+        (Setting::TcpRmem, rmem[2] * 2),
+        (Setting::SendOffloads, 0),
+        (Setting::ReceiveOffloads, 0),
+    ] {
+        let row = setting.row();
+        let before = host.read(row, "lo").unwrap();
+        let change = HostChange {
+            side: Side::Near,
+            setting,
+            value,
+        };
+        let mut changes = Changes::new(ledger.clone());
+        changes.want(Some(change), Some("lo")).unwrap();
+        let now = host.read(row, "lo").unwrap();
+        assert_eq!(now, row.changed(&before, value));
+        assert_ne!(now, before, "{}", row.id);
+        let offered = changes.possible(Some("lo")).0;
+        assert!(offered.iter().any(|id| id == row.id), "{offered:?}");
+        drop(changes);
+        assert_eq!(host.read(row, "lo").unwrap(), before);
+    }
+    let offered = Changes::new(ledger).possible(Some("lo")).0;
+    assert!(
+        !offered.iter().any(|id| id.ends_with("offloads")),
+        "all are on"
+    );
+}

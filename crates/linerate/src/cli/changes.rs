@@ -1,0 +1,40 @@
+//! Settings of this host that trials change: what a killed process left is undone at each start that
+//! could change some itself.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use linerate_engine::change::{ChangeError, Ledger};
+use linerate_engine::store::state_directory;
+
+use super::exit::{Failure, tell};
+
+/// Undoes what was left, and gives the right to change settings if it was `asked` for.
+pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
+    let allowed = asked == Some(true);
+    let directory = state_directory(|name| std::env::var_os(name));
+    let Some(ledger) = directory.as_deref().map(open) else {
+        let why = anyhow!("there is no place for a journal of changes");
+        let failure = Failure::not_measured(why).hint("set HOME or XDG_STATE_HOME");
+        return if allowed { Err(failure) } else { Ok(None) };
+    };
+    match ledger.undo_left() {
+        Ok(()) => Ok(allowed.then_some(ledger)),
+        Err(error) if allowed => Err(failure(error)),
+        // What is measured is as good as ever; the user must know all the same.
+        Err(error) => {
+            tell(&failure(error).words().replacen("error: ", "warning: ", 1));
+            Ok(None)
+        }
+    }
+}
+
+fn open(directory: &Path) -> Ledger {
+    Ledger::new(directory, Arc::new(|line| tell(&format!("{line}\n"))))
+}
+
+fn failure(error: ChangeError) -> Failure {
+    let hint = error.hint();
+    Failure::not_measured(error).hint(hint)
+}

@@ -1,0 +1,199 @@
+//! Trials that change settings of a host, by the built program in a lab: what they prove, and that
+//! nothing of them stays, however the run ends.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const RMEM: &str = "/proc/sys/net/ipv4/tcp_rmem";
+
+/// Gives send buffers all the room they want.
+const LARGE: &str = "echo 4096 16384 67108864 > /proc/sys/net/ipv4/tcp_wmem";
+
+/// Shows what trials may change in the near host, and the journals that are there.
+const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max 2>/dev/null; \
+    ls .local/state/linerate 2>/dev/null | grep changes";
+
+/// A run in the near host, which receives. What a socket may ask for is too little for the window.
+const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
+
+/// Remembers the near host's limit, and waits until it is another one.
+const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
+const CHANGED: &str =
+    "until [ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]; do sleep 0.02; done";
+
+/// The limit of a receive buffer, and the delay that makes it matter: more than a socket may ask for here,
+/// so that only the host's setting can be raised, and as long a way as makes 300 Mb/s of it.
+fn faults(side: &str) -> [String; 2] {
+    let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    let most: u64 = most.trim().parse().unwrap_or(0);
+    let limit = (most / 2 * 3).max(512 << 10);
+    let delay = (limit * 8 * 6 / 10 / 300_000).max(20);
+    [
+        format!("receive-window:{side},{}KiB", limit >> 10),
+        format!("delay:{delay}ms"),
+    ]
+}
+
+/// A lab whose one host has too small a receive buffer for the way to the other.
+struct Lab {
+    /// Home and working directory of all programs in it.
+    home: TempDir,
+    limited: &'static str,
+    /// How the far host serves.
+    serve: &'static str,
+}
+
+impl Lab {
+    fn new(limited: &'static str, serve: &'static str) -> Self {
+        let home = TempDir::new().unwrap();
+        Self {
+            home,
+            limited,
+            serve,
+        }
+    }
+
+    /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
+    /// `None` where there can be no lab.
+    fn run(&self, script: &str) -> Option<[String; 2]> {
+        let program = env!("CARGO_BIN_EXE_linerate");
+        // Send buffers are no limit of theirs.
+        let far = format!(
+            "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > now; do sleep 0.1; done & \
+             {program} serve --open {} 2> far.log",
+            self.serve
+        );
+        let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
+        let script = format!("set -m; cd \"$HOME\"; {LARGE}; {listening}; {script}; true");
+        let [window, delay] = faults(self.limited);
+        let output = Command::new(program)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PROGRAM", program)
+            .args([
+                "lab", "run", "--fault", &window, "--fault", &delay, "--far", &far,
+            ])
+            .args(["sh", "-c", &script, "sh", "FAR"])
+            .output()
+            .unwrap();
+        let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+        if errors.contains("cannot build the lab") {
+            let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+            assert!(!wanted.contains("namespaces"), "{errors}");
+            println!("SKIPPED: no lab here: {}", errors.trim());
+            return None;
+        }
+        assert!(output.status.success(), "{out}{errors}");
+        Some([out, errors])
+    }
+}
+
+/// What stands between two lines of a script's output.
+fn part<'a>(text: &'a str, name: &str) -> &'a str {
+    let begin = format!("== {name}\n");
+    let rest = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .1;
+    rest.split("== ").next().unwrap()
+}
+
+#[test]
+fn a_raised_limit_proves_the_window_and_is_set_back() {
+    let script = format!(
+        "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
+         echo '== after'; {STATE}"
+    );
+    let Some([out, errors]) = Lab::new("near", "").run(&script) else {
+        return;
+    };
+    assert_eq!(part(&out, "before"), part(&out, "after"));
+    let result: serde_json::Value = serde_json::from_str(part(&out, "run")).unwrap();
+    let limit = &result["verdict"]["limits"][0];
+    assert_eq!(limit["cause"], "receive-window", "{limit}");
+    assert_eq!(limit["certainty"], "proved", "{limit}");
+    assert_eq!(limit["trial"]["kind"], "host-window", "{limit}");
+    assert!(errors.contains("far: host settings"), "{errors}");
+}
+
+#[test]
+fn without_leave_no_setting_changes() {
+    let script = format!(
+        "echo '== before'; {STATE}; {RUN} --time 15s --json > run & run=$!; \
+         while kill -0 $run 2>/dev/null; do cat {RMEM}; sleep 0.05; done | sort -u > during; \
+         echo '== during'; cat during; echo '== after'; {STATE}; echo '== run'; cat run"
+    );
+    let Some([out, _]) = Lab::new("near", "--allow-changes").run(&script) else {
+        return;
+    };
+    assert_eq!(part(&out, "before"), part(&out, "after"));
+    assert_eq!(part(&out, "during").lines().count(), 1, "{out}");
+    assert!(
+        part(&out, "before").starts_with(part(&out, "during")),
+        "{out}"
+    );
+    let run = part(&out, "run");
+    assert!(
+        run.contains("\"limits\"") && !run.contains("host-window"),
+        "{run}"
+    );
+}
+
+#[test]
+fn what_a_kill_leaves_is_undone_by_the_next_start() {
+    let script = format!(
+        "{BEFORE}; echo '== before'; {STATE}; {RUN} --time 40s --allow-changes --quiet >/dev/null & run=$!; \
+         {CHANGED}; kill -9 $run; wait $run; echo '== killed'; {STATE}; \
+         echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
+         echo '== after'; {STATE}"
+    );
+    let Some([out, _]) = Lab::new("near", "").run(&script) else {
+        return;
+    };
+    let (before, killed) = (part(&out, "before"), part(&out, "killed"));
+    assert!(killed.contains("changes-"), "{out}");
+    assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+    let next = part(&out, "next");
+    assert!(
+        next.starts_with("undone: net.ipv4.tcp_rmem back to \""),
+        "{out}"
+    );
+    assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
+    assert_eq!(before, part(&out, "after"));
+}
+
+#[test]
+fn what_is_interrupted_is_undone_at_once() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let script = format!(
+            "{BEFORE}; echo '== before'; {STATE}; {RUN} --time 40s --allow-changes > run 2>&1 & run=$!; \
+             {CHANGED}; kill -{signal} $run; wait $run; echo '== after'; {STATE}"
+        );
+        let Some([out, _]) = Lab::new("near", "").run(&script) else {
+            return;
+        };
+        assert_eq!(part(&out, "before"), part(&out, "after"), "{signal}");
+    }
+}
+
+#[test]
+fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
+    let changed = "! cmp -s now was && grep -q 'a trial sets tcp-rmem' far.log";
+    let script = format!(
+        "$PROGRAM run $1 --open --direction forward --no-save --time 40s --allow-changes --quiet & run=$!; \
+         until {changed}; do sleep 0.02; done; kill -9 $run; wait $run; \
+         until grep -q 'session ended' far.log && cmp -s now was; do sleep 0.05; done; \
+         echo '== far'; cat far.log; echo '== left'; ls .local/state/linerate | grep changes"
+    );
+    let Some([out, _]) = Lab::new("far", "--allow-changes").run(&script) else {
+        return;
+    };
+    assert!(!part(&out, "far").contains("not undone"), "{out}");
+    assert_eq!(part(&out, "left"), "");
+}
