@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route};
+use linerate_core::parse::{address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, sock_diag};
 
 fuzz_target!(|reply: &[u8]| {
     for message in netlink::messages(reply).flatten() {
@@ -33,4 +33,7 @@ fuzz_target!(|reply: &[u8]| {
     let _ = (driver::info(reply), driver::counters(reply));
     let _ = (qdisc::parse(reply).count(), address::parse(reply).count());
     let _ = route::parse(reply);
+    for connection in sock_diag::parse(reply).flatten() {
+        let _ = connection.moved();
+    }
 });

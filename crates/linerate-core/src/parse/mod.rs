@@ -28,6 +28,7 @@ pub mod route;
 pub mod run;
 pub mod schedstat;
 pub mod smbios;
+pub mod sock_diag;
 pub mod softnet;
 pub mod sysctl;
 pub mod sysfs;
