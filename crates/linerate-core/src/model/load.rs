@@ -135,7 +135,7 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
 }
 
 /// The sender's TCP counters, averaged over streams.
-fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
+pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
     let sockets: Vec<&Table> = sending
@@ -224,7 +224,7 @@ fn socket_mean(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -
 }
 
 /// CPUs of one host.
-fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
+pub(super) fn cpus(end: &EndReadings, window: Window) -> Vec<Cpu> {
     const KINDS: [m::Metric; 8] = [
         m::CPU_USER,
         m::CPU_NICE,
@@ -278,7 +278,7 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
 }
 
 /// What the hosts lost or held back themselves.
-fn local(step: &Step, window: Window) -> Vec<String> {
+pub(super) fn local(step: &Step, window: Window) -> Vec<String> {
     const COUNTERS: [(m::Metric, &str); 7] = [
         (m::QDISC_DROPS, "dropped by the queue of"),
         (m::QDISC_OVERLIMITS, "held back by the shaper of"),

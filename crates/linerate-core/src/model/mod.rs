@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod derive;
+mod flow;
 mod foreign;
 mod held;
 mod interruptions;
@@ -16,6 +17,7 @@ mod stages;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
+pub use flow::{Flow, Owner, carried, flow, name_of};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use stages::{PathStage, stages};
 

@@ -3,6 +3,7 @@
 
 mod clock;
 mod copy;
+mod flow;
 mod host;
 mod memory;
 mod path;
