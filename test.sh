@@ -13,7 +13,7 @@ cd "$(dirname "$0")" || exit 1
 
 # command:package
 readonly packages=(
-  iperf3:iperf3 ip:iproute2 unshare:util-linux
+  iperf3:iperf3 curl:curl python3:python3 ip:iproute2 unshare:util-linux
   qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod
 )
 readonly nobody=65534
@@ -23,7 +23,7 @@ readonly kernels=$PWD/target/tmp/linerate/kernels
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
-  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-iperf3,namespaces,qemu}
+  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")

@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
-    address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, shaping,
+    address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, shaping, sock_diag,
 };
 
 fuzz_target!(|reply: &[u8]| {
@@ -42,4 +42,7 @@ fuzz_target!(|reply: &[u8]| {
     }
     let _ = address::parse(reply).count();
     let _ = route::parse(reply);
+    for connection in sock_diag::parse(reply).flatten() {
+        let _ = connection.moved();
+    }
 });

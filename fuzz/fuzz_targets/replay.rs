@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use linerate_core::facts::odd;
+use linerate_core::model::flow;
 use linerate_core::units::Nanos;
+use linerate_core::verdict::judge;
 use linerate_engine::host::{
-    Captured, Replay, Sources, Watch, facts, interrupts, inventory, network, storage,
+    Captured, Flows, Replay, Sources, Wanted, Watch, facts, interrupts, inventory, network, storage,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -34,6 +36,14 @@ fuzz_target!(|bytes: &[u8]| {
     let mut watch = Watch::new(&machine);
     for at in 0..3 {
         let _ = watch.look(&machine, Nanos(at));
+    }
+    let machine = Arc::new(Replay::new(captured.clone()));
+    let mut flows = Flows::new(machine, Wanted::All, 2);
+    if (0..3).all(|at| flows.round(at).is_ok()) {
+        flows.sample(3);
+        for one in flows.finish().flows {
+            let _ = flow(&one).map(|model| judge(&model));
+        }
     }
     let mut sources = Sources::new(Arc::new(Replay::new(captured)), toward);
     sources.watch_thread("s0/tx0", 1);

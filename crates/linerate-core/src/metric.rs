@@ -97,6 +97,7 @@ metrics! {
     TCP_MAX_PACING_RATE = "tcp" "max_pacing_rate" BitsPerSecond Gauge "tcpi_max_pacing_rate, in bits per second; absent when unlimited.";
     TCP_SND_WND = "tcp" "snd_wnd" Bytes Gauge "Window offered by the receiver, as the sender knows it, scaled (5.4+).";
     TCP_RCV_WND = "tcp" "rcv_wnd" Bytes Gauge "Window this end offers (6.2+).";
+    TCP_RCV_RTT = "tcp" "rcv_rtt_us" Micros Gauge "Round-trip time as the receiving end estimates it, tcpi_rcv_rtt; 0 until it could.";
     TCP_RCV_SPACE = "tcp" "rcv_space" Bytes Gauge "tcpi_rcv_space.";
     TCP_RCV_SSTHRESH = "tcp" "rcv_ssthresh" Bytes Gauge "tcpi_rcv_ssthresh.";
     TCP_REORD_SEEN = "tcp" "reord_seen" Count Counter "tcpi_reord_seen.";

@@ -41,7 +41,7 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn help_of_every_verb() {
     for verb in [
-        "run", "serve", "pair", "show", "host", "demo", "whatif", "causes", "lab",
+        "run", "serve", "pair", "show", "host", "flows", "demo", "whatif", "causes", "lab",
     ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);

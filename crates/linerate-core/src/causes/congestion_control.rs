@@ -4,6 +4,7 @@ use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, LOSSY, lacks, percent};
+use crate::facts::Gap;
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -29,9 +30,16 @@ impl Cause for CongestionControl {
         if let Some(queue) = standing_queue(model, held.load) {
             return Answer::Clear(format!("it has a reason: {queue}"));
         }
-        let (Some(_), Some(_)) = (&model.idle, held.load.tcp.retransmitted) else {
+        if model.idle.is_none() {
+            return Answer::Unknown(vec![Gap {
+                what: "idle latency".to_owned(),
+                why: "without it nobody knows whether a queue stands on the way".to_owned(),
+                hint: String::new(),
+            }]);
+        }
+        if held.load.tcp.retransmitted.is_none() {
             return lacks(model, "tcp", direction.sender());
-        };
+        }
         if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
             return Answer::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",

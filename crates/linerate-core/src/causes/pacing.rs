@@ -78,8 +78,16 @@ impl Cause for Pacing {
             .find(|t| t.plan.direction == direction && t.plan.factor() == Some(Factor::Unpaced))
             .and_then(|t| t.effect)
             .map(|effect| effect.mid);
+        let ours = model
+            .direction(direction)
+            .is_none_or(|d| d.base.knobs.pacing.is_some());
         vec![Advice {
-            action: "run without --pacing".to_owned(),
+            action: if ours {
+                "run without --pacing"
+            } else {
+                "let the sending program ask for a higher pace (SO_MAX_PACING_RATE), or for none"
+            }
+            .to_owned(),
             undo: String::new(),
             gain,
         }]

@@ -168,7 +168,7 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
 }
 
 /// The sender's TCP counters, averaged over streams.
-fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
+pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
     let sockets: Vec<&Table> = sending

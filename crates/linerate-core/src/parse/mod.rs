@@ -29,6 +29,7 @@ pub mod run;
 pub mod schedstat;
 pub mod shaping;
 pub mod smbios;
+pub mod sock_diag;
 pub mod softnet;
 pub mod sysctl;
 pub mod sysfs;

@@ -203,3 +203,17 @@ pub struct Answered {
     /// Why, with numbers.
     pub why: Vec<String>,
 }
+
+/// The causes that stay in play where none could be supported, those with evidence first. Left out is
+/// what would only be a reason for another cause, or would make the measurement invalid.
+pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
+    let names_a_limit = |answered: &&Answered| {
+        crate::causes::cause(answered.cause)
+            .is_some_and(|cause| !cause.invalidates() && cause.explains().is_empty())
+    };
+    let of = |outcome| {
+        let all = verdict.answers.iter().filter(names_a_limit);
+        all.filter(move |answered| answered.outcome == outcome)
+    };
+    of("finding").chain(of("unknown")).collect()
+}

@@ -6,6 +6,7 @@ mod changes;
 mod clock;
 mod copy;
 mod cpu;
+mod flow;
 mod host;
 mod loss;
 mod memory;

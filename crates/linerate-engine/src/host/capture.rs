@@ -17,6 +17,8 @@ pub struct Captured {
     pub files: BTreeMap<String, Vec<Answer<Vec<u8>>>>,
     /// By path.
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
+    /// What symbolic links point to, by path.
+    pub links: BTreeMap<String, Vec<Answer<String>>>,
     /// By query.
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
     /// By question and stream.
@@ -167,6 +169,25 @@ impl<M: Machine> Machine for Capture<M> {
         })
     }
 
+    fn parts(&self, query: &Query, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut whole = Vec::new();
+        let result = self.machine.parts(query, &mut |part| {
+            whole.extend_from_slice(part);
+            each(part);
+        });
+        let result = self.note(result.map(|()| whole), |captured, result| {
+            add(&mut captured.queries, *query, Answer::of(result));
+        });
+        result.map(|_| ())
+    }
+
+    fn target(&self, path: &str) -> io::Result<String> {
+        self.note(self.machine.target(path), |captured, result| {
+            let answers = captured.links.entry(path.to_owned()).or_default();
+            answers.push(Answer::of(result));
+        })
+    }
+
     fn socket(
         &self,
         query: &SocketQuery,
@@ -212,6 +233,7 @@ pub struct Replay {
 struct Given {
     files: BTreeMap<String, usize>,
     lists: BTreeMap<String, usize>,
+    links: BTreeMap<String, usize>,
     queries: BTreeMap<Query, usize>,
     sockets: BTreeMap<SocketQuery, usize>,
 }
@@ -257,6 +279,12 @@ impl Machine for Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = given.queries.entry(*query).or_default();
         next(answers(&self.captured.queries, query), count)
+    }
+
+    fn target(&self, path: &str) -> io::Result<String> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = given.links.entry(path.to_owned()).or_default();
+        next(self.captured.links.get(path), count)
     }
 
     fn socket(&self, query: &SocketQuery, _: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {

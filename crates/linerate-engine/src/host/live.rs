@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::net::Protocol;
+use rustix::net::netlink::SOCK_DIAG;
 
 use super::genetlink::Generic;
 use super::netlink::Socket;
-use super::{LIMIT, Machine, Query, SocketQuery, driver, socket};
+use super::{LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
 
 /// Files under a root; with the root `/`, queries too.
 ///
@@ -20,6 +22,7 @@ pub struct Live {
     root: Option<OwnedFd>,
     netlink: Mutex<Option<Socket>>,
     generic: Mutex<Generic>,
+    sock_diag: Mutex<Option<Socket>>,
 }
 
 impl Default for Live {
@@ -35,6 +38,7 @@ impl Live {
             root: None,
             netlink: Mutex::new(None),
             generic: Mutex::default(),
+            sock_diag: Mutex::new(None),
         }
     }
 
@@ -52,8 +56,11 @@ impl Live {
     }
 
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        // NONBLOCK: a tree from elsewhere may hold a pipe where a file should be.
-        let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+        if !flags.contains(OFlags::PATH) {
+            // A tree from elsewhere may hold a pipe where a file should be.
+            flags |= OFlags::NONBLOCK;
+        }
         let opened = match &self.root {
             None => rustix::fs::open(path, flags, Mode::empty()),
             Some(root) => {
@@ -63,6 +70,39 @@ impl Live {
         };
         Ok(opened?)
     }
+
+    /// The link itself, not what it points to.
+    fn open_link(&self, path: &str) -> io::Result<OwnedFd> {
+        self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
+    }
+
+    /// Queries are about the running kernel: below another root it belongs to another machine.
+    fn is_here(&self) -> io::Result<()> {
+        if self.root.is_none() {
+            return Ok(());
+        }
+        let why = "a tree of files holds no replies to queries";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+}
+
+/// Has the socket in `slot` answer, opening one first where there is none.
+fn answer<T>(
+    slot: &Mutex<Option<Socket>>,
+    protocol: Option<Protocol>,
+    ask: impl FnOnce(&mut Socket) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let socket = match &mut *slot {
+        Some(socket) => socket,
+        empty => empty.insert(Socket::open(protocol)?),
+    };
+    let reply = ask(socket);
+    if reply.is_err() {
+        // What is left of a reply that went wrong must not be taken for the next one.
+        *slot = None;
+    }
+    reply
 }
 
 impl Machine for Live {
@@ -113,10 +153,7 @@ impl Machine for Live {
     }
 
     fn query(&self, query: &Query) -> io::Result<Vec<u8>> {
-        if self.root.is_some() {
-            let why = "a tree of files holds no replies to queries";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        }
+        self.is_here()?;
         match query {
             Query::TicksPerSec => {
                 let ticks = rustix::param::clock_ticks_per_second();
@@ -128,6 +165,10 @@ impl Machine for Live {
                 let mut generic = self.generic.lock().unwrap_or_else(PoisonError::into_inner);
                 return generic.ask(query);
             }
+            Query::ConnectionsV4 | Query::ConnectionsV6 | Query::Connection(_) => {
+                let request = sock_diag::request(query)?;
+                return answer(&self.sock_diag, Some(SOCK_DIAG), |s| s.exchange(&request));
+            }
             Query::Link(_)
             | Query::Links
             | Query::Addresses
@@ -135,17 +176,25 @@ impl Machine for Live {
             | Query::Classes(_)
             | Query::Route(_) => {}
         }
-        let mut slot = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
-        let socket = match &mut *slot {
-            Some(socket) => socket,
-            empty => empty.insert(Socket::open(None)?),
-        };
-        let reply = socket.ask(query);
-        if reply.is_err() {
-            // What is left of a reply that went wrong must not be taken for the next one.
-            *slot = None;
+        answer(&self.netlink, None, |socket| socket.ask(query))
+    }
+
+    fn parts(&self, query: &Query, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        if !matches!(query, Query::ConnectionsV4 | Query::ConnectionsV6) {
+            each(&self.query(query)?);
+            return Ok(());
         }
-        reply
+        self.is_here()?;
+        let request = sock_diag::request(query)?;
+        answer(&self.sock_diag, Some(SOCK_DIAG), |s| {
+            s.stream(&request, each)
+        })
+    }
+
+    fn target(&self, path: &str) -> io::Result<String> {
+        let link = self.open_link(path)?;
+        let target = rustix::fs::readlinkat(link, "", Vec::new())?;
+        Ok(target.to_string_lossy().into_owned())
     }
 
     // Sockets are this process's own, wherever the files are.

@@ -59,6 +59,12 @@ impl Captured {
                 addresses.in_names(reply);
             }
         }
+        for target in self.links.values_mut().flat_map(|answers| replies(answers)) {
+            // Other links name files.
+            if !target.starts_with("socket:[") {
+                "masked".clone_into(target);
+            }
+        }
         for names in self.lists.values_mut().flat_map(|answers| replies(answers)) {
             for name in names {
                 *name = addresses.in_name(name);

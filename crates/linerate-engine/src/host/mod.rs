@@ -18,6 +18,7 @@ mod counters;
 mod cpu;
 mod driver;
 mod facts;
+mod flows;
 mod genetlink;
 mod live;
 mod mask;
@@ -27,6 +28,7 @@ mod port;
 mod psi;
 mod qdisc;
 mod sheets;
+mod sock_diag;
 mod socket;
 mod softnet;
 mod sources;
@@ -42,8 +44,10 @@ pub use facts::infiniband::infiniband;
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
 pub use facts::{Watch, facts, inventory};
+pub use flows::{Flows, Seen, Wanted, is_running};
 pub use genetlink::Ethtool;
 pub use live::Live;
+pub use sock_diag::ConnectionId;
 pub use socket::{SocketAsk, SocketQuery};
 pub use sources::Sources;
 
@@ -103,6 +107,13 @@ pub enum Query {
     /// Names and values of what that driver counts (`struct ethtool_gstrings`, then
     /// `struct ethtool_stats`).
     DriverCounters(u32),
+    /// All TCP connections of IPv4 that may carry payload, whoever made them (`SOCK_DIAG_BY_FAMILY`
+    /// dump with `TCP_INFO`, `SO_MEMINFO` and the congestion control).
+    ConnectionsV4,
+    /// The same of sockets of IPv6, those that speak IPv4 among them.
+    ConnectionsV6,
+    /// One of them, as long as it is the same.
+    Connection(ConnectionId),
     /// Clock ticks per second (`USER_HZ`), as a decimal number and a line end.
     TicksPerSec,
 }
@@ -123,6 +134,17 @@ pub trait Machine: Send + Sync {
     /// The raw reply to a query: netlink messages, one after the other. What the kernel refuses is
     /// an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
+    /// Hands over the raw reply to a query in parts of whole messages: for one that grows with what
+    /// the host does, and may have more than [`LIMIT`] bytes.
+    fn parts(&self, query: &Query, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        each(&self.query(query)?);
+        Ok(())
+    }
+    /// What a symbolic link points to, as it is written.
+    fn target(&self, path: &str) -> io::Result<String> {
+        let why = format!("nothing here tells where {path} leads");
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
     /// Writes the raw reply to a question about the socket `fd`, and returns its length. It is asked
     /// for each stream at each tick: the machine itself must not allocate for it.
     fn socket(&self, query: &SocketQuery, fd: BorrowedFd<'_>, into: &mut [u8])

@@ -72,9 +72,40 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
+    /// Sends the request for a dump and hands over each part of the reply. What changes meanwhile may
+    /// be missing, or there twice.
+    pub(super) fn stream(
+        &mut self,
+        request: &Request,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = request.bytes(self.sequence);
+        rustix::net::send(&self.fd, &request, SendFlags::empty())?;
+        self.each_part(|part| {
+            each(part);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     /// The reply to the last request; `None` where a dump changed while it was read.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
+        let whole = self.each_part(|part| {
+            reply.extend_from_slice(part);
+            if reply.len() > LIMIT {
+                let why = format!("a reply of more than {LIMIT} bytes");
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
+            Ok(())
+        })?;
+        Ok(whole.then_some(reply))
+    }
+
+    /// Receives the reply to the last request to its end, part by part; gives whether nothing changed
+    /// while it was read.
+    fn each_part(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         let mut whole = true;
         loop {
             let part = self.receive()?;
@@ -92,13 +123,9 @@ impl Socket {
                     kind => kind == DONE || message.flags & MULTI == 0,
                 };
             }
-            reply.extend_from_slice(&self.buffer[..part]);
+            each(&self.buffer[..part])?;
             if ended {
-                return Ok(whole.then_some(reply));
-            }
-            if reply.len() > LIMIT {
-                let why = format!("a reply of more than {LIMIT} bytes");
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+                return Ok(whole);
             }
         }
     }

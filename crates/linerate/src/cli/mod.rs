@@ -6,6 +6,7 @@ mod changes;
 mod config;
 mod demo;
 mod exit;
+mod flows;
 mod help;
 mod host;
 #[cfg(test)]
@@ -69,6 +70,8 @@ enum Verb {
     Show(show::Args),
     /// Show one machine: what is odd about it, and what it is made of
     Host(host::Args),
+    /// Show what holds back the transfers that already run here, without adding load
+    Flows(flows::Args),
     /// See it at work on a network made on this machine, with a fault that it is not told of
     Demo(demo::Args),
     /// Compute what a path described in a file can carry, and what a change would bring
@@ -101,6 +104,10 @@ impl Verb {
                 options.records.save.clone_from(&args.save);
             }
             Self::Host(args) => options.report.json = args.json,
+            Self::Flows(args) => {
+                options.flows = args.flows.clone();
+                options.report.json = args.json;
+            }
             Self::Demo(args) => {
                 options.demo = args.demo.clone();
                 options.records = args.records.clone();
@@ -154,6 +161,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
         Verb::Host(args) => host::run(args, &options),
+        Verb::Flows(args) => flows::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),

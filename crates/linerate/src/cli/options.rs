@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Budget, Buffer, OpSize, Pace, Port, SegmentSize, Streams};
+use super::quantity::{Budget, Buffer, LookTime, OpSize, Pace, Port, SegmentSize, Streams, Top};
 
 // All groups, as they nest in the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,7 @@ pub(crate) struct Options {
     pub(crate) report: Report,
     pub(crate) records: Records,
     pub(crate) serve: Serve,
+    pub(crate) flows: Flows,
     pub(crate) demo: Demo,
 }
 
@@ -270,6 +271,30 @@ pub(crate) struct Serve {
     #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) key_stdin: Option<bool>,
+}
+
+// What a look at connections takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Flows {
+    /// How long to look (1s to 10min); Ctrl-C shows what was seen until then
+    #[arg(
+        short,
+        long,
+        env = "LINERATE_FLOWS_TIME",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
+    pub(crate) time: Option<LookTime>,
+
+    /// How many connections to show, those that carry most, 1 to 100
+    #[arg(
+        long,
+        env = "LINERATE_TOP",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    pub(crate) top: Option<Top>,
 }
 
 // What the demonstration alone takes.

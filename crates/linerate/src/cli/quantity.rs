@@ -125,6 +125,10 @@ quantity! {
     SegmentSize(u32) 88, 32_767;
     /// Connections; each has a thread at both ends.
     Streams(u32) 1, 1024;
+    /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
+    LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
+    /// Connections that are shown.
+    Top(u32) 1, 100;
     /// A port.
     Port(u32) 1, 65_535;
 }

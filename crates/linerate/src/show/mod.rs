@@ -1,6 +1,7 @@
 //! Views: functions of a record, its model and its verdict, of an inventory, or of a described path.
 //! None of them reads the machine.
 
+pub mod flows;
 pub mod host;
 pub mod json;
 mod page;

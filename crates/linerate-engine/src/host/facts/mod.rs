@@ -91,7 +91,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// The numbers of names such as `node12`, in ascending order.
-fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
+pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {
         let digits = name.strip_prefix(prefix)?;
         // A sign would pass for a number.

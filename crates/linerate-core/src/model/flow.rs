@@ -1,0 +1,309 @@
+//! The model of a connection that others made: the same causes then explain it.
+//!
+//! This end is `near`. Of the far one nothing is read, and no experiment is made: what only the far
+//! host could tell is a gap.
+
+use std::net::SocketAddr;
+
+use super::behind::behind;
+use super::ceilings::ceilings;
+use super::cpus::cpus;
+use super::driver::{allowances, paused};
+use super::load::tcp;
+use super::local::{local, shapers};
+use super::readings::{Window, gauge, growth, mean, per_second};
+use super::resources::resources;
+use super::{DirectionModel, Estimate, Load, Model, TcpShares, Thread};
+use crate::facts::{Gap, HostFacts};
+use crate::metric as m;
+use crate::plan::{Direction, Knobs, Purpose, Side, StepPlan};
+use crate::record::{EndReadings, Host, SetEnd, Step, Table};
+use crate::stats::{mean_ci, steady_state};
+use crate::units::{Bytes, Nanos, Rate};
+
+/// What arrives in a round trip, of the window offered, from which the window is full. Both are means
+/// over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
+const FULL_WINDOW: f64 = 0.8;
+
+/// A thread of a process with several that uses less of its CPU has time left, whichever of them
+/// serves the connection.
+const IDLE: f64 = 0.5;
+
+/// What was read of one connection over a look at it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// This end.
+    pub local: SocketAddr,
+    /// The far end.
+    pub remote: SocketAddr,
+    /// This end's congestion control; empty where it was not told.
+    pub congestion: String,
+    /// The processes that hold this end; empty where they could not be told.
+    pub owners: Vec<Owner>,
+    /// Whether it was gone before the look was over.
+    pub ended: bool,
+    /// Facts of this host, with the port that the connection leaves by.
+    pub facts: HostFacts,
+    /// Readings of this end: `tcp` and `socket` about [`Flow::SUBJECT`], `thread` about the threads of
+    /// its owners, and the host's.
+    pub readings: EndReadings,
+}
+
+/// A process that holds a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+impl Flow {
+    /// What its tables are about.
+    pub const SUBJECT: &'static str = "s0/0";
+}
+
+/// The model of a connection, in the direction that carried more; `None` where it was not read twice,
+/// or by a kernel that does not count its bytes.
+pub fn flow(flow: &Flow) -> Option<Model> {
+    let table = flow.readings.about("tcp", |_| true).next()?;
+    let (first, last) = (*table.at.first()?, *table.at.last()?);
+    let window = Window {
+        from: first,
+        to: last,
+    };
+    let sent = per_second(table, m::TCP_BYTES_ACKED, window)?;
+    let received = per_second(table, m::TCP_BYTES_RECEIVED, window)?;
+    let direction = if sent >= received {
+        Direction::Forward
+    } else {
+        Direction::Reverse
+    };
+    let base = load(flow, table, direction, window)?;
+    let hosts = vec![Host {
+        side: Side::Near,
+        facts: flow.facts.clone(),
+    }];
+    let directions = vec![DirectionModel {
+        direction,
+        ceilings: ceilings(
+            &hosts,
+            direction,
+            &base.tcp,
+            base.shapers.as_deref().unwrap_or_default(),
+            base.goodput.mean,
+        ),
+        base,
+        sweep: Vec::new(),
+    }];
+    let same_machine = flow.remote.ip().to_canonical() == flow.local.ip().to_canonical();
+    let near = flow.readings.gaps.iter().map(|g| (Side::Near, g.clone()));
+    let far = FAR.iter().map(|what| (Side::Far, far_gap(what, flow)));
+    Some(Model {
+        resources: resources(&directions, same_machine),
+        gaps: near.chain(far).collect(),
+        hosts,
+        same_machine,
+        idle: None,
+        directions,
+        both: Vec::new(),
+        trials: Vec::new(),
+        complete: !flow.ended,
+    })
+}
+
+/// Sources of the far end that causes ask for.
+const FAR: [&str; 3] = ["tcp", "socket", "thread"];
+
+fn far_gap(what: &str, flow: &Flow) -> Gap {
+    Gap {
+        what: format!("{what} of the far end"),
+        why: "only the far host can read it".to_owned(),
+        hint: format!("on the far host: linerate flows {}", name_of(flow.local)),
+    }
+}
+
+/// An end as it is typed: an address of IPv4 that is mapped into IPv6 is one of IPv4.
+pub fn name_of(end: SocketAddr) -> String {
+    SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
+}
+
+fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Option<Load> {
+    let near = &flow.readings;
+    let (counter, sends) = match direction {
+        Direction::Forward => (m::TCP_BYTES_ACKED, true),
+        Direction::Reverse => (m::TCP_BYTES_RECEIVED, false),
+    };
+    let ticks = ticks(table, counter);
+    let rates: Vec<f64> = ticks.iter().map(|t| t.rate).collect();
+    let goodput = per_second(table, counter, window)? * 8.0;
+    let step = as_step(near, direction, window);
+    let here = cpus(&step, Side::Near, false, window);
+    let own = threads(near, window);
+    let socket = |metric| {
+        let tables = near.about("socket", |_| true);
+        mean(tables.flat_map(|t| gauge(t, metric, window)))
+    };
+    let end = SetEnd {
+        congestion: flow.congestion.clone(),
+        ..SetEnd::default()
+    };
+    let [senders, receivers] = placed(sends, own);
+    Some(Load {
+        streams: 1,
+        knobs: Knobs::default(),
+        made: placed(sends, end),
+        goodput: Estimate {
+            mean: goodput,
+            interval: mean_ci(&rates),
+            samples: rates.len(),
+        },
+        goodput_with_ramp: goodput,
+        steady: steady_state(&rates).is_some(),
+        tcp: if sends {
+            tcp(near, 0, window)
+        } else {
+            receiving(table, &ticks, window)
+        },
+        senders,
+        unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
+        behind: (!sends)
+            .then(|| behind(near, 0, window, goodput, &receivers))
+            .flatten(),
+        receivers,
+        recv_memory: socket(m::SOCKET_RCVBUF)
+            .filter(|_| !sends)
+            .map(|v| Bytes(v.max(0.0) as u64)),
+        cpus: placed(sends, here),
+        memory: [None, None],
+        latency: None,
+        // Others may use a host and its ports as they like: that is no fault of this look.
+        contended: false,
+        foreign: None,
+        local: local(&step, window),
+        shapers: shapers(near, 0, window).filter(|_| sends),
+        // The ports carry others' packets too, and the quotas of the connection's owner were not read.
+        packet_bytes: [None, None],
+        throttled: [None, None],
+        paused: paused(&step, direction, window),
+        allowances: allowances(&step, direction, window),
+        collided: [None, None],
+        interruptions: Vec::new(),
+        ticks: rates,
+    })
+}
+
+/// What is known of this end, in its place: sender, receiver.
+fn placed<T: Default>(sends: bool, own: T) -> [T; 2] {
+    if sends {
+        [own, T::default()]
+    } else {
+        [T::default(), own]
+    }
+}
+
+/// The readings as those of a step that loaded nothing.
+fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
+    Step {
+        plan: StepPlan {
+            index: 0,
+            purpose: Purpose::Base { direction },
+            sets: Vec::new(),
+            washout: Nanos(0),
+            measure: Nanos(window.to),
+            tick: Nanos(0),
+        },
+        began: Nanos(0),
+        ends: vec![near.clone()],
+        clock: None,
+        trouble: None,
+    }
+}
+
+/// What a connection carried between two rows.
+struct Tick {
+    /// The later row.
+    row: usize,
+    /// Bits per second.
+    rate: f64,
+}
+
+fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
+    let bytes = table.column(counter).unwrap_or_default();
+    (1..bytes.len().min(table.at.len()))
+        .filter_map(|row| {
+            let time = table.at[row].checked_sub(table.at[row - 1])?;
+            let grown = bytes[row].checked_sub(bytes[row - 1])?.max(0);
+            let rate = grown as f64 * 8e9 / time as f64;
+            (time > 0).then_some(Tick { row, rate })
+        })
+        .collect()
+}
+
+/// What the receiving end knows of what holds its sender: whether the window that it offers is full.
+/// It has the round trip from the kernel's own estimate (`tcpi_rcv_rtt`); in flight is what arrives in
+/// one. All else is known to the sender alone.
+fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
+    let of = |metric| mean(gauge(table, metric, window));
+    let micros = |us: f64| Nanos((us.max(0.0) * 1e3) as u64);
+    let rtt = of(m::TCP_RCV_RTT).filter(|us| *us > 0.0);
+    let states: Vec<(f64, bool)> = ticks.iter().filter_map(|t| filled(table, t)).collect();
+    let full = states.iter().filter(|(_, full)| *full).count();
+    let bytes = |metric| of(metric).map(|v| Bytes(v.max(0.0) as u64));
+    TcpShares {
+        rwnd_limited: (!states.is_empty()).then(|| full as f64 / states.len() as f64),
+        in_flight: mean(states.iter().map(|(flight, _)| *flight)).map(|f| Bytes(f as u64)),
+        window: bytes(m::TCP_RCV_WND),
+        rtt: rtt.map(micros),
+        min_rtt: of(m::TCP_MIN_RTT).map(micros),
+        mss: bytes(m::TCP_RCV_MSS),
+        path_mtu: bytes(m::TCP_PMTU),
+        ..TcpShares::default()
+    }
+}
+
+/// Bytes in flight during a tick, and whether they fill the window; `None` where that was not told.
+fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
+    let at = |metric, row: usize| Some(*table.column(metric)?.get(row)? as f64);
+    let rtt = at(m::TCP_RCV_RTT, tick.row).filter(|us| *us > 0.0)?;
+    let offered = [tick.row - 1, tick.row].map(|row| at(m::TCP_RCV_WND, row));
+    let offered = f64::midpoint(offered[0]?, offered[1]?);
+    // A window of less than two packets is closed: the sender waits until it is worth sending.
+    let closed = offered < 2.0 * at(m::TCP_RCV_MSS, tick.row)?;
+    let flight = tick.rate / 8.0 * rtt / 1e6;
+    Some((flight, closed || flight >= offered * FULL_WINDOW))
+}
+
+/// The threads that may serve the connection: the only one there is; or, of several that all have
+/// time left, the busiest. Of others it cannot be told which of them it is.
+fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
+    let tables: Vec<&Table> = near.about("thread", |_| true).collect();
+    let share = |t: &Table, metric| Some((per_second(t, metric, window)? / 1e9).clamp(0.0, 1.0));
+    let thread = |t: &&Table| Thread {
+        busy: share(t, m::THREAD_RUN),
+        waiting: share(t, m::THREAD_WAIT),
+        ..Thread::default()
+    };
+    let all: Vec<Thread> = tables.iter().map(thread).collect();
+    let need = |t: &Thread| Some(t.busy? + t.waiting.unwrap_or(0.0));
+    let idle = all.iter().all(|t| need(t).is_some_and(|n| n < IDLE));
+    if all.len() == 1 || idle {
+        return all;
+    }
+    Vec::new()
+}
+
+/// What a connection carried over the whole look, bits per second: sent, then received. `None` where
+/// it was not counted.
+pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
+    let table = flow.readings.about("tcp", |_| true).next()?;
+    let whole = Window {
+        from: *table.at.first()?,
+        to: *table.at.last()?,
+    };
+    let rate = |metric| {
+        let (grown, secs) = growth(table, metric, whole)?;
+        Some(Rate((grown * 8.0 / secs) as u64))
+    };
+    Some([rate(m::TCP_BYTES_ACKED)?, rate(m::TCP_BYTES_RECEIVED)?])
+}

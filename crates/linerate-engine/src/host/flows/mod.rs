@@ -1,0 +1,287 @@
+//! Connections that others made, watched without loading anything.
+//!
+//! A *round* lists all connections and keeps of each only how much it carried: a host may have tens of
+//! thousands. The busiest are then *watched*: asked one by one, and in full.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use linerate_core::facts::Gap;
+use linerate_core::model::Flow;
+use linerate_core::parse::sock_diag::{self, Connection};
+
+use self::watched::Watched;
+use super::{ConnectionId, Machine, Query, Sources, Toward, facts, gap, unreadable};
+
+mod owners;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+pub use owners::is_running;
+
+/// Bytes per second from which a connection carries a transfer: 100 kb/s. One that carries less, and
+/// lets nothing wait, is idle, not slow.
+const BUSY: f64 = 12_500.0;
+
+/// So many times the connections that are shown are watched at most: others may become busy meanwhile.
+const SPARE: usize = 4;
+
+/// Which connections are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// Those with an end that has one of these addresses (any, where there are none) and this port
+    /// (any, where there is none).
+    End {
+        /// Addresses.
+        addresses: Vec<IpAddr>,
+        /// Port.
+        port: Option<u16>,
+    },
+    /// Those that processes with this in their name hold.
+    Process(String),
+}
+
+impl Wanted {
+    fn takes(&self, one: &Connection<'_>, inodes: &BTreeSet<u32>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Process(_) => inodes.contains(&one.inode),
+            Self::End { addresses, port } => {
+                let is_it = |end: SocketAddr| {
+                    let ip = end.ip().to_canonical();
+                    port.is_none_or(|p| p == end.port())
+                        && (addresses.is_empty() || addresses.contains(&ip))
+                };
+                is_it(one.local) || is_it(one.remote)
+            }
+        }
+    }
+}
+
+/// What one connection had carried, and what waited, at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    at: u64,
+    moved: u64,
+    waits: bool,
+}
+
+/// One connection, from its first round to its last.
+#[derive(Debug)]
+struct Counted {
+    id: ConnectionId,
+    inode: u32,
+    first: Count,
+    last: Count,
+    round: u32,
+}
+
+impl Counted {
+    /// Bytes per second, both ways; `None` while it was seen once.
+    fn rate(&self) -> Option<f64> {
+        let time = self.last.at.checked_sub(self.first.at).filter(|t| *t > 0)?;
+        let moved = self.last.moved.saturating_sub(self.first.moved);
+        Some(moved as f64 * 1e9 / time as f64)
+    }
+
+    /// Whether it carries something, or should: payload waits that has not moved since.
+    fn is_active(&self) -> bool {
+        let stuck = self.first.waits && self.last.waits && self.first.moved == self.last.moved;
+        self.rate().is_some_and(|rate| rate >= BUSY || stuck)
+    }
+}
+
+/// What a look saw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Connections that were looked at, in the last round.
+    pub connections: usize,
+    /// The busiest of them, the one that carried most first.
+    pub flows: Vec<Flow>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// A look at the connections of a machine.
+pub struct Flows {
+    machine: Arc<dyn Machine>,
+    wanted: Wanted,
+    top: usize,
+    round: u32,
+    counted: HashMap<u64, Counted>,
+    watched: Vec<Watched>,
+    hosts: BTreeMap<Toward, Sources>,
+    gaps: Vec<Gap>,
+}
+
+impl Flows {
+    /// A look at the `top` busiest of the connections that are wanted.
+    pub fn new(machine: Arc<dyn Machine>, wanted: Wanted, top: usize) -> Self {
+        Self {
+            machine,
+            wanted,
+            top,
+            round: 0,
+            counted: HashMap::new(),
+            watched: Vec::new(),
+            hosts: BTreeMap::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Lists all connections and watches those that turn out to be busy. `at` is the time since the look
+    /// began. Fails where the kernel does not tell the connections of IPv4.
+    pub fn round(&mut self, at: u64) -> io::Result<()> {
+        self.round += 1;
+        let inodes = match &self.wanted {
+            Wanted::Process(name) => owners::sockets_of(&*self.machine, name),
+            _ => BTreeSet::new(),
+        };
+        self.list(&Query::ConnectionsV4, at, &inodes)?;
+        if let Err(error) = self.list(&Query::ConnectionsV6, at, &inodes) {
+            self.lack(unreadable("connections of IPv6", "sock_diag", &error, ""));
+        }
+        let round = self.round;
+        self.counted.retain(|_, one| one.round == round);
+        for watched in &mut self.watched {
+            watched.observe_threads(&*self.machine, at);
+        }
+        for host in self.hosts.values_mut() {
+            host.observe(at);
+        }
+        self.watch(at);
+        Ok(())
+    }
+
+    fn list(&mut self, query: &Query, at: u64, inodes: &BTreeSet<u32>) -> io::Result<()> {
+        let machine = Arc::clone(&self.machine);
+        let mut lacking = None;
+        machine.parts(query, &mut |part| {
+            for one in sock_diag::parse(part) {
+                let lacks = match one {
+                    Ok(one) if self.wanted.takes(&one, inodes) => self.count(&one, at),
+                    Ok(_) => None,
+                    Err(error) => Some(gap("connection", &error.to_string(), "")),
+                };
+                lacking = lacking.take().or(lacks);
+            }
+        })?;
+        if let Some(gap) = lacking {
+            self.lack(gap);
+        }
+        Ok(())
+    }
+
+    /// Keeps what a connection has carried; a gap where the kernel does not count it.
+    fn count(&mut self, one: &Connection<'_>, at: u64) -> Option<Gap> {
+        let Some((acked, received)) = one.moved() else {
+            let why = "this kernel does not count the bytes of connections (Linux 4.1 does)";
+            // A connection that is about to end has no counters on any kernel.
+            return (!one.tcp_info.is_empty()).then(|| gap("connection", why, ""));
+        };
+        let now = Count {
+            at,
+            moved: acked.saturating_add(received),
+            waits: one.queued > 0 || one.unread > 0,
+        };
+        let counted = self.counted.entry(one.cookie).or_insert_with(|| Counted {
+            id: ConnectionId {
+                local: one.local,
+                remote: one.remote,
+                bound: one.bound,
+                cookie: one.cookie,
+            },
+            inode: one.inode,
+            first: now,
+            last: now,
+            round: 0,
+        });
+        counted.last = now;
+        counted.round = self.round;
+        None
+    }
+
+    /// Watches the busiest that are not watched yet.
+    fn watch(&mut self, at: u64) {
+        let known: BTreeSet<u64> = self.watched.iter().map(|w| w.id.cookie).collect();
+        let mut active: Vec<&Counted> = self.counted.values().filter(|c| c.is_active()).collect();
+        active.sort_by(|a, b| {
+            let rates = b.rate().unwrap_or(0.0).total_cmp(&a.rate().unwrap_or(0.0));
+            rates.then(a.id.cmp(&b.id))
+        });
+        let room = (self.top * SPARE).saturating_sub(self.watched.len());
+        let fresh: Vec<(ConnectionId, u32)> = active
+            .into_iter()
+            .take(self.top)
+            .filter(|c| !known.contains(&c.id.cookie))
+            .take(room)
+            .map(|c| (c.id, c.inode))
+            .collect();
+        if fresh.is_empty() {
+            return;
+        }
+        let inodes = fresh.iter().map(|(_, inode)| *inode).collect();
+        let found = owners::of(&*self.machine, &inodes);
+        for (id, inode) in fresh {
+            let mut watched = Watched::new(id, found.holders(inode));
+            watched.observe_threads(&*self.machine, at);
+            watched.observe(&*self.machine, at);
+            let toward = watched.toward();
+            let machine = &self.machine;
+            self.hosts.entry(toward).or_insert_with(|| {
+                let mut host = Sources::new(Arc::clone(machine), toward);
+                host.observe(at);
+                host
+            });
+            self.watched.push(watched);
+        }
+    }
+
+    /// Reads those that are watched.
+    pub fn sample(&mut self, at: u64) {
+        for watched in &mut self.watched {
+            watched.observe(&*self.machine, at);
+        }
+    }
+
+    /// Ends the look with all that was seen.
+    pub fn finish(mut self) -> Seen {
+        let mut flows: Vec<(Toward, f64, Flow)> = Vec::new();
+        for watched in std::mem::take(&mut self.watched) {
+            let (toward, flow) = (watched.toward(), watched.finish());
+            // One whose bytes were not counted twice cannot be told from an idle one.
+            if let Some([sent, received]) = linerate_core::model::carried(&flow) {
+                let carried = sent.0.saturating_add(received.0) as f64;
+                flows.push((toward, carried, flow));
+            }
+        }
+        flows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        flows.truncate(self.top);
+        let mut known = BTreeMap::new();
+        for (toward, _, flow) in &mut flows {
+            let (facts, (tables, gaps)) = known.entry(*toward).or_insert_with(|| {
+                let host = self.hosts.get_mut(toward).map(Sources::take);
+                (facts(&*self.machine, *toward), host.unwrap_or_default())
+            });
+            flow.facts.clone_from(facts);
+            flow.readings.tables.extend(tables.iter().cloned());
+            flow.readings.gaps.extend(gaps.iter().cloned());
+        }
+        Seen {
+            connections: self.counted.len(),
+            flows: flows.into_iter().map(|(_, _, flow)| flow).collect(),
+            gaps: self.gaps,
+        }
+    }
+
+    fn lack(&mut self, gap: Gap) {
+        if !self.gaps.contains(&gap) {
+            self.gaps.push(gap);
+        }
+    }
+}

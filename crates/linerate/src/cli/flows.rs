@@ -1,0 +1,205 @@
+//! `linerate flows`: what holds back the transfers that already run on this machine.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use linerate_core::units::Nanos;
+use linerate_engine::host::{Flows, Live, Machine, Wanted, is_running};
+
+use super::exit::{Exit, Failure};
+use super::options::{self, Options};
+use super::{out, reach, signal};
+use crate::show::flows::{self, Look};
+
+/// Time between the first two rounds: what is busy shows soon.
+const FIRST: Duration = Duration::from_millis(250);
+/// Time between later rounds.
+const ROUND: Duration = Duration::from_secs(1);
+/// So many times what a round costs there is none after it, however many connections there are.
+const REST: u32 = 20;
+/// Samples of each connection in a look, as far as the bounds of a tick allow.
+const SAMPLES: u32 = 20;
+const TICK: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// Time in which Ctrl-C is heeded.
+const HEED: Duration = Duration::from_millis(100);
+
+// `linerate flows`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Which connections: a host, HOST:PORT, :PORT, or part of the name of a process [default: all]
+    filter: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) flows: options::Flows,
+
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) json: Option<bool>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let machine: Arc<dyn Machine> = Arc::new(Live::new());
+    let wanted = match &args.filter {
+        None => Wanted::All,
+        Some(text) => wanted(text, &*machine)?,
+    };
+    let (time, top) = (&options.flows.time, &options.flows.top);
+    let time = time.map_or(Duration::from_secs(2), |t| t.0.duration());
+    let top = top.map_or(10, |n| n.0 as usize);
+    let look = look(Flows::new(machine, wanted, top), time, &stop).map_err(|e| untold(&e))?;
+    let words = if options.report.json == Some(true) {
+        flows::json(&look).map_err(Failure::not_measured)?
+    } else {
+        flows::text(&look, out::style(&options.global))
+    };
+    out::print(&words)?;
+    Ok(if look.complete {
+        Exit::Done
+    } else {
+        Exit::NotMeasured
+    })
+}
+
+/// Looks for `time`, or until `stop`.
+fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look> {
+    let begin = Instant::now();
+    let at = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let tick = (time / SAMPLES).clamp(TICK[0], TICK[1]);
+    let mut longest = Duration::ZERO;
+    let mut round = |flows: &mut Flows| {
+        let now = Instant::now();
+        flows.round(at())?;
+        longest = longest.max(now.elapsed());
+        io::Result::Ok(now.elapsed())
+    };
+    round(&mut flows)?;
+    let (mut next_round, mut next_tick) = (FIRST, FIRST);
+    while begin.elapsed() < time && !stop.load(Ordering::Relaxed) {
+        let now = begin.elapsed();
+        if now >= next_round {
+            let cost = round(&mut flows)?;
+            next_round = begin.elapsed() + ROUND.max(cost * REST);
+        }
+        if now >= next_tick {
+            flows.sample(at());
+            next_tick = (next_tick + tick).max(begin.elapsed());
+        }
+        let next = next_round.min(next_tick).min(time);
+        thread::sleep(next.saturating_sub(begin.elapsed()).min(HEED));
+    }
+    flows.sample(at());
+    round(&mut flows)?;
+    let complete = begin.elapsed() >= time;
+    Ok(Look::judge(flows.finish(), complete, Nanos(at()), longest))
+}
+
+/// What a filter may be.
+const FILTER: &str = "a filter is a host, HOST:PORT, :PORT, or part of the name of a process";
+
+/// The connections that `text` means. A process comes first: a host is asked for over the network.
+fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
+    let end = |addresses, port| Ok(Wanted::End { addresses, port });
+    let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+        return end(vec![ip.to_canonical()], None);
+    }
+    if let Ok(both) = text.parse::<SocketAddr>() {
+        return end(vec![both.ip().to_canonical()], Some(both.port()));
+    }
+    if let Some(port) = text.strip_prefix(':') {
+        let port = port.parse().map_err(|_| {
+            Failure::usage(anyhow::anyhow!("`{text}` is no port"))
+                .hint("a port is written like :22, up to :65535")
+        })?;
+        return end(Vec::new(), Some(port));
+    }
+    if text.trim().is_empty() {
+        let error = anyhow::anyhow!("an empty filter takes nothing");
+        return Err(Failure::usage(error).hint(FILTER));
+    }
+    if is_running(machine, text) {
+        return Ok(Wanted::Process(text.to_owned()));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (text, None),
+    };
+    let found = (host, 0).to_socket_addrs().map_err(|error| {
+        let why = format!("no process has `{text}` in its name, and no host is called `{host}`");
+        Failure::usage(anyhow::Error::new(error).context(why)).hint(FILTER)
+    })?;
+    end(found.map(|a| a.ip().to_canonical()).collect(), port)
+}
+
+/// The kernel does not tell its connections.
+fn untold(error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => "sudo linerate flows",
+        // Neither the family of questions nor the one about TCP is there.
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported => "sudo modprobe tcp_diag",
+        _ if error.raw_os_error() == Some(PROTOCOL) => "sudo modprobe tcp_diag",
+        _ => "ss -ti asks the kernel the same",
+    };
+    let what = format!("cannot list the TCP connections of this host: {error}");
+    Failure::not_measured(anyhow::anyhow!(what)).hint(hint)
+}
+
+/// `EPROTONOSUPPORT`.
+const PROTOCOL: i32 = 93;
+
+#[cfg(test)]
+mod tests {
+    use linerate_engine::host::{Captured, Replay};
+
+    use super::*;
+
+    fn meaning(text: &str) -> Result<Wanted, Failure> {
+        wanted(text, &Replay::new(Captured::default()))
+    }
+
+    #[test]
+    fn a_filter_is_an_address_a_port_or_both() {
+        let end = |addresses: &[&str], port| {
+            let addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            Wanted::End { addresses, port }
+        };
+        for (text, want) in [
+            ("10.0.0.2", end(&["10.0.0.2"], None)),
+            ("::ffff:10.0.0.2", end(&["10.0.0.2"], None)),
+            ("10.0.0.2:22", end(&["10.0.0.2"], Some(22))),
+            ("fd00::2", end(&["fd00::2"], None)),
+            ("[fd00::2]", end(&["fd00::2"], None)),
+            ("[fd00::2]:22", end(&["fd00::2"], Some(22))),
+            (":22", end(&[], Some(22))),
+        ] {
+            assert_eq!(meaning(text).unwrap(), want, "{text}");
+        }
+        for text in [":", ":65536", ":ssh", ""] {
+            let failure = meaning(text).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage, "{text}");
+            assert!(!failure.hint.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_has_a_hint() {
+        for (errno, hint) in [
+            (1, "sudo linerate flows"),
+            (2, "sudo modprobe tcp_diag"),
+            (93, "sudo modprobe tcp_diag"),
+        ] {
+            let failure = untold(&io::Error::from_raw_os_error(errno));
+            assert_eq!(
+                (failure.exit, failure.hint.as_str()),
+                (Exit::NotMeasured, hint)
+            );
+        }
+    }
+}

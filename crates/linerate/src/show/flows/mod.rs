@@ -1,0 +1,135 @@
+//! What holds back the connections that were looked at, for people and for programs.
+
+mod json;
+#[cfg(test)]
+mod sample;
+mod text;
+
+use std::time::Duration;
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{DirectionModel, Flow, Model, carried, flow, name_of};
+use linerate_core::plan::Direction;
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::{Answered, Limit, Stage, Verdict, judge, suspects};
+use linerate_engine::host::Seen;
+
+pub use json::{FORMAT, SCHEMA, json};
+pub use text::text;
+
+/// A look at the connections of this machine, judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// Whether it lasted as long as it should.
+    pub complete: bool,
+    /// How long it lasted.
+    pub time: Nanos,
+    /// The longest time that listing all connections took.
+    pub round: Nanos,
+    /// Connections that were listed last.
+    pub connections: usize,
+    /// Those that carry most, the one that carries most first.
+    pub flows: Vec<Judged>,
+    /// What could not be read of all of them.
+    pub gaps: Vec<Gap>,
+}
+
+/// One connection with its verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// What was read.
+    pub flow: Flow,
+    /// What it says.
+    pub model: Model,
+    /// What holds it.
+    pub verdict: Verdict,
+}
+
+impl Look {
+    /// Judges what was seen. One that was not read twice is not among it.
+    pub fn judge(seen: Seen, complete: bool, time: Nanos, round: Duration) -> Self {
+        let judged = seen.flows.into_iter().filter_map(|one| {
+            let model = flow(&one)?;
+            let verdict = judge(&model);
+            let flow = one;
+            Some(Judged {
+                flow,
+                model,
+                verdict,
+            })
+        });
+        Self {
+            complete,
+            time,
+            round: Nanos(u64::try_from(round.as_nanos()).unwrap_or(u64::MAX)),
+            connections: seen.connections,
+            flows: judged.collect(),
+            gaps: seen.gaps,
+        }
+    }
+}
+
+impl Judged {
+    /// The direction that carried more, which the verdict is about.
+    fn main(&self) -> Option<&DirectionModel> {
+        self.model.directions.first()
+    }
+
+    /// What it carried in a direction over the whole look.
+    fn carried(&self, direction: Direction) -> Rate {
+        let [sent, received] = carried(&self.flow).unwrap_or_default();
+        match direction {
+            Direction::Forward => sent,
+            Direction::Reverse => received,
+        }
+    }
+
+    /// The causes in play, where none could be supported.
+    fn suspects(&self) -> Vec<&Answered> {
+        if self.verdict.limits.is_empty() {
+            suspects(&self.verdict)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What would prove it: an experiment that loads the path, between two hosts. None tells of what a
+    /// program itself does.
+    fn proof(&self) -> Option<String> {
+        let direction = self.main()?.direction.name();
+        let far = self.flow.remote.ip().to_canonical();
+        let limits = &self.verdict.limits;
+        let own = |limit: &Limit| matches!(limit.stage, Stage::App | Stage::Cpu);
+        let tells = limits.is_empty() || !limits.iter().all(own);
+        (tells && !self.model.same_machine)
+            .then(|| format!("linerate run {far} --direction {direction}"))
+    }
+
+    /// What only another reading would tell, each once.
+    fn unknown(&self) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = Vec::new();
+        // The first one says what limits it: that is said by the causes in play.
+        let all = self.verdict.unknown.iter();
+        for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
+            let gap = Gap {
+                what: unknown.what.clone(),
+                why: unknown.why.clone(),
+                hint: unknown.hint.clone(),
+            };
+            if !gaps.contains(&gap) {
+                gaps.push(gap);
+            }
+        }
+        gaps
+    }
+
+    /// `10.0.0.1:43210`.
+    fn near(&self) -> String {
+        name_of(self.flow.local)
+    }
+
+    /// `10.0.0.2:22`.
+    fn far(&self) -> String {
+        name_of(self.flow.remote)
+    }
+}

@@ -1,0 +1,143 @@
+//! Looks for the tests of the views.
+
+use std::time::Duration;
+
+use linerate_core::facts::{BufferLimits, Gap, HostFacts};
+use linerate_core::metric::{self as m, Metric};
+use linerate_core::model::{Flow, Owner};
+use linerate_core::record::{Column, EndReadings, Table};
+use linerate_core::units::Nanos;
+use linerate_engine::host::Seen;
+
+use super::Look;
+
+/// Time from one row to the next.
+const TICK: u64 = 100_000_000;
+const ROWS: i64 = 20;
+
+/// A table with values that are equal in all rows, or grow by so much with each.
+fn table(subject: &str, rows: &[(Metric, i64)]) -> Table {
+    let values = |metric: &Metric, value: i64| -> Vec<i64> {
+        match metric.kind {
+            m::Kind::Counter => (0..ROWS).map(|i| i * value).collect(),
+            m::Kind::Gauge => vec![value; ROWS as usize],
+        }
+    };
+    Table {
+        source: rows[0].0.source.to_owned(),
+        subject: subject.to_owned(),
+        at: (0..ROWS as u64).map(|i| i * TICK).collect(),
+        columns: rows
+            .iter()
+            .map(|(metric, value)| Column {
+                name: metric.name.to_owned(),
+                unit: metric.unit,
+                kind: metric.kind,
+                values: values(metric, *value),
+            })
+            .collect(),
+    }
+}
+
+fn flow(remote: &str, tables: Vec<Table>, gaps: Vec<Gap>) -> Flow {
+    Flow {
+        local: "10.0.0.1:43210".parse().unwrap(),
+        remote: remote.parse().unwrap(),
+        congestion: "cubic".to_owned(),
+        owners: Vec::new(),
+        ended: false,
+        facts: HostFacts {
+            buffers: BufferLimits {
+                tcp_rmem: Some([4096, 131_072, 131_072]),
+                ..BufferLimits::default()
+            },
+            ..HostFacts::default()
+        },
+        readings: EndReadings {
+            tables,
+            gaps,
+            ..EndReadings::default()
+        },
+    }
+}
+
+/// A download through a window of 64 KiB, 20 ms long: 26.2 Mb/s.
+fn windowed() -> Flow {
+    let tcp = [
+        (m::TCP_BYTES_ACKED, 0),
+        (m::TCP_BYTES_RECEIVED, 327_680),
+        (m::TCP_RCV_RTT, 20_000),
+        (m::TCP_RCV_WND, 65_536),
+        (m::TCP_MIN_RTT, 19_900),
+        (m::TCP_RCV_MSS, 1448),
+        (m::TCP_PMTU, 1500),
+    ];
+    let socket = [(m::SOCKET_UNREAD, 0), (m::SOCKET_RCVBUF, 131_072)];
+    let thread = [(m::THREAD_RUN, 3_000_000), (m::THREAD_WAIT, 0)];
+    let tables = vec![
+        table(Flow::SUBJECT, &tcp),
+        table(Flow::SUBJECT, &socket),
+        table("t4711", &thread),
+    ];
+    Flow {
+        owners: vec![Owner {
+            pid: 4711,
+            name: "curl".to_owned(),
+        }],
+        ..flow("10.0.0.2:8000", tables, Vec::new())
+    }
+}
+
+/// An upload of somebody else's that the far end's window holds.
+fn held_by_far() -> Flow {
+    let tcp = [
+        (m::TCP_BYTES_ACKED, 163_840),
+        (m::TCP_BYTES_RECEIVED, 0),
+        (m::TCP_BYTES_SENT, 163_840),
+        (m::TCP_BYTES_RETRANS, 0),
+        (m::TCP_BUSY, 100_000),
+        (m::TCP_RWND_LIMITED, 97_000),
+        (m::TCP_SNDBUF_LIMITED, 0),
+        (m::TCP_UNACKED, 45),
+        (m::TCP_SND_MSS, 1448),
+        (m::TCP_SND_WND, 65_536),
+        (m::TCP_CWND, 90),
+        (m::TCP_NOTSENT, 200_000),
+        (m::TCP_APP_LIMITED, 0),
+        (m::TCP_RTT, 40_000),
+        (m::TCP_MIN_RTT, 39_500),
+        (m::TCP_PMTU, 1500),
+    ];
+    let gap = Gap {
+        what: "thread of the process that holds it".to_owned(),
+        why: "it may belong to another user, whose processes are not shown".to_owned(),
+        hint: "sudo linerate flows".to_owned(),
+    };
+    let tables = vec![table(Flow::SUBJECT, &tcp)];
+    flow("[fd00::2]:22", tables, vec![gap])
+}
+
+/// Two transfers among many connections.
+pub(super) fn look() -> Look {
+    let seen = Seen {
+        connections: 12,
+        flows: vec![windowed(), held_by_far()],
+        gaps: Vec::new(),
+    };
+    Look::judge(seen, true, Nanos(2_000_000_000), Duration::from_millis(3))
+}
+
+/// Nothing to see, and not all of it.
+pub(super) fn idle() -> Look {
+    let gap = Gap {
+        what: "connections of IPv6".to_owned(),
+        why: "cannot read sock_diag: Operation not permitted".to_owned(),
+        hint: "sudo linerate flows".to_owned(),
+    };
+    let seen = Seen {
+        connections: 0,
+        flows: Vec::new(),
+        gaps: vec![gap],
+    };
+    Look::judge(seen, false, Nanos(700_000_000), Duration::ZERO)
+}

@@ -1,0 +1,171 @@
+//! `linerate flows` beside transfers of other programs, across the lab.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+use std::process::{Command, Output};
+
+use linerate::show::flows::SCHEMA;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
+
+/// Serves one file that does not end while anybody looks.
+const SERVE: &str =
+    "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
+
+fn program(home: &TempDir) -> Command {
+    let mut command = Command::new(PROGRAM);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", path);
+    command
+}
+
+/// Whether a lab can be built here, and whether these programs are installed; says loudly where not.
+fn can_run(home: &TempDir, programs: &[&str]) -> bool {
+    let lab = program(home)
+        .args(["lab", "run", "--", "true"])
+        .output()
+        .unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|p| p.join(name).exists());
+    let mut lacking: Vec<&str> = programs.iter().copied().filter(|p| !is_there(p)).collect();
+    if !lab.status.success() {
+        lacking.push("namespaces");
+    }
+    let required = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+    for name in &lacking {
+        assert!(
+            !required.split(',').any(|r| r == *name),
+            "{name} is required (LINERATE_REQUIRE) and not to be had"
+        );
+        println!("SKIPPED: this case needs {name}, which is not to be had here");
+    }
+    lacking.is_empty()
+}
+
+/// What `flows` tells in near of a transfer between near and far.
+fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+    let home = TempDir::new().unwrap();
+    if !can_run(&home, &["curl", "python3"]) {
+        return None;
+    }
+    let mut command = program(&home);
+    command.args(["lab", "run", "--congestion", "cubic"]);
+    for fault in faults {
+        command.args(["--fault", fault]);
+    }
+    command.args(["--far", far, "sh", "-c", near, PROGRAM, "FAR"]);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{said}");
+    let document: Value = serde_json::from_slice(&stdout).unwrap();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(&document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, [""; 0]);
+    Some(document)
+}
+
+/// Downloads from far with curl's `options` while `flows` looks.
+fn download(options: &str) -> String {
+    format!(
+        "curl -s --retry 50 --retry-connrefused --retry-delay 1 {options} -o /dev/null \
+         \"http://$1:8000/file\" & sleep 3; \"$0\" flows :8000 --json --time 3s; kill $!"
+    )
+}
+
+/// The only transfer.
+fn only(document: &Value) -> &Value {
+    let flows = document["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 1, "{document:#}");
+    &flows[0]
+}
+
+fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
+    let all = flow[key].as_array().unwrap();
+    all.iter()
+        .map(|one| one["cause"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_small_window_of_a_download_is_named() {
+    let faults = ["delay:20ms", "receive-window:near,128KiB"];
+    let Some(document) = seen(&faults, SERVE, &download("")) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), ["receive-window"], "{flow:#}");
+    assert_eq!(flow["limits"][0]["side"], "near");
+    assert_eq!(flow["processes"][0]["name"], "curl");
+    assert_eq!(flow["direction"], "reverse");
+    let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+    assert!(advice.contains("net.ipv4.tcp_rmem"), "{advice}");
+    let prove = flow["prove"].as_str().unwrap();
+    assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
+}
+
+#[test]
+fn a_program_that_reads_slowly_is_named_and_no_window() {
+    let Some(document) = seen(&["delay:5ms"], SERVE, &download("--limit-rate 2M")) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), ["receiver-app"], "{flow:#}");
+    assert_eq!(flow["limits"][0]["side"], "near");
+}
+
+/// Serves in near, and looks at the download of far's curl. Far learns near's address by a file.
+fn upload() -> (String, String) {
+    let near = format!(
+        "({SERVE}) >/dev/null 2>&1 & ip -4 -o addr show dev eth0 | \
+         sed 's/.*inet \\([0-9.]*\\).*/\\1/' >\"$HOME/new\" && mv \"$HOME/new\" \"$HOME/near\"; \
+         sleep 4; \"$0\" flows :8000 --json --time 3s; kill $!"
+    );
+    let far = "until [ -s \"$HOME/near\" ]; do sleep 0.1; done; \
+               exec curl -s --retry 50 --retry-connrefused --retry-delay 1 -o /dev/null \
+               \"http://$(cat \"$HOME/near\"):8000/file\"";
+    (near, far.to_owned())
+}
+
+#[test]
+fn of_what_the_far_host_alone_knows_no_cause_is_named() {
+    let (near, far) = upload();
+    let faults = ["delay:20ms", "receive-window:far,128KiB"];
+    let Some(document) = seen(&faults, &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    let suspects = causes(flow, "suspects");
+    assert!(suspects.contains(&"receive-window") && suspects.contains(&"receiver-app"));
+    assert!(!suspects.contains(&"path-rate"), "{flow:#}");
+    assert!(flow["held"]["window"].as_f64().unwrap() > 0.5, "{flow:#}");
+}
+
+#[test]
+fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
+    let (near, far) = upload();
+    let Some(document) = seen(&["delay:5ms", "path-rate:50Mb/s,deep,forward"], &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    assert_eq!(causes(flow, "suspects")[0], "path-rate", "{flow:#}");
+    assert_eq!(flow["suspects"][0]["outcome"], "finding");
+    let rate = flow["sent_bps"].as_f64().unwrap();
+    assert!(rate < 50e6, "{rate}");
+}
