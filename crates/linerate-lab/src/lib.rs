@@ -15,12 +15,15 @@ mod lab;
 mod message;
 mod netlink;
 mod program;
+mod random;
 mod spec;
 pub mod vm;
 
-pub use cell::{CELLS, Cell, CellKind, Company, HEALTHY};
+pub use cell::{CELLS, Cell, CellKind, Company, HEALTHY, Path};
 pub use error::LabError;
-pub use fault::{Burden, Depth, Fault, FaultError, Role, Way};
+pub use fault::{
+    Burden, Depth, Fault, FaultError, Manner, Origin, Rhythm, Role, Share, ShareError, Way,
+};
 pub use lab::Lab;
 pub use program::{Finished, Output, Program, Running};
 pub use rustix::process::Signal;

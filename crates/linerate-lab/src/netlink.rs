@@ -159,6 +159,26 @@ impl Netlink {
         )
     }
 
+    /// Makes a bridge, which forwards by hardware address at once, without spanning tree.
+    pub(crate) fn add_bridge(&mut self, name: &str, mtu: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::Mtu(mtu),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
+        ];
+        self.change(
+            RouteNetlinkMessage::NewLink(link),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+    }
+
+    /// Makes a port one of a bridge's.
+    pub(crate) fn add_to_bridge(&mut self, name: &str, bridge: &str) -> io::Result<()> {
+        let bridge = LinkAttribute::Controller(self.index(bridge)?);
+        self.set(name, |link| link.attributes.push(bridge))
+    }
+
     fn set(&mut self, name: &str, change: impl FnOnce(&mut LinkMessage)) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = self.index(name)?;

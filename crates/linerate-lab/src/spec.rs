@@ -15,6 +15,8 @@ pub enum Topology {
     /// near - router - far, each link a subnet of its own. Every fault can be planted.
     #[default]
     Routed,
+    /// near - bridge - far, one subnet; the router's ports `near` and `far` are the bridge's.
+    Bridged,
     /// near - far, one link. Faults of the network in between cannot be planted.
     Direct,
 }
@@ -25,7 +27,7 @@ pub enum Topology {
 pub enum Host {
     /// The end that steers; its port is `eth0`.
     Near,
-    /// What lies between, with ports `near` and `far`; the ends cannot read its counters.
+    /// What lies between, a router or a bridge, with ports `near` and `far`; the ends cannot read its counters.
     Router,
     /// The end that serves; its port is `eth0`.
     Far,
@@ -130,7 +132,7 @@ pub struct Queue {
     pub backlog_bytes: u64,
 }
 
-/// What the process that plants a delay did.
+/// What the process that does to packets what a network does has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwarded {
     /// Bytes of frame passed on, forward and in reverse.
@@ -140,6 +142,10 @@ pub struct Forwarded {
     /// Frames that it lost itself: the delay was not the only fault, and what was measured
     /// meanwhile says nothing.
     pub lost: [u64; 2],
-    /// The longest that a frame stayed beyond its delay, in nanoseconds.
+    /// The longest that a frame stayed beyond its time, in nanoseconds.
     pub latest_ns: [u64; 2],
+    /// Packets that came, segments counted singly.
+    pub packets: [u64; 2],
+    /// Packets of them that a planted fault dropped.
+    pub dropped: [u64; 2],
 }

@@ -24,6 +24,48 @@ const MOST: usize = 1 << 14;
 /// room for that many more than it had a moment ago.
 const SPARE: usize = MOST;
 
+/// Work on groups of segments that a port does, or the kernel for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offload {
+    /// The port divides groups that are sent.
+    Tso,
+    /// The kernel divides them, as late as it can.
+    Gso,
+    /// The kernel makes groups of what is received.
+    Gro,
+}
+
+impl Offload {
+    /// All that can be switched here.
+    pub const ALL: [Self; 3] = [Self::Tso, Self::Gso, Self::Gro];
+
+    /// The commands that read and switch it: `ETHTOOL_GTSO`, `ETHTOOL_STSO` and so on.
+    const fn commands(self) -> (u32, u32) {
+        match self {
+            Self::Tso => (0x1e, 0x1f),
+            Self::Gso => (0x23, 0x24),
+            Self::Gro => (0x2b, 0x2c),
+        }
+    }
+}
+
+/// Whether an offload of a port is on.
+pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<bool> {
+    // struct ethtool_value: the command, and the value.
+    let mut reply = request(&[which.commands().0], 8);
+    ask(fd, port, &mut reply)?;
+    Ok(word(&reply, 4) != 0)
+}
+
+/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace.
+pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> io::Result<()> {
+    ask(
+        fd,
+        port,
+        &mut request(&[which.commands().1, u32::from(on)], 8),
+    )
+}
+
 /// `struct ethtool_drvinfo` of a port.
 pub fn driver(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let mut reply = request(&[GET_DRIVER], DRIVER_BYTES);

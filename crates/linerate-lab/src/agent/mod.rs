@@ -1,11 +1,14 @@
 //! The agent: first process of the lab's PID namespace. It builds the network, starts programs in
 //! the hosts and plants faults; when it ends, for whatever reason, the kernel ends all of it.
 
-mod delay;
+mod child;
 mod network;
 mod place;
 mod plant;
+mod quota;
 mod start;
+mod traffic;
+mod wire;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -20,7 +23,7 @@ use crate::message::{Channel, Reply, Request};
 use crate::spec::{Host, Spec, Topology};
 pub(crate) use network::station;
 use network::{Network, Spot};
-use plant::Plants;
+use plant::{Act, Plants};
 use start::Programs;
 
 /// Status of the lab's processes when they end because the owner closed the lab, or ended.
@@ -31,7 +34,14 @@ const FAILED: u8 = 1;
 /// The lab's outer process: makes the user and the PID namespace, starts the agent, and waits for
 /// it, so that the owner has one child to wait for.
 pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
-    match enter_user_and_pid().and_then(|()| start_agent(channel, spec)) {
+    let lab = rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs();
+    quota::clean(lab);
+    let ended = enter_user_and_pid().and_then(|()| start_agent(channel, spec, lab));
+    quota::clean(lab);
+    match ended {
         Ok(status) => status,
         Err(error) => {
             // If the owner is gone too, nobody is left to be told.
@@ -52,8 +62,8 @@ fn enter_user_and_pid() -> Result<(), LabError> {
     namespace::unshare(&[Space::Pid]).map_err(|e| error::forbidden("PID namespace", &e))
 }
 
-fn start_agent(channel: &Channel, spec: &Spec) -> Result<u8, LabError> {
-    let agent = process::fork(&[&channel.0], || agent(channel, spec))
+fn start_agent(channel: &Channel, spec: &Spec, lab: u32) -> Result<u8, LabError> {
+    let agent = process::fork(&[&channel.0], || agent(channel, spec, lab))
         .map_err(|e| error::forbidden("process in the PID namespace", &e))?;
     loop {
         match rustix::process::waitpid(Some(agent), WaitOptions::empty()) {
@@ -66,12 +76,12 @@ fn start_agent(channel: &Channel, spec: &Spec) -> Result<u8, LabError> {
     }
 }
 
-fn agent(channel: &Channel, spec: &Spec) -> u8 {
+fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
     // If the outer process is killed the agent goes too; if the owner is, the channel closes.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return FAILED;
     }
-    match Agent::build(spec) {
+    match Agent::build(spec, lab) {
         Ok(mut agent) => {
             let built = Reply::Built(agent.network.has_v6());
             match channel
@@ -101,12 +111,12 @@ struct Agent {
 }
 
 impl Agent {
-    fn build(spec: &Spec) -> Result<Self, LabError> {
+    fn build(spec: &Spec, lab: u32) -> Result<Self, LabError> {
         let network = Network::build(spec)?;
         let mut agent = Self {
             topology: spec.topology,
             network,
-            plants: Plants::default(),
+            plants: Plants::of(lab),
             programs: Programs::default(),
         };
         for fault in &spec.faults {
@@ -124,10 +134,10 @@ impl Agent {
                 };
                 let reply = match request {
                     Request::Start(start) => {
-                        let environment = self.plants.environment(start.host);
+                        let surroundings = self.plants.surroundings(start.host);
                         let started =
                             self.programs
-                                .start(&self.network, &start, environment, descriptors);
+                                .start(&self.network, &start, surroundings, descriptors);
                         match started {
                             Ok(pidfd) => {
                                 channel.send(&Reply::Started, &[pidfd])?;
@@ -143,12 +153,18 @@ impl Agent {
         }
     }
 
-    /// Waits for a request, and meanwhile collects ended programs and switches links on time.
+    /// Waits for a request, and meanwhile collects ended programs and does what is due.
     /// True when a request, or the end of the channel, is there.
     fn wait(&mut self, channel: &Channel) -> Result<bool, LabError> {
         self.programs.collect()?;
-        self.plants.switch_due_links(&mut self.network)?;
-        let timeout = self.plants.next_switch().map(|at| {
+        for act in self.plants.due() {
+            match act {
+                Act::Link(host, up) => self.network.switch_link(host, up)?,
+                Act::Stop(host) => self.programs.signal(host, Signal::STOP)?,
+                Act::Go(host) => self.programs.signal(host, Signal::CONT)?,
+            }
+        }
+        let timeout = self.plants.next_due().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             Timespec {
                 tv_sec: left.as_secs() as i64,

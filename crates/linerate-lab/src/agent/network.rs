@@ -18,7 +18,7 @@ use crate::spec::{Host, Spec, Topology};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Near,
-    /// Between near and the router while a delay is planted: no addresses, and two ports, `near`
+    /// Between near and the router while a fault needs a process there: no addresses, and two ports, `near`
     /// and `router`.
     Wire,
     Router,
@@ -80,14 +80,16 @@ const ROUTER: u8 = 1;
 const END: u8 = 2;
 /// The numbers of the wire's ports, for their hardware addresses.
 const WIRE: [u8; 2] = [11, 12];
-/// The number of far on the only link of a direct lab.
+/// The bridge's name.
+const BRIDGE: &str = "bridge";
+/// The number of far on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
 /// The link and the number that an end has.
 pub(crate) const fn station(topology: Topology, host: Host) -> (Link, u8) {
     match (host, topology) {
         (Host::Far, Topology::Routed) => (Link::FAR, END),
-        (Host::Far, Topology::Direct) => (Link::NEAR, OTHER_END),
+        (Host::Far, Topology::Direct | Topology::Bridged) => (Link::NEAR, OTHER_END),
         (Host::Router, _) => (Link::NEAR, ROUTER),
         (Host::Near, _) => (Link::NEAR, END),
     }
@@ -145,7 +147,8 @@ impl Network {
             .map_err(|e| LabError::step(format!("cannot set {name} to {value}"), &e))
     }
 
-    fn enter(&self, spot: Spot) -> Result<(), LabError> {
+    /// Moves this process into a host's network.
+    pub(super) fn enter(&self, spot: Spot) -> Result<(), LabError> {
         namespace::enter(Space::Net, &self.places[spot as usize].net)
             .map_err(|e| LabError::step("cannot enter a network namespace", &e))
     }
@@ -172,7 +175,8 @@ impl Network {
 
     fn connect(&mut self) -> Result<(), LabError> {
         match self.topology {
-            Topology::Routed => {
+            Topology::Routed | Topology::Bridged => {
+                self.add_bridge()?;
                 self.add_pair(Spot::Near, Spot::Router, "near", Link::NEAR)?;
                 self.add_pair(Spot::Far, Spot::Router, "far", Link::FAR)?;
                 self.settle(Spot::Router)?;
@@ -181,6 +185,15 @@ impl Network {
         }
         self.settle(Spot::Near)?;
         self.settle(Spot::Far)
+    }
+
+    fn add_bridge(&mut self) -> Result<(), LabError> {
+        if self.topology != Topology::Bridged {
+            return Ok(());
+        }
+        let mtu = self.mtu;
+        let added = self.place(Spot::Router).netlink.add_bridge(BRIDGE, mtu);
+        added.map_err(|e| LabError::step("cannot make a bridge", &e))
     }
 
     /// Joins the `eth0` of `end` to the port `name` of `other`.
@@ -226,6 +239,18 @@ impl Network {
                     Ok(())
                 };
                 settle().map_err(|e| LabError::step("cannot switch on the ports of a wire", &e))
+            }
+            Spot::Router if self.topology == Topology::Bridged => {
+                let netlink = &mut self.place(spot).netlink;
+                let mut settle = || -> io::Result<()> {
+                    for port in ["near", "far"] {
+                        netlink.add_to_bridge(port, BRIDGE)?;
+                        netlink.set_up(port, true)?;
+                    }
+                    Ok(())
+                };
+                settle().map_err(|e| LabError::step("cannot set up a bridge", &e))?;
+                self.settle_port(spot, BRIDGE, Link::NEAR, ROUTER, false)
             }
             Spot::Router => {
                 self.settle_port(spot, "near", Link::NEAR, ROUTER, false)?;
@@ -368,9 +393,9 @@ impl Network {
         let (spot, names): (Spot, &[&str]) = match (host, self.topology) {
             (Host::Near, Topology::Direct) => (Spot::Far, &["eth0"]),
             (Host::Far, Topology::Direct) => (Spot::Near, &["eth0"]),
-            (Host::Near, Topology::Routed) if self.wired => (Spot::Wire, &["near"]),
-            (Host::Near, Topology::Routed) => (Spot::Router, &["near"]),
-            (Host::Far, Topology::Routed) => (Spot::Router, &["far"]),
+            (Host::Near, _) if self.wired => (Spot::Wire, &["near"]),
+            (Host::Near, _) => (Spot::Router, &["near"]),
+            (Host::Far, _) => (Spot::Router, &["far"]),
             (Host::Router, _) => (Spot::Router, &["near", "far"]),
         };
         for name in names {

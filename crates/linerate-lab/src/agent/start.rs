@@ -10,18 +10,32 @@ use std::process::{Command, Stdio};
 use linerate_core::application;
 use linerate_sys::process;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use rustix::thread::CpuSet;
 
 use super::network::{Network, Spot};
+use super::quota::Group;
 use crate::error::LabError;
 use crate::message::Start;
+use crate::spec::Host;
 
 struct Program {
+    host: Host,
     pid: Pid,
     pidfd: OwnedFd,
     /// Where its exit status goes.
     exit: File,
+}
+
+/// What planted faults make of the programs that are started on a host.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    /// What they find in their environment.
+    pub(super) environment: Vec<(String, String)>,
+    /// The CPUs that they run on if they choose none themselves; all if there are none here.
+    pub(super) cpus: Vec<usize>,
+    /// The control group that they run in, if not in the agent's.
+    pub(super) group: Option<Group>,
 }
 
 /// The programs that run now.
@@ -36,7 +50,7 @@ impl Programs {
         &mut self,
         network: &Network,
         start: &Start,
-        environment: Vec<(String, String)>,
+        surroundings: Surroundings,
         descriptors: Vec<OwnedFd>,
     ) -> Result<BorrowedFd<'_>, LabError> {
         let name = start.argv.first().map(Vec::as_slice).unwrap_or_default();
@@ -54,12 +68,27 @@ impl Programs {
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
         // What the owner itself was told is not for the hosts.
-        command.env_remove(application::VARIABLE).envs(environment);
+        command
+            .env_remove(application::VARIABLE)
+            .envs(surroundings.environment);
         for (name, value) in &start.env {
             command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
         }
-        self.launch(network, start, command, exit)
-            .map_err(|e| failed(&e))
+        let cpus = match &start.cpus[..] {
+            [] => &surroundings.cpus[..],
+            chosen => chosen,
+        };
+        let launch = || on_cpus(cpus, || self.launch(network, start, command, exit));
+        let launched = match &surroundings.group {
+            Some(group) => group.inside(launch),
+            None => launch(),
+        };
+        launched.map_err(|e| failed(&e))?;
+        let last = self
+            .running
+            .last()
+            .ok_or_else(|| failed(&Errno::SRCH.into()))?;
+        Ok(last.pidfd.as_fd())
     }
 
     fn launch(
@@ -68,20 +97,32 @@ impl Programs {
         start: &Start,
         mut command: Command,
         exit: OwnedFd,
-    ) -> io::Result<BorrowedFd<'_>> {
+    ) -> io::Result<()> {
         let (net, mount) = network.spaces(Spot::of(start.host));
         let cwd = CString::new(start.cwd.clone())?;
         process::start_inside(&mut command, net.try_clone()?, mount.try_clone()?, cwd);
-        let child = on_cpus(&start.cpus, || command.spawn())?;
+        let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
         self.running.push(Program {
+            host: start.host,
             pid,
             pidfd,
             exit: exit.into(),
         });
-        let last = self.running.last().ok_or(Errno::SRCH)?;
-        Ok(last.pidfd.as_fd())
+        Ok(())
+    }
+
+    /// Sends a signal to the programs of a host.
+    pub(super) fn signal(&self, host: Host, signal: Signal) -> Result<(), LabError> {
+        let own = self.running.iter().filter(|program| program.host == host);
+        for program in own {
+            match rustix::process::pidfd_send_signal(&program.pidfd, signal) {
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(e) => return Err(LabError::step("cannot signal a program", &e.into())),
+            }
+        }
+        Ok(())
     }
 
     /// Descriptors that become readable when a program ends.
@@ -110,7 +151,7 @@ impl Programs {
 }
 
 /// Runs `action` on the given CPUs alone; what it starts stays there.
-fn on_cpus<T>(cpus: &[usize], action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn on_cpus<T>(cpus: &[usize], action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return action();
     }

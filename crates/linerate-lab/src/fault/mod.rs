@@ -1,13 +1,15 @@
 //! What can be planted, in words and as typed text.
 
+mod read;
+mod share;
 mod text;
-
-use std::fmt;
+mod words;
 
 pub use linerate_core::application::{Burden, Role};
 use linerate_core::plan::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
+pub use share::{Share, ShareError};
 
 /// How much a rate limit queues before it drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,45 @@ impl Way {
             Self::Both => "both",
         }
     }
+}
+
+impl From<Direction> for Way {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Forward => Self::Forward,
+            Direction::Reverse => Self::Reverse,
+        }
+    }
+}
+
+/// What becomes of what a flow sends above its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Manner {
+    /// It waits, up to 100 ms at the rate, and is dropped beyond that.
+    Shaped,
+    /// It is dropped beyond a burst of 50 ms at the rate.
+    Policed,
+}
+
+/// Where traffic that is not ours begins, or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// At the router: one end's port carries it.
+    Router,
+    /// At the other end: both ends' ports carry it.
+    Ends,
+}
+
+/// When something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rhythm {
+    /// Once, so long after planting.
+    Once(Nanos),
+    /// Again and again, so long from one beginning to the next.
+    Every(Nanos),
 }
 
 /// A fault that a lab can plant.
@@ -124,16 +165,132 @@ pub enum Fault {
         /// Its value.
         value: String,
     },
+    /// The network drops what exceeds `rate`, beyond a burst of 50 ms at it, and queues nothing:
+    /// all flows together, counted in Ethernet frames. `police:500Mb/s,forward`.
+    Police {
+        /// The limit.
+        rate: Rate,
+        /// Which way.
+        way: Way,
+    },
+    /// The network gives each flow at most `rate`, however many there are.
+    /// `flow-rate:500Mb/s,shaped,forward`.
+    FlowRate {
+        /// The limit of each flow.
+        rate: Rate,
+        /// What becomes of the rest.
+        manner: Manner,
+        /// Which way.
+        way: Way,
+    },
+    /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
+    /// (20 in a row).
+    Loss {
+        /// Lost packets of all, in the long run.
+        share: Share,
+        /// Packets that are lost in a row.
+        burst: u32,
+        /// Which way.
+        way: Way,
+    },
+    /// Packets of TCP and UDP overtake one that the network held back.
+    /// `reorder:1ms,every=100,forward`.
+    Reorder {
+        /// How long one is held back.
+        by: Nanos,
+        /// One of so many.
+        every: u32,
+        /// Which way.
+        way: Way,
+    },
+    /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
+    /// `jitter:2ms,forward`.
+    Jitter {
+        /// The longest time.
+        most: Nanos,
+        /// Which way.
+        way: Way,
+    },
+    /// The network drops larger packets and says nothing: no "fragmentation needed" comes back.
+    /// `black-hole:1400,forward`.
+    BlackHole {
+        /// The largest IP packet that passes, in bytes.
+        bytes: u32,
+        /// Which way.
+        way: Way,
+    },
+    /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
+    Shape {
+        /// The host.
+        side: Side,
+        /// What its port sends at most.
+        rate: Rate,
+    },
+    /// A token bucket on the host's own port with room for few bytes: what it has no room for is
+    /// dropped in the host. `queue:near,2Gb/s,30KiB`.
+    Queue {
+        /// The host.
+        side: Side,
+        /// What its port sends at most.
+        rate: Rate,
+        /// Bytes of Ethernet frame that it queues.
+        bytes: Bytes,
+    },
+    /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (between
+    /// router and receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
+    Traffic {
+        /// Payload.
+        rate: Rate,
+        /// Which way it goes.
+        direction: Direction,
+        /// Where its other end is.
+        origin: Origin,
+    },
+    /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the
+    /// machine. `hog:cpu=0,threads=3`.
+    Hog {
+        /// The CPU.
+        cpu: u32,
+        /// How many.
+        threads: u32,
+    },
+    /// Programs started on one host after planting run on this CPU alone. `cpus:near,0`.
+    Cpus {
+        /// The host.
+        side: Side,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// Programs started on one host after planting together get this share of one CPU's time, by
+    /// a control group. `quota:near,50%`.
+    Quota {
+        /// The host.
+        side: Side,
+        /// Of one CPU.
+        share: Share,
+    },
+    /// Segmentation (TSO, GSO) and GRO of the host's port are off. `offloads:near,off`.
+    Offloads {
+        /// The host.
+        side: Side,
+    },
+    /// The programs that run on one host stop for a time. `stall:far,2s,500ms` (after 2 s, once),
+    /// `stall:far,200ms,every=1s`.
+    Stall {
+        /// The host.
+        side: Side,
+        /// How long they stop.
+        lasting: Nanos,
+        /// When.
+        rhythm: Rhythm,
+    },
 }
 
 /// Why a text is not a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// No fault has this name.
-    #[error(
-        "`{0}` is not a fault (expected path-rate, receive-window, send-buffer, mtu, delay, \
-         link-down, application or environment)"
-    )]
+    #[error("`{0}` is not a fault (expected one of {names})", names = Fault::KINDS.join(", "))]
     Unknown(String),
     /// A part is missing, wrong or one too many.
     #[error("`{text}` is not a fault (expected for example `{example}`)")]
@@ -151,67 +308,12 @@ pub enum FaultError {
         /// What is wrong.
         error: UnitError,
     },
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PathRate { rate, depth, way } => {
-                let queue = match depth {
-                    Depth::Shallow => "shallow",
-                    Depth::Deep => "deep",
-                };
-                let way = match way {
-                    Way::Forward => "forward",
-                    Way::Reverse => "in reverse",
-                    Way::Both => "each way",
-                };
-                write!(f, "the network carries {rate} {way}, with a {queue} queue")
-            }
-            Self::ReceiveWindow { side, bytes } => {
-                write!(f, "receive buffers of {} end at {bytes}", side.name())
-            }
-            Self::SendBuffer { side, bytes } => {
-                write!(f, "send buffers of {} end at {bytes}", side.name())
-            }
-            Self::Mtu { bytes } => write!(f, "packets are at most {bytes} bytes long"),
-            Self::Delay { forward, reverse } => {
-                write!(
-                    f,
-                    "packets take {forward} longer forward, {reverse} in reverse"
-                )
-            }
-            Self::LinkDown {
-                side,
-                after,
-                lasting,
-            } => {
-                let side = side.name();
-                write!(f, "the link of {side} is down for {lasting}, after {after}")
-            }
-            Self::Application { side, role, burden } => application(f, *side, *role, *burden),
-            Self::Environment { side, name, value } => {
-                let side = side.name();
-                write!(f, "programs on {side} are started with {name}={value}")
-            }
-        }
-    }
-}
-
-fn application(
-    f: &mut fmt::Formatter<'_>,
-    side: Side,
-    role: Option<Role>,
-    burden: Burden,
-) -> fmt::Result {
-    let who = match role {
-        None => "application",
-        Some(Role::Sender) => "sender",
-        Some(Role::Receiver) => "receiver",
-    };
-    write!(f, "the {who} on {} ", side.name())?;
-    match burden {
-        Burden::Work { ps_per_byte } => write!(f, "works {ps_per_byte} ps for each byte"),
-        Burden::Pause { per_operation } => write!(f, "pauses {per_operation} at each operation"),
-    }
+    /// A share in it cannot be read.
+    #[error("in `{text}`: {error}")]
+    Share {
+        /// What was typed.
+        text: String,
+        /// What is wrong.
+        error: ShareError,
+    },
 }

@@ -1,6 +1,8 @@
-//! The process behind a planted delay: it takes whole frames from one port and sends them out of
-//! the other when their time has come.
+//! The process behind what a network does to packets: it takes whole frames from one port and sends
+//! what passes of them out of the other when its time has come.
 
+mod group;
+mod passage;
 mod queue;
 
 use std::io;
@@ -15,6 +17,8 @@ use rustix::io::Errno;
 use rustix::thread::ClockId;
 
 use crate::spec::Forwarded;
+use passage::Passage;
+pub(crate) use passage::Treatment;
 use queue::DelayQueue;
 
 /// Bytes that may wait in each direction: 100 ms at 5 Gb/s.
@@ -22,7 +26,7 @@ const QUEUE: usize = 64 << 20;
 /// How long frames may lie in a port's ring before they are looked at. The ring holds more than
 /// comes in that time, and each frame bears the time of its arrival.
 const LOOK: u64 = 500_000;
-/// With delays from here on, waking for each arrival is a waste: the clock alone is waited for.
+/// With delays from here on, in both directions, waking for each arrival is a waste: the clock alone is waited for.
 const LONG: u64 = 2 * LOOK;
 /// A frame due within this time is sent now: sleeping would take longer.
 const CLOSE: u64 = 10_000;
@@ -36,6 +40,8 @@ const BYTES: usize = 0;
 const FRAMES: usize = 2;
 const LOST: usize = 4;
 const LATEST: usize = 6;
+const PACKETS: usize = 8;
+const DROPPED: usize = 10;
 
 /// What the counters say.
 pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
@@ -45,12 +51,18 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
         frames: pair(FRAMES),
         lost: pair(LOST),
         latest_ns: pair(LATEST),
+        packets: pair(PACKETS),
+        dropped: pair(DROPPED),
     }
 }
 
-/// Forwards between two ports until it is killed, or a port fails. `delays`, in nanoseconds, are
-/// of what arrives at the first port and of what arrives at the second.
-pub(crate) fn run(ports: &[PacketPort; 2], delays: [u64; 2], counters: &[AtomicU64]) -> io::Error {
+/// Forwards between two ports until it is killed, or a port fails. The treatments are of what
+/// arrives at the first port and of what arrives at the second.
+pub(crate) fn run(
+    ports: &[PacketPort; 2],
+    treatments: [Treatment; 2],
+    counters: &[AtomicU64],
+) -> io::Error {
     // A session of its own is, where the scheduler groups by session, a share of the CPUs of its
     // own, which the programs under load cannot use up.
     if let Err(e) = rustix::process::setsid() {
@@ -65,7 +77,11 @@ pub(crate) fn run(ports: &[PacketPort; 2], delays: [u64; 2], counters: &[AtomicU
     }
     let mut forwarder = Forwarder {
         ports,
-        delays,
+        patient: treatments.iter().all(|t| t.delay >= LONG),
+        passages: [
+            Passage::new(treatments[0], 0),
+            Passage::new(treatments[1], 1),
+        ],
         queues: [DelayQueue::new(QUEUE), DelayQueue::new(QUEUE)],
         counters,
     };
@@ -80,7 +96,9 @@ pub(crate) fn run(ports: &[PacketPort; 2], delays: [u64; 2], counters: &[AtomicU
 
 struct Forwarder<'a> {
     ports: &'a [PacketPort; 2],
-    delays: [u64; 2],
+    /// Whether every frame is so late that waking for each arrival is a waste.
+    patient: bool,
+    passages: [Passage; 2],
     queues: [DelayQueue; 2],
     counters: &'a [AtomicU64],
 }
@@ -95,18 +113,26 @@ impl Forwarder<'_> {
         let now = monotonic();
         let real = nanos(rustix::time::clock_gettime(ClockId::Realtime));
         for direction in 0..2 {
-            let delay = self.delays[direction];
+            let passage = &mut self.passages[direction];
             let queue = &mut self.queues[direction];
-            let mut lost = 0;
+            let (mut lost, mut packets, mut dropped) = (0, 0, 0);
             self.ports[direction].receive(|frame| {
                 let age = age(&frame, real);
                 let whole = !frame.cut && frame.bytes.len() > OFFLOAD_HEADER;
-                if !(whole && queue.push(now.saturating_sub(age) + delay, frame.bytes)) {
+                if !whole {
                     lost += 1;
+                    return;
                 }
+                let fate = passage.frame(now.saturating_sub(age), frame.bytes, |due, bytes| {
+                    lost += u64::from(!queue.push(due, bytes));
+                });
+                packets += fate.packets;
+                dropped += fate.dropped;
             });
-            if lost > 0 {
-                self.count(LOST, direction, lost);
+            for (what, more) in [(LOST, lost), (PACKETS, packets), (DROPPED, dropped)] {
+                if more > 0 {
+                    self.count(what, direction, more);
+                }
             }
         }
     }
@@ -159,7 +185,7 @@ impl Forwarder<'_> {
         let now = monotonic();
         let left = next.map(|due| due.saturating_sub(now + CLOSE / 2));
         if let Some(left) = left
-            && self.delays.iter().all(|delay| *delay >= LONG)
+            && self.patient
         {
             let time = timespec(left.min(LOOK));
             // A signal that ends the sleep early does no harm.

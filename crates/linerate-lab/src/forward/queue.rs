@@ -1,18 +1,23 @@
 //! Frames that wait for their time, in one piece of memory.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 struct Waiting {
-    due: u64,
     start: usize,
     length: usize,
+    /// Whether it has left; its memory is free once all before it have left, too.
+    left: bool,
 }
 
-/// A queue of byte strings with due times, bounded by the bytes in it. It never allocates for a
-/// frame, and never moves one.
+/// A queue of byte strings with due times, bounded by the bytes in it. It never moves a frame.
 pub(super) struct DelayQueue {
     memory: Vec<u8>,
     waiting: VecDeque<Waiting>,
+    /// The number of the first that waits.
+    first: u64,
+    /// When each is due, and its number.
+    due: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl DelayQueue {
@@ -22,19 +27,23 @@ impl DelayQueue {
             // Zeroed memory takes no room before it is written.
             memory: vec![0; bytes],
             waiting: VecDeque::with_capacity(4096),
+            first: 0,
+            due: BinaryHeap::with_capacity(4096),
         }
     }
 
-    /// Adds a frame behind the others; false if there is no room for it.
+    /// Adds a frame; false if there is no room for it.
     pub(super) fn push(&mut self, due: u64, frame: &[u8]) -> bool {
         let Some(start) = self.room(frame.len()) else {
             return false;
         };
         self.memory[start..start + frame.len()].copy_from_slice(frame);
+        let number = self.first + self.waiting.len() as u64;
+        self.due.push(Reverse((due, number)));
         self.waiting.push_back(Waiting {
-            due,
             start,
             length: frame.len(),
+            left: false,
         });
         true
     }
@@ -54,18 +63,23 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// The frame that has waited longest, and when it is due.
+    /// The frame that is due first, of several the one that came first, and when it is due.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
-        let first = self.waiting.front()?;
-        Some((
-            first.due,
-            &self.memory[first.start..first.start + first.length],
-        ))
+        let Reverse((due, number)) = self.due.peek()?;
+        let next = &self.waiting[(number - self.first) as usize];
+        Some((*due, &self.memory[next.start..next.start + next.length]))
     }
 
     /// Forgets the frame in front.
     pub(super) fn pop(&mut self) {
-        self.waiting.pop_front();
+        let Some(Reverse((_, number))) = self.due.pop() else {
+            return;
+        };
+        self.waiting[(number - self.first) as usize].left = true;
+        while self.waiting.front().is_some_and(|first| first.left) {
+            self.waiting.pop_front();
+            self.first += 1;
+        }
     }
 }
 
@@ -75,6 +89,28 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Whatever goes in comes out when it is due, and unharmed.
+        #[test]
+        fn frames_come_out_when_they_are_due(
+            steps in prop::collection::vec((0_usize..40, 0_u64..20, any::<bool>()), 1..400),
+        ) {
+            let mut queue = DelayQueue::new(200);
+            let mut model: Vec<(u64, usize, Vec<u8>)> = Vec::new();
+            for (number, (length, due, pop)) in steps.into_iter().enumerate() {
+                let frame = vec![number as u8; length];
+                if queue.push(due, &frame) {
+                    model.push((due, number, frame));
+                    model.sort();
+                }
+                if pop {
+                    let front = queue.front().map(|(due, f)| (due, f.to_vec()));
+                    let first = (!model.is_empty()).then(|| model.remove(0));
+                    prop_assert_eq!(front, first.map(|(due, _, frame)| (due, frame)));
+                    queue.pop();
+                }
+            }
+        }
+
         /// Whatever goes in comes out, in order and unharmed, and what fits is taken.
         #[test]
         fn frames_come_out_as_they_went_in(

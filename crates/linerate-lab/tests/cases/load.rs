@@ -8,13 +8,13 @@ use super::{lab, shell, text};
 use crate::harness::need;
 
 /// An iperf3 server in far; a client in near; the receiver's bits per second.
-fn iperf3(lab: &Lab, arguments: &[&str]) -> f64 {
+pub(super) fn iperf3(lab: &Lab, arguments: &[&str]) -> f64 {
     let result = iperf3_result(lab, arguments);
     let rate = result["end"]["sum_received"]["bits_per_second"].as_f64();
     rate.expect("a rate")
 }
 
-fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value {
+pub(super) fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value {
     let server = Program::new("iperf3").args(["-s", "-1"]);
     let mut server = lab.spawn(Host::Far, &server).expect("iperf3");
     wait_for_listener(lab, &mut server);

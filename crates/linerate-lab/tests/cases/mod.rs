@@ -1,5 +1,6 @@
 //! The cases.
 
+mod faults;
 mod load;
 mod traces;
 
@@ -62,6 +63,52 @@ pub(crate) const ALL: &[Case] = &[
     ),
     ("small_buffers_bind", load::small_buffers_bind),
     ("delay_carries_2_gigabits", load::delay_carries_2_gigabits),
+    (
+        "a_policer_holds_all_flows_together",
+        faults::a_policer_holds_all_flows_together,
+    ),
+    ("each_flow_has_its_rate", faults::each_flow_has_its_rate),
+    (
+        "as_much_is_lost_as_was_asked",
+        faults::as_much_is_lost_as_was_asked,
+    ),
+    ("packets_are_overtaken", faults::packets_are_overtaken),
+    ("delays_wander", faults::delays_wander),
+    ("large_packets_vanish", faults::large_packets_vanish),
+    (
+        "a_host_shapes_its_own_port",
+        faults::a_host_shapes_its_own_port,
+    ),
+    (
+        "a_short_queue_drops_in_the_host",
+        faults::a_short_queue_drops_in_the_host,
+    ),
+    (
+        "other_traffic_crosses_the_path",
+        faults::other_traffic_crosses_the_path,
+    ),
+    ("hogs_make_programs_wait", faults::hogs_make_programs_wait),
+    (
+        "programs_of_a_side_stay_on_a_cpu",
+        faults::programs_of_a_side_stay_on_a_cpu,
+    ),
+    (
+        "offloads_are_off_and_on_again",
+        faults::offloads_are_off_and_on_again,
+    ),
+    ("programs_stop_and_go_on", faults::programs_stop_and_go_on),
+    (
+        "a_quota_throttles_or_is_refused_in_words",
+        faults::a_quota_throttles_or_is_refused_in_words,
+    ),
+    (
+        "faults_are_planted_on_a_bridge",
+        faults::faults_are_planted_on_a_bridge,
+    ),
+    (
+        "any_two_faults_are_planted_and_undone",
+        faults::any_two_faults_are_planted_and_undone,
+    ),
 ];
 
 fn lab(faults: &[&str]) -> Lab {

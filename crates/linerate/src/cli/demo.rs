@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::store::Store;
-use linerate_lab::{CELLS, Cell, CellKind};
+use linerate_lab::{Cell, CellKind};
 use serde_json::json;
 
 use super::exit::{Exit, Failure};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     out::print(&text)?;
     Ok(match shown.scored.outcome {
         Outcome::Right => Exit::Done,
-        Outcome::Unknown | Outcome::Wrong => Exit::Missed,
+        Outcome::Acceptable | Outcome::Unknown | Outcome::Wrong => Exit::Missed,
     })
 }
 
@@ -90,7 +90,7 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
         .unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
     let kind = match &args.fault {
         None => CellKind::drawn(seed),
-        Some(id) => CellKind::named(id).ok_or_else(|| {
+        Some(id) => offered(id).ok_or_else(|| {
             Failure::usage(anyhow::anyhow!(
                 "`{id}` is not a fault that the demo can plant"
             ))
@@ -102,6 +102,11 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
         seed,
         cell: kind.cell(seed),
     })
+}
+
+/// The kind of this name, if its cause is one that can be named.
+fn offered(id: &str) -> Option<&'static CellKind> {
+    CellKind::named(id).filter(|kind| kind.is_answerable())
 }
 
 /// Where the run's record is kept: with the user's others.
@@ -119,7 +124,7 @@ fn directory(options: &Options) -> Result<PathBuf, Failure> {
 
 fn list(style: Style) -> String {
     let mut page = Page::new(style);
-    for kind in CELLS {
+    for kind in CellKind::answerable() {
         page.entry(kind.id, &[(Ink::Plain, kind.words)], 0);
     }
     page.finish()
@@ -174,6 +179,10 @@ fn judgement(shown: &Shown) -> (Ink, String) {
     match scored.outcome {
         Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
         Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
+        Outcome::Acceptable => (
+            Ink::Warn,
+            format!("close: it named {named}, which is true as well"),
+        ),
         Outcome::Unknown => (Ink::Warn, "not able to tell".to_owned()),
         Outcome::Wrong => (Ink::Warn, format!("wrong: it named {named}")),
     }
@@ -187,7 +196,7 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
         "fault": drawn.kind.id,
         "seed": drawn.seed,
         "congestion": args.congestion,
-        "planted": drawn.cell.faults.iter().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
+        "planted": drawn.cell.planted().map(linerate_lab::Fault::code).collect::<Vec<_>>(),
         "company": drawn.cell.company.map(|c| json!({
             "host": c.host.to_string(), "direction": c.direction.name(), "apart": c.apart,
         })),
@@ -198,6 +207,7 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
             "bites": t.bites(),
         })),
         "expected": scored.expected,
+        "neighbours": drawn.cell.neighbours,
         "named": named.map(|l| l.cause),
         "side": named.map(|l| l.side.name()),
         "direction": named.map(|l| l.direction.name()),
@@ -208,6 +218,7 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> String {
         })),
         "outcome": match scored.outcome {
             Outcome::Right => "right",
+            Outcome::Acceptable => "acceptable",
             Outcome::Unknown => "unknown",
             Outcome::Wrong => "wrong",
         },

@@ -56,11 +56,25 @@ enum What {
 /// One of each kind, as they are typed.
 const EXAMPLES: &[&str] = &[
     "path-rate:100Mb/s,shallow,forward",
+    "police:500Mb/s,forward",
+    "flow-rate:500Mb/s,shaped,forward",
+    "loss:1%,bursts=20,forward",
+    "reorder:1ms,every=100,forward",
+    "jitter:2ms,forward",
+    "black-hole:1400,forward",
+    "traffic:500Mb/s,forward",
     "receive-window:far,256KiB",
     "send-buffer:near,64KiB",
     "mtu:1280",
     "delay:20ms",
     "link-down:far,2s,500ms",
+    "stall:far,200ms,every=1s",
+    "shape:near,500Mb/s",
+    "queue:near,2Gb/s,30KiB",
+    "offloads:near,off",
+    "hog:cpu=0,threads=3",
+    "cpus:near,0",
+    "quota:near,50%",
     "application:far,receiver,work=800ps/B",
     "environment:near,LINERATE_PACING=500Mb/s",
 ];
@@ -106,7 +120,38 @@ fn run_in(
 
 #[cfg(test)]
 mod tests {
+    use linerate_lab::CELLS;
+
     use super::*;
+    use crate::cli::kept;
+
+    /// What stands around the tables of docs/lab.md.
+    const HEAD: &str = include_str!("lab/head.md");
+    const CELLS_HEAD: &str = include_str!("lab/cells.md");
+
+    fn document() -> String {
+        let mut text = format!("{HEAD}\n| written | what it is |\n|---|---|\n");
+        for example in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            let _ = writeln!(text, "| `{example}` | {fault} |");
+        }
+        let _ = write!(text, "\n{CELLS_HEAD}\n");
+        text.push_str("| cell | planted | expected | true as well |\n|---|---|---|---|\n");
+        for cell in CELLS {
+            let (id, words, neighbours) = (cell.id, cell.words, cell.neighbours.join(", "));
+            let _ = writeln!(
+                text,
+                "| {id} | {words} | {} | {neighbours} |",
+                cell.expected
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn the_document_lists_what_there_is() {
+        kept::check("lab.md", &document());
+    }
 
     #[test]
     fn every_example_is_a_fault_and_is_written_as_it_is_read() {
@@ -114,6 +159,17 @@ mod tests {
             let fault: Fault = example.parse().unwrap();
             let again: Fault = fault.code().parse().unwrap();
             assert_eq!(fault, again);
+            assert!(!fault.to_string().is_empty());
         }
+    }
+
+    #[test]
+    fn there_is_an_example_of_each_kind() {
+        let name = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+        let mut examples: Vec<String> = EXAMPLES.iter().map(|text| name(text)).collect();
+        let mut kinds: Vec<String> = Fault::KINDS.iter().map(|kind| name(kind)).collect();
+        examples.sort_unstable();
+        kinds.sort_unstable();
+        assert_eq!(examples, kinds);
     }
 }

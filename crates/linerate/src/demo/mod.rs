@@ -44,7 +44,8 @@ pub(crate) struct Wish<'a> {
 
 /// Builds the lab, runs, and measures the truth.
 pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
-    let stage = Stage::build(&wish.cell.faults, wish.congestion.clone())?;
+    let planted = wish.cell.planted().cloned().collect();
+    let stage = Stage::on_path(wish.cell.path, planted, wish.congestion.clone())?;
     let company = wish.cell.company;
     let record = stage.run(&wish.run_args, company, wish.save, wish.audible)?;
     let model = derive(&record);
@@ -64,7 +65,7 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
 
 /// What was planted, in words.
 pub(crate) fn planted(cell: &Cell) -> String {
-    let faults = cell.faults.iter().map(ToString::to_string);
+    let faults = cell.planted().map(ToString::to_string);
     let company = cell.company.map(company);
     let all: Vec<String> = faults.chain(company).collect();
     if all.is_empty() {

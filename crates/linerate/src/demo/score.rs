@@ -11,6 +11,8 @@ use super::Truth;
 pub(crate) enum Outcome {
     /// The one expected cause, on the right side.
     Right,
+    /// A cause that was stated beforehand to be true as well.
+    Acceptable,
     /// No cause was named.
     Unknown,
     /// Another cause, or the right one on the wrong side.
@@ -45,10 +47,13 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
         judged.truncate(1);
     }
     // Whatever is named beside the right one is a false alarm.
-    let right = |l: &&Limit| expected.contains(&l.cause) && right_side(l);
+    let binds = bites || cell.is_event();
+    let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, binds, l);
+    let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {
         [] => Outcome::Unknown,
         all if all.iter().all(right) => Outcome::Right,
+        all if all.iter().all(|l| right(l) || neighbour(l)) => Outcome::Acceptable,
         _ => Outcome::Wrong,
     };
     let proved = named
@@ -70,17 +75,18 @@ fn goodput(verdict: &Verdict, direction: Option<Direction>) -> impl Iterator<Ite
         .filter(move |l| l.metric == Measure::Goodput && direction.is_none_or(|d| l.direction == d))
 }
 
-/// The side that a cause about one end must name.
-fn right_side(limit: &Limit) -> bool {
-    let role = limit.cause;
-    let side = if role.starts_with("receive") {
-        Place::from(limit.direction.receiver())
-    } else if role.starts_with("send") || matches!(role, "congestion-control" | "pacing") {
-        Place::from(limit.direction.sender())
+/// Whether a limit is named where what was planted is; on a healthy path, at the end that its
+/// cause is about.
+fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
+    if binds {
+        return cell.place.is_none_or(|place| place == limit.side);
+    }
+    let end = if limit.cause == "receiver-core" {
+        limit.direction.receiver()
     } else {
-        Place::Path
+        limit.direction.sender()
     };
-    limit.side == side
+    limit.side == Place::from(end)
 }
 
 #[cfg(test)]
@@ -153,5 +159,26 @@ mod tests {
         assert_eq!(outcome("pacing", truth(1.09e9), &sender), Outcome::Wrong);
         let receiver = pace(direction.receiver());
         assert_eq!(outcome("pacing", truth(1.11e9), &receiver), Outcome::Wrong);
+    }
+
+    #[test]
+    fn a_neighbour_is_counted_apart_and_only_where_it_was_stated() {
+        let direction = CellKind::named("local-drops").unwrap().cell(1).direction;
+        let direction = direction.unwrap();
+        let truth = Some(Truth {
+            direction,
+            with: 1e9,
+            without: 2e9,
+        });
+        let named = |cause| limit(cause, direction.sender().into(), direction);
+        let outcome = |limits: &[Limit]| outcome("local-drops", truth, limits);
+        let (right, neighbour) = (named("local-drops"), named("host-shaping"));
+        assert_eq!(outcome(std::slice::from_ref(&right)), Outcome::Right);
+        assert_eq!(
+            outcome(std::slice::from_ref(&neighbour)),
+            Outcome::Acceptable
+        );
+        assert_eq!(outcome(&[right, neighbour.clone()]), Outcome::Acceptable);
+        assert_eq!(outcome(&[named("path-loss"), neighbour]), Outcome::Wrong);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use linerate_core::plan::Direction;
 use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
-use linerate_lab::{Company, Fault, Host, Lab, LabError, Output, Program, Running, Spec};
+use linerate_lab::{
+    Company, Fault, Host, Lab, LabError, Output, Path as LabPath, Program, Running, Spec,
+};
 
 /// Why a demonstration could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -38,20 +40,33 @@ const LOADED: u64 = 100_000_000;
 /// Two hosts and a router, with what is planted.
 pub(crate) struct Stage {
     lab: Lab,
+    /// Whether far is reached by its IPv6 address.
+    v6: bool,
     myself: std::path::PathBuf,
 }
 
 impl Stage {
-    /// Builds the lab and plants `faults`.
+    /// Builds a lab with a router and plants `faults`.
     pub(crate) fn build(faults: &[Fault], congestion: Option<String>) -> Result<Self, Problem> {
+        Self::on_path(LabPath::default(), faults.to_vec(), congestion)
+    }
+
+    /// Builds a lab whose hosts are joined by `path`, and plants `faults`.
+    pub(crate) fn on_path(
+        path: LabPath,
+        faults: Vec<Fault>,
+        congestion: Option<String>,
+    ) -> Result<Self, Problem> {
         let myself = std::env::current_exe().map_err(Problem::Myself)?;
         let spec = Spec {
-            faults: faults.to_vec(),
+            topology: path.topology,
+            faults,
             congestion,
-            ..Spec::default()
+            mtu: path.mtu,
         };
         Ok(Self {
             lab: Lab::build(&spec)?,
+            v6: path.v6,
             myself,
         })
     }
@@ -159,7 +174,7 @@ impl Stage {
         far_command: Option<&str>,
         command: &[String],
     ) -> Result<std::process::ExitStatus, Problem> {
-        let far = self.lab.addresses(Host::Far).v4.to_string();
+        let far = self.far();
         let program = match command {
             [] => self.client(&[]),
             [name, arguments @ ..] => {
@@ -189,8 +204,15 @@ impl Stage {
         Ok(status)
     }
 
+    /// The address of far. A machine without IPv6 has but one.
+    fn far(&self) -> String {
+        let addresses = self.lab.addresses(Host::Far);
+        let v6 = addresses.v6.filter(|_| self.v6);
+        v6.map_or_else(|| addresses.v4.to_string(), |v6| v6.to_string())
+    }
+
     fn client(&self, args: &[String]) -> Program {
-        let far = self.lab.addresses(Host::Far).v4.to_string();
+        let far = self.far();
         Program::new(&self.myself)
             .args(["run", &far, "--open"])
             .args(args)

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_core::plan::Direction;
-use linerate_lab::{Cell, Fault};
+use linerate_lab::Cell;
 
 use super::{Problem, Stage};
 
@@ -31,14 +31,11 @@ impl Truth {
     }
 }
 
-/// Measures with the cell's faults, takes them out (the delay stays: it is no fault by itself),
-/// and measures again.
+/// Measures with the cell's faults, takes them out (its scenery stays), and measures again.
 pub(super) fn measure(stage: &Stage, cell: &Cell, direction: Direction) -> Result<Truth, Problem> {
     let with = rate(stage, direction)?;
     for fault in &cell.faults {
-        if !matches!(fault, Fault::Delay { .. }) {
-            stage.remove(fault)?;
-        }
+        stage.remove(fault)?;
     }
     Ok(Truth {
         direction,

@@ -1,0 +1,93 @@
+//! Token buckets in front of ports.
+
+use linerate_core::plan::Direction;
+use linerate_core::units::{Bytes, Rate};
+
+use crate::agent::network::{Network, Spot};
+use crate::error::LabError;
+use crate::fault::{Depth, Way};
+
+/// The parameters of a token bucket, in bytes and bytes per second.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bucket {
+    rate: u64,
+    burst: u32,
+    limit: u32,
+}
+
+/// Room for one group of segments as TCP hands it down; a smaller bucket has to split it.
+const ONE_GROUP: u64 = 64 * 1024;
+
+/// The bucket of a rate limit in the network; `None` for a rate outside the bounds.
+pub(super) fn bucket(rate: Rate, depth: Depth) -> Option<Bucket> {
+    let bytes = bytes_per_second(rate)?;
+    // A kernel that looks once in 4 ms must find that much to send.
+    let burst = (bytes / 250).max(ONE_GROUP);
+    let limit = match depth {
+        Depth::Shallow => (bytes / 200).max(2 * ONE_GROUP),
+        Depth::Deep => (bytes / 10).max(8 * ONE_GROUP),
+    };
+    Some(Bucket {
+        rate: bytes,
+        burst: u32::try_from(burst).ok()?,
+        limit: u32::try_from(limit).ok()?,
+    })
+}
+
+/// A bucket with room for so many bytes, and a burst of 1 ms; `None` outside the bounds.
+pub(super) fn small(rate: Rate, room: Bytes) -> Option<Bucket> {
+    let bytes = bytes_per_second(rate)?;
+    let burst = (bytes / 1000).max(ONE_GROUP);
+    Some(Bucket {
+        rate: bytes,
+        burst: u32::try_from(burst).ok()?,
+        limit: u32::try_from(room.0).ok().filter(|room| *room >= 2_000)?,
+    })
+}
+
+fn bytes_per_second(rate: Rate) -> Option<u64> {
+    super::check::is_rate(rate).then_some(rate.0 / 8)
+}
+
+/// Ports with a queue in front of them, and where they are.
+pub(super) type Ports = Vec<(Spot, &'static str)>;
+
+/// The router's ports that send in the given directions.
+pub(super) fn router_ports(way: Way) -> Ports {
+    let port = |direction: &Direction| match direction {
+        Direction::Forward => (Spot::Router, "far"),
+        Direction::Reverse => (Spot::Router, "near"),
+    };
+    way.directions().iter().map(port).collect()
+}
+
+/// Puts the bucket in front of ports: all of them, or none.
+pub(super) fn limit_rate(
+    network: &mut Network,
+    bucket: &Bucket,
+    ports: Ports,
+) -> Result<Ports, LabError> {
+    for (done, (spot, port)) in ports.iter().enumerate() {
+        let netlink = &mut network.place(*spot).netlink;
+        let added = netlink.add_token_bucket(port, bucket.rate, bucket.burst, bucket.limit);
+        if let Err(e) = added {
+            // The first error is the one to tell.
+            let _ = remove_queues(network, &ports[..done]);
+            let what = format!("cannot put a token bucket (tbf) in front of port {port}");
+            return Err(LabError::step(what, &e));
+        }
+    }
+    Ok(ports)
+}
+
+pub(super) fn remove_queues(
+    network: &mut Network,
+    ports: &[(Spot, &'static str)],
+) -> Result<(), LabError> {
+    for (spot, port) in ports {
+        let removed = network.place(*spot).netlink.remove_queue(port);
+        let what = || format!("cannot remove the queue of port {port}");
+        removed.map_err(|e| LabError::step(what(), &e))?;
+    }
+    Ok(())
+}

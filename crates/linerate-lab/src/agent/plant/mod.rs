@@ -1,0 +1,281 @@
+//! Planting and removing faults.
+
+mod bucket;
+mod check;
+mod events;
+mod host;
+
+use std::time::Instant;
+
+use linerate_core::application::{self, Habit};
+use linerate_core::plan::{Direction, Side};
+use linerate_sys::ethtool::Offload;
+
+use super::child::{self, Child};
+use super::network::{Network, Spot};
+use super::quota::Group;
+use super::start::Surroundings;
+use super::traffic;
+use super::wire::{Wire, is_on_the_wire, treatments};
+use crate::error::LabError;
+use crate::fault::{Depth, Fault, Way};
+use crate::spec::{Forwarded, Host};
+pub(super) use events::Act;
+use events::Events;
+
+/// How a planted fault is taken away.
+enum Undo {
+    /// Remove the queues in front of these ports.
+    Queues(bucket::Ports),
+    /// Give a setting of a host its old value.
+    Setting(Spot, &'static str, String),
+    /// Switch the offloads of a host's port on.
+    Offloads(Spot, Vec<Offload>),
+    /// Give the ports the MTU that they were made with.
+    Mtu,
+    /// Let the process on the wire do what the other faults ask.
+    Wire,
+    /// Take the limit of CPU time away.
+    Quota(Group),
+    /// Stop these processes.
+    Children(Vec<Child>),
+    /// Nothing in the network: the programs started from now on differ.
+    Nothing,
+    /// Forget the times, and switch the link on.
+    Link(Host),
+    /// Forget the times, and let the programs go on.
+    Stall(Host),
+}
+
+struct Planted {
+    fault: Fault,
+    undo: Undo,
+}
+
+/// The faults that are planted.
+pub(super) struct Plants {
+    /// The number of the lab's outer process.
+    lab: u32,
+    planted: Vec<Planted>,
+    wire: Option<Wire>,
+    events: Events,
+}
+
+impl Plants {
+    pub(super) fn of(lab: u32) -> Self {
+        Self {
+            lab,
+            planted: Vec::new(),
+            wire: None,
+            events: Events::default(),
+        }
+    }
+
+    pub(super) fn plant(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
+        let refuse = |why: &str| LabError::NotPlantable {
+            fault: fault.code(),
+            why: why.to_owned(),
+        };
+        if self.planted.iter().any(|p| check::collide(&p.fault, fault)) {
+            return Err(refuse("a fault of this kind is already planted there"));
+        }
+        let misplaced = check::misplaced(fault, network.topology());
+        if let Some(why) = misplaced.or_else(|| check::out_of_bounds(fault)) {
+            return Err(refuse(why));
+        }
+        let undo = if is_on_the_wire(fault) {
+            Undo::Wire
+        } else {
+            self.change(network, fault)?
+        };
+        self.planted.push(Planted {
+            fault: fault.clone(),
+            undo,
+        });
+        if !is_on_the_wire(fault) {
+            return Ok(());
+        }
+        let rewired = self.rewire(network);
+        if rewired.is_err() {
+            self.planted.pop();
+        }
+        rewired
+    }
+
+    /// Plants a fault that needs no process on the wire.
+    fn change(&mut self, network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
+        let now = Instant::now();
+        match fault {
+            Fault::PathRate { .. } | Fault::Shape { .. } | Fault::Queue { .. } => {
+                limit(network, fault)
+            }
+            Fault::ReceiveWindow { side, bytes } => {
+                host::limit_buffers(network, *side, "net.ipv4.tcp_rmem", *bytes)
+            }
+            Fault::SendBuffer { side, bytes } => {
+                host::limit_buffers(network, *side, "net.ipv4.tcp_wmem", *bytes)
+            }
+            Fault::Offloads { side } => host::offloads_off(network, *side),
+            Fault::Mtu { bytes } => {
+                network.set_mtu(Some(*bytes))?;
+                Ok(Undo::Mtu)
+            }
+            Fault::LinkDown {
+                side,
+                after,
+                lasting,
+            } => {
+                let host = Host::from(*side);
+                self.events.link_down(now, host, *after, *lasting);
+                Ok(Undo::Link(host))
+            }
+            Fault::Stall {
+                side,
+                lasting,
+                rhythm,
+            } => {
+                self.events.stall(now, *side, *lasting, *rhythm);
+                Ok(Undo::Stall(Host::from(*side)))
+            }
+            Fault::Hog { cpu, threads } => {
+                let hogs = child::hog(*cpu as usize, *threads)?;
+                Ok(Undo::Children(hogs))
+            }
+            Fault::Traffic {
+                rate,
+                direction,
+                origin,
+            } => {
+                let both = traffic::start(network, *rate, *direction, *origin)?;
+                Ok(Undo::Children(both))
+            }
+            Fault::Quota { side, share } => {
+                let group = Group::make(self.lab, *side, *share)?;
+                Ok(Undo::Quota(group))
+            }
+            _ => Ok(Undo::Nothing),
+        }
+    }
+
+    pub(super) fn remove(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
+        let at = self.planted.iter().position(|p| p.fault == *fault);
+        let at = at.ok_or_else(|| LabError::NotPlanted {
+            fault: fault.code(),
+        })?;
+        match self.planted.swap_remove(at).undo {
+            Undo::Queues(ports) => bucket::remove_queues(network, &ports),
+            Undo::Setting(spot, name, value) => network.set(spot, name, &value),
+            Undo::Offloads(spot, all) => host::switch_offloads(network, spot, &all, true),
+            Undo::Mtu => network.set_mtu(None),
+            Undo::Nothing => Ok(()),
+            Undo::Wire => self.rewire(network),
+            Undo::Children(all) => child::stop_all(&all),
+            Undo::Quota(group) => group.remove(),
+            Undo::Link(host) => {
+                self.events.end_switches(host);
+                network.switch_link(host, true)
+            }
+            Undo::Stall(host) => {
+                self.events.end_stalls(Instant::now(), host);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts the process on the wire anew, with what all faults ask, or takes the wire out.
+    fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
+        let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
+        let was_there = self.wire.is_some();
+        if let Some(wire) = self.wire.take() {
+            wire.stop()?;
+        }
+        match treatments {
+            Some(treatments) => {
+                if !was_there {
+                    network.insert_wire()?;
+                    self.queue_again(network)?;
+                }
+                self.wire = Some(Wire::start(network, treatments)?);
+                Ok(())
+            }
+            None if was_there => {
+                network.remove_wire()?;
+                self.queue_again(network)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the programs on a host are started with.
+    pub(super) fn surroundings(&self, host: Host) -> Surroundings {
+        let on = |side: Side| Host::from(side) == host;
+        let mut all = Surroundings::default();
+        for planted in &self.planted {
+            match &planted.fault {
+                Fault::Application { side, role, burden } if on(*side) => {
+                    let (role, burden) = (*role, *burden);
+                    let habit = Habit { role, burden }.to_string();
+                    all.environment
+                        .push((application::VARIABLE.to_owned(), habit));
+                }
+                Fault::Environment { side, name, value } if on(*side) => {
+                    all.environment.push((name.clone(), value.clone()));
+                }
+                Fault::Cpus { side, cpu } if on(*side) => all.cpus.push(*cpu as usize),
+                Fault::Quota { side, .. } if on(*side) => {
+                    if let Undo::Quota(group) = &planted.undo {
+                        all.group = Some(group.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Puts the queues back in front of the router's port `near`, which was made anew.
+    fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
+        for planted in &self.planted {
+            if let Fault::PathRate { rate, depth, way } = planted.fault
+                && way.directions().contains(&Direction::Reverse)
+                && let Some(bucket) = bucket::bucket(rate, depth)
+            {
+                bucket::limit_rate(network, &bucket, bucket::router_ports(Way::Reverse))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the process on the wire did.
+    pub(super) fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
+        self.wire.as_ref().map(Wire::forwarded).transpose()
+    }
+
+    /// When something is to be done next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.events.next()
+    }
+
+    /// What is to be done now.
+    pub(super) fn due(&mut self) -> Vec<Act> {
+        self.events.due(Instant::now())
+    }
+}
+
+/// Puts a token bucket in front of a port.
+fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
+    let own = |side: Side| vec![(Spot::of(side.into()), "eth0")];
+    let (bucket, ports) = match fault {
+        Fault::PathRate { rate, depth, way } => {
+            (bucket::bucket(*rate, *depth), bucket::router_ports(*way))
+        }
+        Fault::Shape { side, rate } => (bucket::bucket(*rate, Depth::Deep), own(*side)),
+        Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
+        _ => (None, Vec::new()),
+    };
+    let bucket = bucket.ok_or_else(|| LabError::NotPlantable {
+        fault: fault.code(),
+        why: "the queue is larger than a token bucket can be".to_owned(),
+    })?;
+    Ok(Undo::Queues(bucket::limit_rate(network, &bucket, ports)?))
+}

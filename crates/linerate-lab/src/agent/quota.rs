@@ -1,0 +1,161 @@
+//! A control group with a limit of CPU time, in version 2 or 1 of the kernel's interface.
+//!
+//! The group is a folder of the machine, not of a namespace: whoever may not write there (an
+//! ordinary user, as a rule) cannot plant it. The lab's outer process, which outlives all others,
+//! removes it at the end; what a killed one left is removed by the next lab that starts.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linerate_core::plan::Side;
+
+use crate::error::LabError;
+use crate::fault::Share;
+
+/// Where groups that limit CPU time are made: of version 2 at its root, or of version 1.
+const BASES: [&str; 3] = [
+    "/sys/fs/cgroup",
+    "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpu,cpuacct",
+];
+/// How the folders begin; the number of the lab's outer process follows, and the side.
+const PREFIX: &str = "linerate-lab-";
+/// What the limit is of, in microseconds: the kernel's own choice.
+const PERIOD: u64 = 100_000;
+
+/// A group that programs are started in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group(PathBuf);
+
+impl Group {
+    /// Makes the group of a side, for the lab whose outer process has this number.
+    pub(super) fn make(lab: u32, side: Side, share: Share) -> Result<Self, LabError> {
+        let name = format!("{PREFIX}{lab}-{}", side.name());
+        let base = base().ok_or_else(|| LabError::NotPlantable {
+            fault: format!("quota:{},{share}", side.name()),
+            why: "no control group for CPU time is mounted under /sys/fs/cgroup".to_owned(),
+        })?;
+        let path = base.join(name);
+        let step = |e: io::Error| {
+            let what = format!("cannot make the control group {}", path.display());
+            LabError::step(format!("{what} (hint: it takes root)"), &e)
+        };
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(step(e)),
+            _ => {}
+        }
+        let group = Self(path.clone());
+        let quota = PERIOD * u64::from(share.in_millionths()) / u64::from(Share::WHOLE);
+        group.limit(Some(quota.max(1000))).map_err(step)?;
+        Ok(group)
+    }
+
+    /// Sets the limit, or takes it away.
+    fn limit(&self, quota: Option<u64>) -> io::Result<()> {
+        let second = self.0.join("cpu.max");
+        if second.exists() {
+            let quota = quota.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
+            return fs::write(second, format!("{quota} {PERIOD}"));
+        }
+        let quota = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
+        fs::write(self.0.join("cpu.cfs_quota_us"), quota)
+    }
+
+    /// Takes the limit away from what still runs in the group, and the group if nothing does.
+    pub(super) fn remove(&self) -> Result<(), LabError> {
+        let done = self.limit(None);
+        // Busy as long as programs run in it: then the end of the lab removes it.
+        let _ = fs::remove_dir(&self.0);
+        done.map_err(|e| {
+            let path = self.0.display();
+            LabError::step(format!("cannot take the limit from {path}"), &e)
+        })
+    }
+
+    /// Does `action` inside the group; what it starts stays there.
+    pub(super) fn inside<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let before = self.present()?;
+        move_into(&self.0)?;
+        let done = action();
+        move_into(&before)?;
+        done
+    }
+
+    /// The group that this process is in, in the same hierarchy.
+    fn present(&self) -> io::Result<PathBuf> {
+        let base = self.0.parent().unwrap_or(&self.0);
+        let text = fs::read_to_string("/proc/self/cgroup")?;
+        let own = text.lines().find_map(|line| path_in(line, base));
+        own.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The folder of a line of /proc/self/cgroup (`number:controllers:path`), if it is one of this
+/// hierarchy.
+fn path_in(line: &str, base: &Path) -> Option<PathBuf> {
+    let mut parts = line.splitn(3, ':');
+    let (number, controllers) = (parts.next()?, parts.next()?);
+    let path = parts.next()?.trim_start_matches('/');
+    let second = base == Path::new(BASES[0]);
+    let own = if second {
+        number == "0"
+    } else {
+        controllers.split(',').any(|name| name == "cpu")
+    };
+    own.then(|| base.join(path))
+}
+
+fn move_into(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+fn base() -> Option<PathBuf> {
+    let limits = |base: &&Path| {
+        let second = fs::read_to_string(base.join("cgroup.subtree_control"));
+        let second = second.is_ok_and(|text| text.split_whitespace().any(|name| name == "cpu"));
+        second || base.join("cpu.cfs_quota_us").exists() || base.join("cpu.shares").exists()
+    };
+    BASES.iter().map(Path::new).find(limits).map(Path::to_owned)
+}
+
+/// Removes the groups of this lab, and of labs whose outer process is gone. For the outer process,
+/// whose /proc shows all of them.
+pub(super) fn clean(lab: u32) {
+    for base in BASES {
+        let Ok(entries) = fs::read_dir(base) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            let owner = owner.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+            let gone = |owner: u32| owner == lab || !Path::new(&format!("/proc/{owner}")).exists();
+            if owner.is_some_and(gone) {
+                // Only an empty group can be removed, and only by who made it.
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found_in_its_hierarchy() {
+        let first = Path::new(BASES[1]);
+        assert_eq!(path_in("1:cpu:/", first), Some(first.to_owned()));
+        assert_eq!(
+            path_in("2:cpu,cpuacct:/a/b", first),
+            Some(first.join("a/b"))
+        );
+        assert_eq!(path_in("2:cpuacct:/a", first), None);
+        assert_eq!(path_in("0::/a", first), None);
+        let second = Path::new(BASES[0]);
+        assert_eq!(path_in("0::/a", second), Some(second.join("a")));
+        assert_eq!(path_in("1:cpu:/a", second), None);
+        assert_eq!(path_in("", second), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! Draws of a cell.
+
+use linerate_core::plan::{Direction, Side};
+
+use crate::random::Random;
+
+/// Draws from a seed.
+pub(super) struct Draw {
+    seed: u64,
+    random: Random,
+}
+
+impl Draw {
+    pub(super) const fn of(seed: u64, state: u64) -> Self {
+        Self {
+            seed,
+            random: Random::of(state),
+        }
+    }
+
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.random.below(n)
+    }
+
+    pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    /// One by turns of the seed, so that seeds in a row hold each as often.
+    pub(super) fn turn<T: Copy>(&self, of: &[T]) -> T {
+        of[(self.seed % of.len() as u64) as usize]
+    }
+
+    pub(super) fn direction(&mut self) -> Direction {
+        self.one(&Direction::ALL)
+    }
+
+    pub(super) fn side(&mut self) -> Side {
+        self.one(&[Side::Near, Side::Far])
+    }
+}

@@ -1,0 +1,72 @@
+//! What makes a measurement invalid, whichever direction it hits.
+
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Place;
+
+use super::draw::Draw;
+use super::{Company, Planting};
+use crate::fault::{Depth, Fault, Origin, Rhythm, Way};
+use crate::spec::Host;
+
+fn event(scenery: Vec<Fault>, faults: Vec<Fault>) -> Planting {
+    Planting {
+        scenery,
+        faults,
+        place: Some(Place::Path),
+        ..Planting::default()
+    }
+}
+
+pub(super) fn contended(draw: &mut Draw) -> Planting {
+    let company = Company {
+        host: draw.one(&[Host::Near, Host::Router]),
+        direction: draw.direction(),
+        apart: draw.turn(&[false, true]),
+    };
+    Planting {
+        company: Some(company),
+        ..event(Vec::new(), Vec::new())
+    }
+}
+
+pub(super) fn traffic(draw: &mut Draw) -> Planting {
+    let link = Fault::PathRate {
+        rate: Rate(1_000_000_000),
+        depth: Depth::Deep,
+        way: Way::Both,
+    };
+    let others = Fault::Traffic {
+        rate: Rate(draw.turn(&[400_000_000, 600_000_000])),
+        direction: draw.direction(),
+        origin: draw.one(&[Origin::Router, Origin::Ends]),
+    };
+    event(vec![link], vec![others])
+}
+
+/// The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
+fn moment(draw: &mut Draw) -> (Nanos, Nanos) {
+    let after = Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900]));
+    (after, Nanos::from_millis(draw.one(&[300, 400, 500])))
+}
+
+pub(super) fn interrupted(draw: &mut Draw) -> Planting {
+    let side = draw.side();
+    let (after, lasting) = moment(draw);
+    let down = Fault::LinkDown {
+        side,
+        after,
+        lasting,
+    };
+    event(Vec::new(), vec![down])
+}
+
+pub(super) fn stall(draw: &mut Draw) -> Planting {
+    let side = draw.side();
+    let (after, lasting) = moment(draw);
+    let stall = Fault::Stall {
+        side,
+        lasting,
+        rhythm: Rhythm::Once(after),
+    };
+    event(Vec::new(), vec![stall])
+}

@@ -1,0 +1,91 @@
+//! Paths without a fault.
+
+use linerate_core::plan::Side;
+use linerate_core::units::{Bytes, Nanos};
+
+use super::draw::Draw;
+use super::{Path, Planting};
+use crate::fault::{Fault, Way};
+use crate::spec::Topology;
+
+pub(super) fn plain(_: &mut Draw) -> Planting {
+    Planting::default()
+}
+
+fn on(path: Path) -> Planting {
+    Planting {
+        path,
+        ..Planting::default()
+    }
+}
+
+fn with(scenery: Vec<Fault>) -> Planting {
+    Planting {
+        scenery,
+        ..Planting::default()
+    }
+}
+
+pub(super) fn jumbo(_: &mut Draw) -> Planting {
+    on(Path {
+        mtu: 9000,
+        ..Path::default()
+    })
+}
+
+pub(super) fn direct(_: &mut Draw) -> Planting {
+    on(Path {
+        topology: Topology::Direct,
+        ..Path::default()
+    })
+}
+
+pub(super) fn bridge(_: &mut Draw) -> Planting {
+    on(Path {
+        topology: Topology::Bridged,
+        ..Path::default()
+    })
+}
+
+pub(super) fn ipv6(_: &mut Draw) -> Planting {
+    on(Path {
+        v6: true,
+        ..Path::default()
+    })
+}
+
+/// Two CPUs are the fewest on which two ends do not share one.
+pub(super) fn one_cpu(_: &mut Draw) -> Planting {
+    with(vec![
+        Fault::Cpus {
+            side: Side::Near,
+            cpu: 0,
+        },
+        Fault::Cpus {
+            side: Side::Far,
+            cpu: 1,
+        },
+    ])
+}
+
+/// On a machine with two CPUs both ends have to share the other one.
+pub(super) fn busy(draw: &mut Draw) -> Planting {
+    let ends = [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu: 0 });
+    let threads = draw.one(&[1, 2]);
+    let hog = Fault::Hog { cpu: 1, threads };
+    with(ends.into_iter().chain([hog]).collect())
+}
+
+pub(super) fn jitter(draw: &mut Draw) -> Planting {
+    let most = Nanos::from_millis(draw.one(&[1, 2]));
+    let way = draw.one(&[Way::Forward, Way::Reverse, Way::Both]);
+    with(vec![super::network::delay(2), Fault::Jitter { most, way }])
+}
+
+/// A round trip in a lab takes some 0.1 ms: this is enough for 100 Gb/s.
+pub(super) fn window(draw: &mut Draw) -> Planting {
+    with(vec![Fault::ReceiveWindow {
+        side: draw.side(),
+        bytes: Bytes(draw.one(&[3 << 20, 4 << 20])),
+    }])
+}

@@ -1,0 +1,157 @@
+//! Cells: a planted fault (or none) with the one cause that should be named, stated beforehand.
+
+mod draw;
+mod event;
+mod healthy;
+mod host;
+mod kinds;
+mod network;
+
+use linerate_core::causes;
+use linerate_core::plan::Direction;
+use linerate_core::verdict::Place;
+
+use crate::fault::Fault;
+use crate::spec::{Host, Topology};
+use draw::Draw;
+pub use kinds::CELLS;
+
+/// A kind of cell. Its severity, side and direction are drawn from a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct CellKind {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// What is planted, for people.
+    pub words: &'static str,
+    /// The cause that should be named; empty for a healthy path, where the CPU binds.
+    pub expected: &'static str,
+    /// Causes that may be named instead: true as well, though not what was planted.
+    pub neighbours: &'static [&'static str],
+    /// Whether it can be planted wherever a lab can be built; else it takes root, or CPUs 0 and 1.
+    pub anywhere: bool,
+    draw: fn(&mut Draw) -> Planting,
+}
+
+/// What is drawn of a kind.
+#[derive(Debug, Default)]
+struct Planting {
+    path: Path,
+    scenery: Vec<Fault>,
+    faults: Vec<Fault>,
+    company: Option<Company>,
+    direction: Option<Direction>,
+    place: Option<Place>,
+}
+
+/// A cell as drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The path that it is planted on.
+    pub path: Path,
+    /// What makes the path what it is, in order, and stays: a delay on which a window bites.
+    pub scenery: Vec<Fault>,
+    /// What is planted and may be taken out again, in order.
+    pub faults: Vec<Fault>,
+    /// Another client that measures meanwhile.
+    pub company: Option<Company>,
+    /// The direction that is slow; `None` for a healthy path, and for an event that is named
+    /// whichever direction it hits.
+    pub direction: Option<Direction>,
+    /// Where the cause is to be named; `None` if that is not the point.
+    pub place: Option<Place>,
+    /// The cause that should be named there; empty for a healthy path, where the CPU binds.
+    pub expected: &'static str,
+    /// Causes that may be named instead.
+    pub neighbours: &'static [&'static str],
+}
+
+/// How the hosts of a cell are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// What lies between them.
+    pub topology: Topology,
+    /// Bytes of IP packet.
+    pub mtu: u32,
+    /// Whether far is reached by its IPv6 address.
+    pub v6: bool,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            topology: Topology::Routed,
+            mtu: 1500,
+            v6: false,
+        }
+    }
+}
+
+/// Another client of the program, which loads one direction all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Company {
+    /// The host that it runs in.
+    pub host: Host,
+    /// The direction that it loads.
+    pub direction: Direction,
+    /// Whether far runs another server for it, so that ours cannot know: then it is any traffic.
+    pub apart: bool,
+}
+
+/// What a path in namespaces without a fault is limited by: its CPUs, or a congestion control that
+/// paces by too coarse a model of so short a path.
+pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
+
+impl Cell {
+    /// Whether something is planted that is true without being measured: it surely happens, and
+    /// what it does to goodput is not the point.
+    pub const fn is_event(&self) -> bool {
+        self.direction.is_none() && !self.expected.is_empty()
+    }
+
+    /// All that is planted, in order.
+    pub fn planted(&self) -> impl Iterator<Item = &Fault> {
+        self.scenery.iter().chain(&self.faults)
+    }
+}
+
+impl CellKind {
+    /// The kind of this name.
+    pub fn named(id: &str) -> Option<&'static Self> {
+        CELLS.iter().find(|c| c.id == id)
+    }
+
+    /// Whether the cause that it expects is known, so that it can be named at all.
+    pub fn is_answerable(&self) -> bool {
+        self.expected.is_empty() || causes::cause(self.expected).is_some()
+    }
+
+    /// The kinds whose cause is known.
+    pub fn answerable() -> impl Iterator<Item = &'static Self> {
+        CELLS.iter().filter(|kind| kind.is_answerable())
+    }
+
+    /// The kind that a seed draws, of those whose cause is known and that can be planted anywhere.
+    pub fn drawn(seed: u64) -> &'static Self {
+        let all: Vec<&Self> = Self::answerable().filter(|kind| kind.anywhere).collect();
+        all[Draw::of(seed, seed).below(all.len() as u64) as usize]
+    }
+
+    /// The cell that a seed draws of this kind: the same seed, the same cell.
+    pub fn cell(&self, seed: u64) -> Cell {
+        // Apart from the draw of the kind, so that a named kind varies as much.
+        let planting = (self.draw)(&mut Draw::of(seed, seed ^ 0x9e37_79b9_7f4a_7c15));
+        Cell {
+            path: planting.path,
+            scenery: planting.scenery,
+            faults: planting.faults,
+            company: planting.company,
+            direction: planting.direction,
+            place: planting.place,
+            expected: self.expected,
+            neighbours: self.neighbours,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

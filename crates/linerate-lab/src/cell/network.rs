@@ -1,0 +1,94 @@
+//! Faults between the hosts.
+
+use linerate_core::plan::Direction;
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Place;
+
+use super::Planting;
+use super::draw::Draw;
+use crate::fault::{Depth, Fault, Manner, Share};
+
+/// A delay of so many milliseconds for a round trip. Without the fault the process on the wire is
+/// still there, so that the truth is the fault's alone.
+pub(super) fn delay(round_trip_ms: u64) -> Fault {
+    let half = Nanos(Nanos::from_millis(round_trip_ms).0 / 2);
+    Fault::Delay {
+        forward: half,
+        reverse: half,
+    }
+}
+
+fn slow(direction: Direction, scenery: Vec<Fault>, fault: Fault) -> Planting {
+    Planting {
+        scenery,
+        faults: vec![fault],
+        direction: Some(direction),
+        place: Some(Place::Path),
+        ..Planting::default()
+    }
+}
+
+pub(super) fn path_rate(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = draw.turn(&[100_000_000, 1_000_000_000, 5_000_000_000]);
+    let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
+    let fault = Fault::PathRate {
+        rate: Rate(rate),
+        depth,
+        way: direction.into(),
+    };
+    slow(direction, Vec::new(), fault)
+}
+
+pub(super) fn police(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 600_000_000]));
+    let way = direction.into();
+    let round_trip = draw.one(&[1, 5]);
+    slow(
+        direction,
+        vec![delay(round_trip)],
+        Fault::Police { rate, way },
+    )
+}
+
+pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = Rate(draw.turn(&[100_000_000, 200_000_000, 300_000_000]));
+    let manner = draw.one(&[Manner::Shaped, Manner::Policed]);
+    let way = direction.into();
+    slow(
+        direction,
+        vec![delay(1)],
+        Fault::FlowRate { rate, manner, way },
+    )
+}
+
+pub(super) fn loss(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let millionths = draw.turn(&[1_000, 3_000, 10_000]);
+    let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
+    let burst = draw.one(&[1, 1, 20]);
+    let way = direction.into();
+    let round_trip = draw.one(&[5, 20]);
+    slow(
+        direction,
+        vec![delay(round_trip)],
+        Fault::Loss { share, burst, way },
+    )
+}
+
+pub(super) fn reorder(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let by = Nanos::from_millis(draw.one(&[10, 30]));
+    let every = draw.turn(&[20, 50, 100]);
+    let way = direction.into();
+    slow(direction, vec![delay(5)], Fault::Reorder { by, every, way })
+}
+
+pub(super) fn black_hole(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let bytes = draw.turn(&[1280, 1400, 1492]);
+    let way = direction.into();
+    slow(direction, vec![delay(1)], Fault::BlackHole { bytes, way })
+}

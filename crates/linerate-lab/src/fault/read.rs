@@ -1,0 +1,394 @@
+//! Faults from what is typed.
+
+use std::str::FromStr;
+
+use linerate_core::application::{Habit, HabitError};
+use linerate_core::plan::{Direction, Side};
+use linerate_core::units::{Bytes, Nanos, UnitError};
+
+use super::{Depth, Fault, FaultError, Manner, Origin, Rhythm, Way};
+
+impl Fault {
+    /// The name of each kind of fault, with which its text begins.
+    pub const KINDS: &'static [&'static str] = &[
+        "path-rate",
+        "police",
+        "flow-rate",
+        "loss",
+        "reorder",
+        "jitter",
+        "delay",
+        "black-hole",
+        "mtu",
+        "traffic",
+        "link-down",
+        "receive-window",
+        "send-buffer",
+        "shape",
+        "queue",
+        "offloads",
+        "hog",
+        "cpus",
+        "quota",
+        "stall",
+        "application",
+        "environment",
+    ];
+}
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let parts: Vec<&str> = rest.split(',').map(str::trim).collect();
+        let reader = Reader { text };
+        match name.trim() {
+            "path-rate" => reader.path_rate(&parts),
+            "receive-window" => {
+                let (side, bytes) = reader.side_bytes(&parts, "receive-window:far,256KiB")?;
+                Ok(Self::ReceiveWindow { side, bytes })
+            }
+            "send-buffer" => {
+                let (side, bytes) = reader.side_bytes(&parts, "send-buffer:near,64KiB")?;
+                Ok(Self::SendBuffer { side, bytes })
+            }
+            "mtu" => reader.mtu(&parts),
+            "delay" => reader.delay(&parts),
+            "link-down" => reader.link_down(&parts),
+            "application" => reader.application(&parts),
+            "environment" => reader.environment(rest),
+            "police" => reader.police(&parts),
+            "flow-rate" => reader.flow_rate(&parts),
+            "loss" => reader.loss(&parts),
+            "reorder" => reader.reorder(&parts),
+            "jitter" => reader.jitter(&parts),
+            "black-hole" => reader.black_hole(&parts),
+            "traffic" => reader.traffic(&parts),
+            "shape" => reader.shape(&parts),
+            "queue" => reader.queue(&parts),
+            "hog" => reader.hog(&parts),
+            "cpus" => reader.cpus(&parts),
+            "quota" => reader.quota(&parts),
+            "offloads" => reader.offloads(&parts),
+            "stall" => reader.stall(&parts),
+            other => Err(FaultError::Unknown(other.to_owned())),
+        }
+    }
+}
+
+/// Reads the parts of one fault's text.
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn form(&self, example: &'static str) -> FaultError {
+        FaultError::Form {
+            text: self.text.to_owned(),
+            example,
+        }
+    }
+
+    fn quantity<T: FromStr<Err = UnitError>>(&self, part: &str) -> Result<T, FaultError> {
+        part.parse().map_err(|error| FaultError::Quantity {
+            text: self.text.to_owned(),
+            error,
+        })
+    }
+
+    fn path_rate(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "path-rate:100Mb/s,shallow,forward";
+        let (parts, way) = way(parts);
+        let [rate, depth] = parts else {
+            return Err(self.form(example));
+        };
+        let depth = match *depth {
+            "shallow" => Depth::Shallow,
+            "deep" => Depth::Deep,
+            _ => return Err(self.form(example)),
+        };
+        let rate = self.quantity(rate)?;
+        Ok(Fault::PathRate { rate, depth, way })
+    }
+
+    fn side(&self, part: &str, example: &'static str) -> Result<Side, FaultError> {
+        match part {
+            "near" => Ok(Side::Near),
+            "far" => Ok(Side::Far),
+            _ => Err(self.form(example)),
+        }
+    }
+
+    fn side_bytes(
+        &self,
+        parts: &[&str],
+        example: &'static str,
+    ) -> Result<(Side, Bytes), FaultError> {
+        let [side, bytes] = parts else {
+            return Err(self.form(example));
+        };
+        Ok((self.side(side, example)?, self.quantity(bytes)?))
+    }
+
+    fn mtu(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let [bytes] = parts else {
+            return Err(self.form("mtu:1280"));
+        };
+        let bytes = bytes.parse().map_err(|_| self.form("mtu:1280"))?;
+        Ok(Fault::Mtu { bytes })
+    }
+
+    fn delay(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let (forward, reverse) = match parts {
+            [round_trip] => {
+                let Nanos(all) = self.quantity(round_trip)?;
+                (Nanos(all / 2), Nanos(all / 2))
+            }
+            [time, "forward"] => (self.quantity(time)?, Nanos(0)),
+            [time, "reverse"] => (Nanos(0), self.quantity(time)?),
+            [forward, reverse] => (self.quantity(forward)?, self.quantity(reverse)?),
+            _ => return Err(self.form("delay:20ms")),
+        };
+        Ok(Fault::Delay { forward, reverse })
+    }
+
+    fn link_down(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "link-down:far,2s,500ms";
+        let [side, after, lasting] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::LinkDown {
+            side: self.side(side, example)?,
+            after: self.quantity(after)?,
+            lasting: self.quantity(lasting)?,
+        })
+    }
+
+    fn application(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "application:far,receiver,work=800ps/B";
+        let (side, habit) = parts.split_first().ok_or_else(|| self.form(example))?;
+        let Habit { role, burden } = habit.join(",").parse().map_err(|error| match error {
+            HabitError::Form(_) => self.form(example),
+            HabitError::Pause { error, .. } => FaultError::Quantity {
+                text: self.text.to_owned(),
+                error,
+            },
+        })?;
+        Ok(Fault::Application {
+            side: self.side(side, example)?,
+            role,
+            burden,
+        })
+    }
+
+    /// The value is taken as it stands, commas and all.
+    fn environment(&self, rest: &str) -> Result<Fault, FaultError> {
+        let example = "environment:near,LINERATE_PACING=500Mb/s";
+        let parts = rest
+            .split_once(',')
+            .and_then(|(side, set)| Some((side, set.split_once('=')?)));
+        match parts {
+            Some((side, (name, value))) if !name.is_empty() && !rest.contains('\0') => {
+                Ok(Fault::Environment {
+                    side: self.side(side, example)?,
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                })
+            }
+            _ => Err(self.form(example)),
+        }
+    }
+
+    fn number(&self, part: &str, example: &'static str) -> Result<u32, FaultError> {
+        part.parse().map_err(|_| self.form(example))
+    }
+
+    /// The number behind `name=`.
+    fn named(&self, part: &str, name: &str, example: &'static str) -> Result<u32, FaultError> {
+        let value = part.strip_prefix(name).and_then(|p| p.strip_prefix('='));
+        self.number(value.ok_or_else(|| self.form(example))?, example)
+    }
+
+    fn share(&self, part: &str) -> Result<super::Share, FaultError> {
+        part.parse().map_err(|error| FaultError::Share {
+            text: self.text.to_owned(),
+            error,
+        })
+    }
+
+    fn police(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let (parts, way) = way(parts);
+        let [rate] = parts else {
+            return Err(self.form("police:500Mb/s,forward"));
+        };
+        let rate = self.quantity(rate)?;
+        Ok(Fault::Police { rate, way })
+    }
+
+    fn flow_rate(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let (parts, way) = way(parts);
+        let (rate, manner) = match parts {
+            [rate, "shaped"] => (rate, Manner::Shaped),
+            [rate, "policed"] => (rate, Manner::Policed),
+            _ => return Err(self.form("flow-rate:500Mb/s,shaped,forward")),
+        };
+        let rate = self.quantity(rate)?;
+        Ok(Fault::FlowRate { rate, manner, way })
+    }
+
+    fn loss(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "loss:1%,bursts=20,forward";
+        let (parts, way) = way(parts);
+        let (share, burst) = match parts {
+            [share] => (share, 1),
+            [share, burst] => (share, self.named(burst, "bursts", example)?),
+            _ => return Err(self.form(example)),
+        };
+        let share = self.share(share)?;
+        Ok(Fault::Loss { share, burst, way })
+    }
+
+    fn reorder(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "reorder:1ms,every=100,forward";
+        let (parts, way) = way(parts);
+        let [by, every] = parts else {
+            return Err(self.form(example));
+        };
+        let every = self.named(every, "every", example)?;
+        let by = self.quantity(by)?;
+        Ok(Fault::Reorder { by, every, way })
+    }
+
+    fn jitter(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let (parts, way) = way(parts);
+        let [most] = parts else {
+            return Err(self.form("jitter:2ms,forward"));
+        };
+        let most = self.quantity(most)?;
+        Ok(Fault::Jitter { most, way })
+    }
+
+    fn black_hole(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "black-hole:1400,forward";
+        let (parts, way) = way(parts);
+        let [bytes] = parts else {
+            return Err(self.form(example));
+        };
+        let bytes = self.number(bytes, example)?;
+        Ok(Fault::BlackHole { bytes, way })
+    }
+
+    fn traffic(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "traffic:500Mb/s,forward";
+        let (rate, direction, origin) = match parts {
+            [rate, direction] => (rate, direction, Origin::Router),
+            [rate, direction, "ends"] => (rate, direction, Origin::Ends),
+            _ => return Err(self.form(example)),
+        };
+        let named = Direction::ALL.into_iter().find(|d| d.name() == *direction);
+        Ok(Fault::Traffic {
+            rate: self.quantity(rate)?,
+            direction: named.ok_or_else(|| self.form(example))?,
+            origin,
+        })
+    }
+
+    fn shape(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "shape:near,500Mb/s";
+        let [side, rate] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Shape {
+            side: self.side(side, example)?,
+            rate: self.quantity(rate)?,
+        })
+    }
+
+    fn queue(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "queue:near,2Gb/s,30KiB";
+        let [side, rate, bytes] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Queue {
+            side: self.side(side, example)?,
+            rate: self.quantity(rate)?,
+            bytes: self.quantity(bytes)?,
+        })
+    }
+
+    fn hog(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "hog:cpu=0,threads=3";
+        let [cpu, threads] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Hog {
+            cpu: self.named(cpu, "cpu", example)?,
+            threads: self.named(threads, "threads", example)?,
+        })
+    }
+
+    fn cpus(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "cpus:near,0";
+        let [side, cpu] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Cpus {
+            side: self.side(side, example)?,
+            cpu: self.number(cpu, example)?,
+        })
+    }
+
+    fn quota(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "quota:near,50%";
+        let [side, share] = parts else {
+            return Err(self.form(example));
+        };
+        Ok(Fault::Quota {
+            side: self.side(side, example)?,
+            share: self.share(share)?,
+        })
+    }
+
+    fn offloads(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "offloads:near,off";
+        let [side, "off"] = parts else {
+            return Err(self.form(example));
+        };
+        let side = self.side(side, example)?;
+        Ok(Fault::Offloads { side })
+    }
+
+    fn stall(&self, parts: &[&str]) -> Result<Fault, FaultError> {
+        let example = "stall:far,200ms,every=1s";
+        let [side, first, second] = parts else {
+            return Err(self.form(example));
+        };
+        let (lasting, rhythm) = match second.strip_prefix("every=") {
+            Some(period) => (first, Rhythm::Every(self.quantity(period)?)),
+            None => (second, Rhythm::Once(self.quantity(first)?)),
+        };
+        Ok(Fault::Stall {
+            side: self.side(side, example)?,
+            lasting: self.quantity(lasting)?,
+            rhythm,
+        })
+    }
+}
+
+/// The way, if one is named last, apart from the other parts; both ways if none is.
+fn way<'a, 'p>(parts: &'a [&'p str]) -> (&'a [&'p str], Way) {
+    let all = [Way::Forward, Way::Reverse, Way::Both];
+    let named = |last: &str| all.into_iter().find(|way| way.name() == last);
+    match parts.split_last() {
+        Some((last, others)) => match named(last) {
+            Some(way) => (others, way),
+            None => (parts, Way::Both),
+        },
+        None => (parts, Way::Both),
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

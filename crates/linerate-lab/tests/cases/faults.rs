@@ -1,0 +1,458 @@
+//! Each fault bites as it says, and no longer once it is removed.
+
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+use linerate_lab::{Fault, Forwarded, Host, Lab, LabError, Port, Program, Spec, Topology};
+
+use super::load::{iperf3, iperf3_result};
+use super::{lab, port, shell, text};
+use crate::harness::need;
+use crate::helper;
+
+fn plant(lab: &Lab, text: &str) -> Fault {
+    let fault: Fault = text.parse().expect(text);
+    lab.plant(&fault).expect(text);
+    fault
+}
+
+fn forwarded(lab: &Lab) -> Forwarded {
+    lab.forwarded().expect("a forwarder").expect("counters")
+}
+
+/// The share of frames that is payload, with TCP's time stamps.
+const PAYLOAD: f64 = 1448.0 / 1514.0;
+
+pub(super) fn a_policer_holds_all_flows_together() {
+    need("iperf3");
+    let lab = lab(&["delay:2ms"]);
+    let free = iperf3(&lab, &["-t", "1"]);
+    let most = 200e6 * PAYLOAD;
+    let fault = plant(&lab, "police:200Mb/s,forward");
+    for streams in ["1", "4"] {
+        let rate = iperf3(&lab, &["-t", "3", "-O", "1", "-P", streams]);
+        println!(
+            "{streams} streams: {:.1} Mb/s, {:.1} without",
+            rate / 1e6,
+            free / 1e6
+        );
+        assert!(rate < most * 1.02, "{rate}");
+        assert!(rate > most.min(free / 3.0) * 0.5, "{rate}, {free} without");
+    }
+    let counted = forwarded(&lab);
+    assert!(
+        counted.dropped[0] > 0 && counted.dropped[1] == 0,
+        "{counted:?}"
+    );
+    let back = iperf3(&lab, &["-t", "1", "-R"]);
+    assert!(back > most.min(free / 3.0), "{back} in reverse");
+    lab.remove(&fault).expect("removed");
+    let again = iperf3(&lab, &["-t", "1"]);
+    assert!(again > most.min(free / 3.0), "{again} once it is removed");
+    assert_eq!(forwarded(&lab).dropped, [0, 0]);
+}
+
+pub(super) fn each_flow_has_its_rate() {
+    need("iperf3");
+    let lab = lab(&[]);
+    let free = iperf3(&lab, &["-t", "1", "-P", "3"]);
+    let most = 50e6 * PAYLOAD;
+    // What TCP gets through a policer that drops groups of segments is a part of its rate.
+    for (manner, part) in [("shaped", 0.5), ("policed", 0.1)] {
+        let fault = plant(&lab, &format!("flow-rate:50Mb/s,{manner},forward"));
+        let one = iperf3(&lab, &["-t", "3", "-O", "1"]);
+        let three = iperf3(&lab, &["-t", "3", "-O", "1", "-P", "3"]);
+        println!("{manner}: {:.1}, {:.1} Mb/s", one / 1e6, three / 1e6);
+        assert!(one < most * 1.05, "{manner}: {one}");
+        assert!(one > most.min(free / 9.0) * part, "{manner}: {one}");
+        assert!(three < 3.0 * most * 1.05, "{manner}: {three}");
+        assert!(three > 2.0 * one, "{manner}: {three}, {one} of one stream");
+        lab.remove(&fault).expect("removed");
+    }
+    assert_eq!(lab.forwarded(), Ok(None));
+}
+
+pub(super) fn as_much_is_lost_as_was_asked() {
+    need("iperf3");
+    let lab = lab(&[]);
+    for (code, lossy) in [
+        ("loss:2%,forward", 0),
+        ("loss:2%,reverse", 1),
+        ("loss:2%,bursts=10,forward", 0),
+    ] {
+        let fault = plant(&lab, code);
+        let result = iperf3_result(&lab, &["-n", "20M"]);
+        let counted = forwarded(&lab);
+        let share = counted.dropped[lossy] as f64 / counted.packets[lossy] as f64;
+        println!("{code}: {share:.4} of {:?}", counted.packets);
+        // Few packets come in reverse, and whole rows are lost at a time.
+        assert!((0.002..0.08).contains(&share), "{code}: {share}");
+        assert_eq!(counted.dropped[1 - lossy], 0, "{code}");
+        let again = result["end"]["sum_sent"]["retransmits"].as_u64();
+        let again = again.expect("a number");
+        assert!(lossy == 1 || again > 0, "{code}: {again} retransmits");
+        lab.remove(&fault).expect("removed");
+    }
+    let result = iperf3_result(&lab, &["-n", "20M"]);
+    let again = result["end"]["sum_sent"]["retransmits"].as_u64();
+    println!("without: {again:?} retransmits");
+}
+
+/// Segments that came to far out of order, since it was made.
+fn out_of_order(lab: &Lab) -> u64 {
+    let done = shell(lab, Host::Far, "grep ^TcpExt: /proc/net/netstat");
+    let table = text(&done.stdout);
+    let mut lines = table.lines().map(str::split_whitespace);
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut pairs = names.zip(values);
+    let found = pairs.find(|(name, _)| *name == "TCPOFOQueue");
+    found.expect("a counter").1.parse().expect("a number")
+}
+
+pub(super) fn packets_are_overtaken() {
+    need("iperf3");
+    let lab = lab(&["delay:2ms"]);
+    iperf3(&lab, &["-n", "5M"]);
+    let before = out_of_order(&lab);
+    let fault = plant(&lab, "reorder:3ms,every=50,forward");
+    iperf3(&lab, &["-n", "5M"]);
+    let during = out_of_order(&lab) - before;
+    lab.remove(&fault).expect("removed");
+    iperf3(&lab, &["-n", "5M"]);
+    let after = out_of_order(&lab) - before - during;
+    println!("out of order: {before} before, {during}, {after} after");
+    assert!(during > 20 && during > 2 * (before + after), "{during}");
+    assert_eq!(forwarded(&lab).dropped, [0, 0]);
+}
+
+pub(super) fn delays_wander() {
+    let lab = lab(&["jitter:40ms,forward"]);
+    let mut echo = helper::echo(&lab);
+    let times: Vec<f64> = (0..12).map(|_| helper::round_trip(&lab)).collect();
+    let (least, most) = times
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(least, most), time| {
+            (least.min(*time), most.max(*time))
+        });
+    println!("round trips of {least:.1} to {most:.1} ms");
+    assert!(most > least + 2.0, "{times:?}");
+    echo.kill().expect("its end");
+}
+
+pub(super) fn large_packets_vanish() {
+    need("iperf3");
+    let lab = lab(&["black-hole:1400,forward"]);
+    let mut echo = helper::echo(&lab);
+    helper::round_trip(&lab);
+    echo.kill().expect("its end");
+    let bytes = |arguments: &[&str]| {
+        let result = iperf3_result(&lab, arguments);
+        result["end"]["sum_received"]["bytes"]
+            .as_u64()
+            .expect("bytes")
+    };
+    let stalled = bytes(&["-t", "2"]);
+    let small = bytes(&["-t", "1", "-M", "1200"]);
+    println!("{stalled} bytes, {small} with a smaller MSS");
+    assert!(stalled < 100_000, "{stalled}");
+    assert!(small > 1_000_000, "{small}");
+    assert!(forwarded(&lab).dropped[0] > 0);
+    lab.remove(&"black-hole:1400,forward".parse().expect("a fault"))
+        .expect("removed");
+    let flows = bytes(&["-t", "1"]);
+    assert!(flows > 1_000_000, "{flows}");
+}
+
+fn dropped_by_queue(port: &Port) -> u64 {
+    port.queue.as_ref().expect("a queue").drops
+}
+
+pub(super) fn a_host_shapes_its_own_port() {
+    need("iperf3");
+    let lab = lab(&[]);
+    let free = iperf3(&lab, &["-t", "1"]);
+    let most = 300e6 * PAYLOAD;
+    let shape = plant(&lab, "shape:near,300Mb/s");
+    let shaped = iperf3(&lab, &["-t", "2", "-O", "1"]);
+    let back = iperf3(&lab, &["-t", "1", "-R"]);
+    println!("{:.1} Mb/s, {:.1} in reverse", shaped / 1e6, back / 1e6);
+    assert!(shaped < most * 1.02, "{shaped}");
+    assert!(shaped > most.min(free / 3.0) * 0.9, "{shaped}");
+    assert!(
+        back > shaped * 1.5 || free < 2.0 * most,
+        "{back} in reverse"
+    );
+    let again = lab.plant(&"queue:near,1Gb/s,30KiB".parse().expect("a fault"));
+    assert!(
+        matches!(again, Err(LabError::NotPlantable { .. })),
+        "{again:?}"
+    );
+    lab.remove(&shape).expect("removed");
+    assert_eq!(port(&lab, Host::Near, "eth0").queue, None);
+}
+
+pub(super) fn a_short_queue_drops_in_the_host() {
+    need("iperf3");
+    let lab = lab(&[]);
+    for (code, drops) in [
+        ("queue:near,300Mb/s,20KiB", true),
+        ("queue:near,300Mb/s,4MiB", false),
+    ] {
+        let fault = plant(&lab, code);
+        iperf3(&lab, &["-t", "1"]);
+        let dropped = dropped_by_queue(&port(&lab, Host::Near, "eth0"));
+        println!("{code}: {dropped} dropped");
+        assert_eq!(dropped > 0, drops, "{code}: {dropped}");
+        lab.remove(&fault).expect("removed");
+    }
+}
+
+/// What a host's port moves, in bits per second.
+fn moved(lab: &Lab, host: Host, of: impl Fn(&Port) -> u64) -> f64 {
+    let (start, before) = (Instant::now(), of(&port(lab, host, "eth0")));
+    std::thread::sleep(Duration::from_millis(700));
+    let bytes = of(&port(lab, host, "eth0")) - before;
+    bytes as f64 * 8.0 / start.elapsed().as_secs_f64()
+}
+
+pub(super) fn other_traffic_crosses_the_path() {
+    let lab = lab(&[]);
+    let sent = |host| moved(&lab, host, |port| port.tx_bytes);
+    let received = |host| moved(&lab, host, |port| port.rx_bytes);
+    for (code, sender, receiver) in [
+        ("traffic:200Mb/s,forward", None, Host::Far),
+        ("traffic:200Mb/s,reverse", None, Host::Near),
+        ("traffic:200Mb/s,reverse,ends", Some(Host::Far), Host::Near),
+    ] {
+        let fault = plant(&lab, code);
+        let rate = received(receiver);
+        println!("{code}: {:.1} Mb/s", rate / 1e6);
+        // Headers come on top; a busy machine is late.
+        assert!((60e6..250e6).contains(&rate), "{code}: {rate}");
+        let other = match receiver {
+            Host::Far => Host::Near,
+            _ => Host::Far,
+        };
+        assert_eq!(sent(other) > 50e6, sender.is_some(), "{code}");
+        lab.remove(&fault).expect("removed");
+        let rest = received(receiver);
+        assert!(rest < 1e6, "{code}: {rest} once it is removed");
+    }
+}
+
+/// Time that a busy program on a CPU waited for it, over the time that it ran.
+fn waiting(lab: &Lab, cpu: usize) -> f64 {
+    let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
+    let program = Program::new("sh").args(["-c", script]).cpus([cpu]);
+    let done = lab.spawn(Host::Near, &program).expect("a shell").finish();
+    let line = text(&done.expect("its end").stdout);
+    let times: Vec<f64> = line
+        .split(' ')
+        .map(|n| n.parse().expect("a time"))
+        .collect();
+    times[1] / times[0]
+}
+
+pub(super) fn hogs_make_programs_wait() {
+    let lab = lab(&[]);
+    let cpu = rustix::thread::sched_getcpu();
+    let fault = plant(&lab, &format!("hog:cpu={cpu},threads=3"));
+    let hogged = waiting(&lab, cpu);
+    lab.remove(&fault).expect("removed");
+    let free = waiting(&lab, cpu);
+    println!("waits {hogged:.2} of what it runs, {free:.2} without");
+    assert!(hogged > 1.5 && hogged > free, "{hogged}, {free} without");
+    let beyond = "hog:cpu=1023,threads=1".parse().expect("a fault");
+    let refused = lab.plant(&beyond).expect_err("no such CPU").to_string();
+    assert!(refused.contains("CPU 1023"), "{refused}");
+}
+
+pub(super) fn programs_of_a_side_stay_on_a_cpu() {
+    let lab = lab(&[]);
+    let cpu = rustix::thread::sched_getcpu();
+    let script = "grep Cpus_allowed_list /proc/self/status";
+    let allowed = |host| text(&shell(&lab, host, script).stdout);
+    let free = allowed(Host::Near);
+    let fault = plant(&lab, &format!("cpus:near,{cpu}"));
+    assert_eq!(allowed(Host::Near), format!("Cpus_allowed_list:\t{cpu}"));
+    assert_eq!(allowed(Host::Far), free);
+    lab.remove(&fault).expect("removed");
+    assert_eq!(allowed(Host::Near), free);
+}
+
+pub(super) fn offloads_are_off_and_on_again() {
+    need("iperf3");
+    let lab = lab(&[]);
+    let packet = || {
+        let before = port(&lab, Host::Near, "eth0");
+        iperf3(&lab, &["-n", "20M"]);
+        let after = port(&lab, Host::Near, "eth0");
+        (after.tx_bytes - before.tx_bytes) / (after.tx_packets - before.tx_packets)
+    };
+    assert!(packet() > 1514);
+    let fault = plant(&lab, "offloads:near,off");
+    let single = packet();
+    assert!(single <= 1514, "{single} bytes at once");
+    lab.remove(&fault).expect("removed");
+    assert!(packet() > 1514);
+}
+
+pub(super) fn programs_stop_and_go_on() {
+    let lab = lab(&[]);
+    let program = Program::new("sh").args(["-c", "echo $$; while :; do sleep 1000; done"]);
+    let mut running = lab.spawn(Host::Far, &program).expect("a shell");
+    let mut line = String::new();
+    let output = running.stdout.take().expect("an output");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    let script = format!("cut -d' ' -f3 /proc/{}/stat", line.trim());
+    let stopped = || text(&shell(&lab, Host::Near, &script).stdout) == "T";
+    let wait = |wanted: bool| {
+        let start = Instant::now();
+        while stopped() != wanted && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(stopped(), wanted);
+    };
+    assert!(!stopped());
+    let often = plant(&lab, "stall:far,300ms,every=600ms");
+    for wanted in [true, false, true] {
+        wait(wanted);
+    }
+    lab.remove(&often).expect("removed");
+    wait(false);
+    let once = plant(&lab, "stall:far,100ms,500ms");
+    wait(true);
+    wait(false);
+    lab.remove(&once).expect("removed");
+    running.kill().expect("its end");
+}
+
+pub(super) fn a_quota_throttles_or_is_refused_in_words() {
+    let lab = lab(&[]);
+    let spin = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
+    // CPU time over the time that passed.
+    let share = |host| {
+        let start = Instant::now();
+        let line = text(&shell(&lab, host, spin).stdout);
+        let ran: f64 = line
+            .split(' ')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .expect("a time");
+        ran / start.elapsed().as_nanos() as f64
+    };
+    let fault: Fault = "quota:near,20%".parse().expect("a fault");
+    if let Err(refused) = lab.plant(&fault) {
+        let refused = refused.to_string();
+        assert!(refused.contains("control group"), "{refused}");
+        println!("{refused}");
+        return;
+    }
+    let throttled = share(Host::Near);
+    let other = share(Host::Far);
+    lab.remove(&fault).expect("removed");
+    let free = share(Host::Near);
+    println!("{throttled:.2} of a CPU, {other:.2} on the other side, {free:.2} without");
+    assert!(throttled < 0.25, "{throttled}");
+    assert!(
+        other > 0.3 && free > 0.3,
+        "{other} on the other side, {free} without"
+    );
+    drop(lab);
+    let left = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(|base| {
+        let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+        entries
+            .filter(|e| e.file_name().to_string_lossy().starts_with("linerate-lab-"))
+            .count()
+    });
+    assert_eq!(left, [0, 0]);
+}
+
+pub(super) fn faults_are_planted_on_a_bridge() {
+    let bridged = Spec {
+        topology: Topology::Bridged,
+        ..Spec::default()
+    };
+    let lab = Lab::build(&bridged).expect("a lab");
+    let mut echo = helper::echo(&lab);
+    helper::round_trip(&lab);
+    let before = state(&lab);
+    for code in ["delay:20ms", "path-rate:1Gb/s,deep", "mtu:9000"] {
+        let fault = plant(&lab, code);
+        let time = helper::round_trip(&lab);
+        assert!(code != "delay:20ms" || time >= 20.0, "{time} ms");
+        lab.remove(&fault).expect("removed");
+        assert_eq!(state(&lab), before, "{code}");
+    }
+    let traffic = plant(&lab, "traffic:50Mb/s,reverse");
+    assert!(moved(&lab, Host::Near, |port| port.rx_bytes) > 10e6);
+    lab.remove(&traffic).expect("removed");
+    for host in [Host::Near, Host::Far] {
+        lab.link(host, false).expect("down");
+        assert!(!port(&lab, host, "eth0").up);
+        lab.link(host, true).expect("up");
+        helper::round_trip(&lab);
+    }
+    echo.kill().expect("its end");
+}
+
+/// One of each kind that can be planted in any lab.
+const ALL: &[&str] = &[
+    "path-rate:100Mb/s,shallow,forward",
+    "police:500Mb/s,forward",
+    "flow-rate:500Mb/s,shaped,forward",
+    "loss:1%,reverse",
+    "reorder:1ms,every=100,forward",
+    "jitter:2ms,forward",
+    "delay:2ms",
+    "black-hole:1400,reverse",
+    "mtu:1280",
+    "traffic:5Mb/s,forward",
+    "link-down:far,100s,500ms",
+    "receive-window:far,256KiB",
+    "send-buffer:near,64KiB",
+    "shape:near,500Mb/s",
+    "offloads:near,off",
+    "hog:cpu=0,threads=1",
+    "cpus:near,0",
+    "stall:far,200ms,every=100s",
+    "application:far,receiver,work=800ps/B",
+    "environment:near,PLANTED=1",
+];
+
+/// What a fault may leave changed.
+fn state(lab: &Lab) -> String {
+    let hosts = [Host::Near, Host::Router, Host::Far];
+    let ports = hosts.map(|host| lab.ports(host).expect("ports")).concat();
+    let ports = ports.into_iter();
+    let ports = ports.map(|p| format!("{:?}\n", (p.name, p.up, p.mtu, p.queue.map(|q| q.kind))));
+    let script = "cat /proc/sys/net/ipv4/tcp_[rw]mem; grep Cpus_allowed_list /proc/self/status; \
+                  echo $PLANTED $LINERATE_LAB_APPLICATION";
+    let settings = [Host::Near, Host::Far].map(|host| text(&shell(lab, host, script).stdout));
+    ports.chain(settings).collect()
+}
+
+pub(super) fn any_two_faults_are_planted_and_undone() {
+    let lab = lab(&[]);
+    let before = state(&lab);
+    for (number, first) in ALL.iter().enumerate() {
+        for second in &ALL[number + 1..] {
+            let (a, b) = (plant(&lab, first), plant(&lab, second));
+            let both = state(&lab);
+            lab.remove(&a).expect(first);
+            plant(&lab, first);
+            assert_eq!(
+                state(&lab),
+                both,
+                "{first} and {second}, in the other order"
+            );
+            lab.remove(&a).expect(first);
+            lab.remove(&b).expect(second);
+            assert_eq!(state(&lab), before, "once {first} and {second} are removed");
+            assert_eq!(lab.forwarded(), Ok(None), "{first} and {second}");
+        }
+    }
+    let mut echo = helper::echo(&lab);
+    helper::round_trip(&lab);
+    echo.kill().expect("its end");
+}
