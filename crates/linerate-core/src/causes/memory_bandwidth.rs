@@ -98,7 +98,7 @@ impl Cause for MemoryBandwidth {
             | Factor::SmallerReads
             | Factor::SmallerWrites
             | Factor::NearInterrupts => None,
-            Factor::Unpaced | Factor::Paced => bystander(model, trial),
+            Factor::Unpaced | Factor::Paced | Factor::SmallerMss => bystander(model, trial),
         }
     }
     fn decided_by(&self) -> &'static [Factor] {

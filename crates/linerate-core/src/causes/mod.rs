@@ -8,9 +8,12 @@ mod cpu_clock;
 mod duplex;
 mod flow_rate_cap;
 mod interrupted;
+mod lossy;
 mod memory_bandwidth;
+mod mtu_black_hole;
 mod numa_remote;
 mod pacing;
+mod path_loss;
 mod path_rate;
 mod pcie_slot;
 mod predict;
@@ -54,6 +57,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &duplex::Duplex,
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
+    &path_loss::PathLoss,
     &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
@@ -63,6 +67,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &numa_remote::NumaRemote,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,
+    &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

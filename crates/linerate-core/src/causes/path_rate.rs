@@ -1,8 +1,9 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
+use super::lossy::{filled, lost, of_a_rate};
 use super::predict::{GAIN, one_rate, wanted};
 use super::queue::{mostly_queued, standing_queue};
-use super::{Answer, BUSY, Cause, Finding, LOSSY, base, lacks, percent, reached};
+use super::{Answer, BUSY, Cause, Finding, base, lacks, percent, reached};
 use crate::facts::Gap;
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
@@ -44,6 +45,9 @@ impl Cause for PathRate {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
     }
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        of_a_rate(model, trial)
+    }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams]
     }
@@ -82,6 +86,12 @@ pub(super) struct Held<'a> {
 /// The load of a direction if the network may hold it back; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
+    if let Some(silent) = load.silent() {
+        return Err(Answer::Clear(format!(
+            "no payload arrived in {} of the samples: that is no rate",
+            percent(silent)
+        )));
+    }
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
@@ -126,7 +136,18 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             hint: String::new(),
         }]));
     }
-    let why = if queued && network < HELD {
+    Ok(Held {
+        load,
+        share,
+        why: why(queued, network, share),
+        lifted: lifted > 0.0,
+    })
+}
+
+/// How it is known that the network held the sender for `share` of the time, of which the kernel's clocks
+/// leave `network`.
+fn why(queued: bool, network: f64, share: f64) -> String {
+    if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
     } else if network < HELD {
         "a larger window or buffer, where one held the sender, carried no more".to_owned()
@@ -135,13 +156,7 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
             "congestion control held the sender {} of the time, no window or buffer did",
             percent(share)
         )
-    };
-    Ok(Held {
-        load,
-        share,
-        why,
-        lifted: lifted > 0.0,
-    })
+    }
 }
 
 /// Share of time that a window or a buffer held the sender which a trial made larger, and nothing came
@@ -180,32 +195,38 @@ fn full_softirq(load: &Load) -> Option<String> {
 fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     let load = held.load;
     let mut evidence = vec![held.why.clone()];
+    let mut same = false;
     let best = sweep
         .iter()
         .max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean));
     if let Some(more) = best {
         let gain = more.goodput.mean / load.goodput.mean;
-        if gain > SAME {
+        if gain > SAME.max(filled(model, load).high) {
             return Answer::Clear(format!(
                 "{} streams carried {gain:.2} times as much",
                 more.streams
             ));
         }
-        evidence.push(format!(
-            "{} streams carried no more than {}: {}",
-            more.streams,
-            load.streams,
-            Rate(more.goodput.mean as u64)
-        ));
+        evidence.push(if gain > SAME {
+            format!("{} streams carried {gain:.2} times as much", more.streams)
+        } else {
+            format!(
+                "{} streams carried no more than {}: {}",
+                more.streams,
+                load.streams,
+                Rate(more.goodput.mean as u64)
+            )
+        });
+        same = gain <= SAME;
     }
     let queue = standing_queue(model, load);
     evidence.extend(queue.clone());
-    let lossy = load.tcp.retransmitted.filter(|r| *r > LOSSY);
+    let lossy = lost(load);
     evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
-        enough: best.is_some() && (queue.is_some() || lossy.is_some() || held.lifted),
+        enough: same && (queue.is_some() || lossy.is_some() || held.lifted),
         reached: false,
         evidence,
     })

@@ -16,6 +16,7 @@ mod stages;
 
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
+pub use interruptions::stalled;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use stages::{PathStage, stages};
 
@@ -251,6 +252,8 @@ pub struct TcpShares {
     pub min_rtt: Option<Nanos>,
     /// Bytes sent again over bytes sent.
     pub retransmitted: Option<f64>,
+    /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
+    pub timeouts: Option<f64>,
     /// The pace the application asked for, each stream.
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.

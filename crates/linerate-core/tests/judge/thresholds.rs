@@ -145,8 +145,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 10,
-        "contended, interrupted, pacing, and wires, slots, nodes, clocks and cards that are not there \
+        cleared, 11,
+        "contended, interrupted, pacing, packets that vanish, and wires, slots, nodes, clocks and cards that are not there \
          need none"
     );
 }
