@@ -45,6 +45,8 @@ pub enum Factor {
     OtherCongestion,
     /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses.
     Paced,
+    /// Segments of half the size; small ones where none get through.
+    SmallerMss,
     /// Payload dropped in the kernel instead of copied to the receiving program.
     Discard,
     /// One end's threads on the NUMA node that the port's interrupts are sent to.
@@ -161,6 +163,12 @@ pub const TRIALS: &[TrialKind] = &[
         change: "writes of half the size",
     },
     TrialKind {
+        id: "smaller-mss",
+        factor: Factor::SmallerMss,
+        words: "whether smaller packets get through",
+        change: "segments of half the size",
+    },
+    TrialKind {
         id: "near-interrupts",
         factor: Factor::NearInterrupts,
         words: "whether threads gain beside the port's interrupts",
@@ -183,6 +191,9 @@ pub const TRIALS: &[TrialKind] = &[
 
 /// Share of the wall time of each byte that the work trials add.
 pub const WORK_SHARE: f64 = 0.25;
+
+/// Segment that fits an IPv4 packet of 576 bytes, which every host must take (RFC 9293, section 3.7.1).
+pub const SMALL_MSS: u32 = 536;
 
 /// Most blocks of four slices in a trial.
 pub const BLOCKS: u32 = 5;
@@ -221,7 +232,11 @@ impl TrialKind {
             direction,
             before,
             after,
-            max_blocks: BLOCKS,
+            max_blocks: match self.factor {
+                // Its slices may be long, and what three blocks do not tell five hardly do.
+                Factor::Paced => 3,
+                _ => BLOCKS,
+            },
         })
     }
 
@@ -232,7 +247,6 @@ impl TrialKind {
             Factor::MoreStreams => {
                 after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
             }
-
             Factor::LargerWindow => {
                 let limit = buffers(model, direction.receiver()).rmem_max;
                 after.recv_buffer = Some(larger(load.recv_memory?, limit)?);
@@ -270,6 +284,7 @@ impl TrialKind {
             }
             Factor::Unpaced => after.pacing = None,
             Factor::Paced => after.pacing = Some(half_pace(load)?),
+            Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
             Factor::NearInterrupts => {
                 let (side, node) = follows(model, direction)?;
@@ -279,17 +294,29 @@ impl TrialKind {
                     after.receiver_node = Some(node);
                 }
             }
-            Factor::OtherCpu => {
-                let to = elsewhere(model, direction)?;
-                if to.side == direction.sender() {
-                    after.sender_cpus = to.cpus;
-                } else {
-                    after.receiver_cpus = to.cpus;
-                }
-            }
+            Factor::OtherCpu => to_other_cpus(&mut after, model, direction)?,
         }
         Some((before, after))
     }
+}
+
+/// Moves one end's threads to CPUs that have time.
+fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
+    let to = elsewhere(model, direction)?;
+    if to.side == direction.sender() {
+        knobs.sender_cpus = to.cpus;
+    } else {
+        knobs.receiver_cpus = to.cpus;
+    }
+    Some(())
+}
+
+/// Half the segment; where nothing gets through, one that every link carries.
+fn smaller_mss(load: &Load) -> Option<u32> {
+    let mss = u32::try_from(load.tcp.mss?.0).ok()?;
+    let half = (mss / 2).max(SMALL_MSS);
+    let wanted = load.silent().map_or(half, |_| SMALL_MSS);
+    (wanted < mss).then_some(wanted)
 }
 
 /// Half of what each stream carries, where enough is lost for the trial to tell something.
@@ -347,6 +374,30 @@ fn operation(threads: &[crate::model::Thread]) -> Option<u64> {
     let sizes: Vec<f64> = threads.iter().filter_map(|t| t.bytes_per_op).collect();
     let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
     (mean >= 2.0).then_some(mean as u64)
+}
+
+/// Time of a slice that counts.
+const SLICE: Nanos = Nanos::from_millis(400);
+
+/// Longest time of a slice that counts.
+const LONGEST: f64 = 1.0;
+
+/// Segments that should be lost in a slice at half the pace, for their number to tell something.
+const LOSSES: f64 = 4.0;
+
+/// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, where they
+/// are what is counted.
+pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
+    let lost = || {
+        let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
+        Some(load.tcp.retransmitted? * segments / 2.0)
+    };
+    match factor {
+        Some(Factor::Paced) => lost().map_or(SLICE, |lost| {
+            Nanos(((LOSSES / lost).clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
+        }),
+        _ => SLICE,
+    }
 }
 
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were

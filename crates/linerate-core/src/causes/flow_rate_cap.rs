@@ -1,18 +1,21 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{around, bystander};
-use super::{Answer, Cause, Finding, LOSSY, percent};
-use crate::facts::Gap;
+use super::{Answer, Cause, Finding, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
+
+/// Share of its rate that each of four streams gets at least.
+const EACH: f64 = 0.75;
 
 impl Cause for FlowRateCap {
     fn id(&self) -> &'static str {
@@ -26,18 +29,15 @@ impl Cause for FlowRateCap {
             Ok(held) => held,
             Err(answer) => return answer,
         };
-        if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
-            // Each stream by itself slows down at random loss too.
-            return Answer::Unknown(vec![Gap {
-                what: format!("a cap for each stream {}", direction.name()),
-                why: format!(
-                    "{} of the bytes had to be sent again, and random loss slows each stream too",
-                    percent(again)
-                ),
-                hint: String::new(),
-            }]);
+        if let Some((streams, gain)) = too_few(model, direction) {
+            return Answer::Clear(format!(
+                "{streams} streams carried only {gain:.2} times as much: they fill one rate that \
+                 drops what exceeds it"
+            ));
         }
         let mut evidence = vec![held.why.clone()];
+        let lossy = lost(held.load);
+        evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
         let scaled = model.direction(direction).and_then(scales);
         // One short look at more streams is no experiment: it stays a rival until a trial parts it
         // from a rate that all streams share.
@@ -53,13 +53,16 @@ impl Cause for FlowRateCap {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            Factor::OtherCongestion => Some(Range {
-                low: 0.3,
-                high: EQUAL.high,
-            }),
+            Factor::OtherCongestion => {
+                let load = &model.direction(trial.direction)?.base;
+                Some(of_other_congestion(model, load))
+            }
             Factor::MoreStreams => Some(around(trial.stream_ratio(), 0.12)),
             _ => bystander(model, trial),
         }
+    }
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        of_a_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams]
@@ -78,4 +81,16 @@ impl Cause for FlowRateCap {
     fn page(&self) -> &'static str {
         include_str!("pages/flow-rate-cap.md")
     }
+}
+
+/// Four times the streams, where they carried well under four times as much: one stream may fill so
+/// little of a rate that drops what exceeds it that two carry twice as much.
+fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
+    let dir = model.direction(direction)?;
+    let four = dir
+        .sweep
+        .iter()
+        .find(|l| Some(l.streams) == dir.base.streams.checked_mul(4))?;
+    let gain = four.goodput.mean / dir.base.goodput.mean;
+    (only_dropped(model, &dir.base) && gain < 4.0 * EACH).then_some((four.streams, gain))
 }

@@ -102,7 +102,7 @@ impl Cause for MemoryBandwidth {
             | Factor::SmallerWrites
             | Factor::NearInterrupts
             | Factor::OtherCpu => None,
-            Factor::Unpaced | Factor::Paced => bystander(model, trial),
+            Factor::Unpaced | Factor::Paced | Factor::SmallerMss => bystander(model, trial),
         }
     }
     fn decided_by(&self) -> &'static [Factor] {

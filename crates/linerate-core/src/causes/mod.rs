@@ -15,9 +15,12 @@ mod flow_rate_cap;
 mod host_shaping;
 mod interrupted;
 mod local_drops;
+mod lossy;
 mod memory_bandwidth;
+mod mtu_black_hole;
 mod numa_remote;
 mod pacing;
+mod path_loss;
 mod path_rate;
 mod pause_frames;
 mod pcie_slot;
@@ -69,6 +72,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &duplex::Duplex,
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
+    &path_loss::PathLoss,
     &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
@@ -88,6 +92,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &cpu_contention::CpuContention,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,
+    &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
 ];

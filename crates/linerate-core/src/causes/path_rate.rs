@@ -1,11 +1,12 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
 use super::cpu_share::stands;
+use super::lossy::{filled, lost, of_a_rate};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, Finding, LOSSY, base, host_shaping, lacks, local_drops, percent, reached,
+    Answer, BUSY, Cause, Finding, base, host_shaping, lacks, local_drops, percent, reached,
 };
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
@@ -43,6 +44,9 @@ impl Cause for PathRate {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
+    }
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        of_a_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams]
@@ -94,6 +98,12 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
 /// own ground; else why not.
 pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
+    if let Some(silent) = load.silent() {
+        return Err(Answer::Clear(format!(
+            "no payload arrived in {} of the samples: that is no rate",
+            percent(silent)
+        )));
+    }
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
@@ -120,7 +130,18 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
             percent(share)
         )));
     }
-    let why = if queued && network < HELD {
+    Ok(Held {
+        load,
+        share,
+        why: why(queued, network, share),
+        lifted: lifted > 0.0,
+    })
+}
+
+/// How it is known that the network held the sender for `share` of the time, of which the kernel's clocks
+/// leave `network`.
+fn why(queued: bool, network: f64, share: f64) -> String {
+    if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
     } else if network < HELD {
         "a larger window or buffer, where one held the sender, carried no more".to_owned()
@@ -129,13 +150,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
             "congestion control held the sender {} of the time, no window or buffer did",
             percent(share)
         )
-    };
-    Ok(Held {
-        load,
-        share,
-        why,
-        lifted: lifted > 0.0,
-    })
+    }
 }
 
 /// Share of time that a window or a buffer held the sender which a trial made larger, and nothing came
@@ -182,32 +197,38 @@ fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
 fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     let load = held.load;
     let mut evidence = vec![held.why.clone()];
+    let mut same = false;
     let best = sweep
         .iter()
         .max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean));
     if let Some(more) = best {
         let gain = more.goodput.mean / load.goodput.mean;
-        if gain > SAME {
+        if gain > SAME.max(filled(model, load).high) {
             return Answer::Clear(format!(
                 "{} streams carried {gain:.2} times as much",
                 more.streams
             ));
         }
-        evidence.push(format!(
-            "{} streams carried no more than {}: {}",
-            more.streams,
-            load.streams,
-            Rate(more.goodput.mean as u64)
-        ));
+        evidence.push(if gain > SAME {
+            format!("{} streams carried {gain:.2} times as much", more.streams)
+        } else {
+            format!(
+                "{} streams carried no more than {}: {}",
+                more.streams,
+                load.streams,
+                Rate(more.goodput.mean as u64)
+            )
+        });
+        same = gain <= SAME;
     }
     let queue = standing_queue(model, load);
     evidence.extend(queue.clone());
-    let lossy = load.tcp.retransmitted.filter(|r| *r > LOSSY);
+    let lossy = lost(load);
     evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
-        enough: best.is_some() && (queue.is_some() || lossy.is_some() || held.lifted),
+        enough: same && (queue.is_some() || lossy.is_some() || held.lifted),
         reached: false,
         evidence,
     })

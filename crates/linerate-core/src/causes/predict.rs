@@ -1,5 +1,6 @@
 //! What causes predict of trials that do not touch what they are about.
 
+use super::lossy::{filled, of_other_congestion};
 use crate::model::{Load, Model, Thread};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -99,6 +100,11 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.3,
             high: EQUAL.high,
         }),
+        // Smaller segments cost more, up to a new limit: they gain only where larger ones vanish.
+        Factor::SmallerMss => Some(Range {
+            low: 0.0,
+            high: EQUAL.high,
+        }),
         // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
         Factor::NearInterrupts | Factor::OtherCpu => Some(Range {
             low: 0.5,
@@ -124,14 +130,12 @@ pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
 }
 
 /// What one rate for everything predicts: more streams share it, another congestion control fills it
-/// no better, though maybe worse where the queue is shallow.
+/// no better. One that drops what exceeds it is filled a little better by either.
 pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
-        Factor::MoreStreams => Some(EQUAL),
-        Factor::OtherCongestion => Some(Range {
-            low: 0.3,
-            high: EQUAL.high,
-        }),
+        Factor::MoreStreams => Some(filled(model, load)),
+        Factor::OtherCongestion => Some(of_other_congestion(model, load)),
         _ => bystander(model, trial),
     }
 }

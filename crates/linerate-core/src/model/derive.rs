@@ -1,7 +1,7 @@
 //! From a record to its model.
 
 use super::ceilings::ceilings;
-use super::interruptions::outages;
+use super::interruptions::{outages, stalled};
 use super::load::{end, index, load, sent, slice_goodput, stream_set};
 use super::readings::Window;
 use super::resources::resources;
@@ -156,9 +156,9 @@ fn each_slice<T>(
     record.steps.iter().filter_map(slice).collect()
 }
 
-/// Whether nothing but the load was on the path, and all of it was.
+/// Whether nothing but the load was on the path, and all of it was; or nothing got through.
 pub fn undisturbed(step: &Step) -> bool {
-    step.trouble.is_none() && !contended(step) && outages(step).is_empty()
+    (step.trouble.is_none() || stalled(step)) && !contended(step) && outages(step).is_empty()
 }
 
 /// Whether another session loaded a host meanwhile.

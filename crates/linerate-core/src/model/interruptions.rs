@@ -3,7 +3,7 @@
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::plan::Side;
-use crate::record::{EndReadings, Step, Table};
+use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
 
 /// What a link says of a step that the user ended.
@@ -17,6 +17,22 @@ const MISSED: u64 = 5;
 /// that takes the samples had to wait, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
+/// Payload of a stream that stood still from its beginning: what small packets may carry.
+const FEW: u64 = 1 << 16;
+
+/// Whether both ends and the way between them were there, and yet hardly any payload arrived: its
+/// senders could not end in order, and lost their connections by it.
+pub fn stalled(step: &Step) -> bool {
+    let totals = || step.ends.iter().flat_map(|end| &end.totals);
+    let blocked = |t: &Total| !t.complete && t.sent > 0 && t.received == 0;
+    let trouble = step.trouble.as_ref().filter(|t| t.what != STOPPED);
+    trouble.is_some()
+        && step.ends.len() == 2
+        && totals().any(blocked)
+        // Those that receive; a ping-pong does both.
+        && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
+}
+
 /// All that interrupted a step whose payload arrived at rates `ticks`.
 pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
     let mut found = outages(step);
@@ -29,7 +45,11 @@ pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> V
             ));
         }
     }
-    if let Some(trouble) = step.trouble.as_ref().filter(|t| t.what != STOPPED) {
+    if let Some(trouble) = step
+        .trouble
+        .as_ref()
+        .filter(|t| t.what != STOPPED && !stalled(step))
+    {
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found

@@ -96,6 +96,18 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     })
 }
 
+/// Share of samples without any payload from which nothing gets through.
+const SILENT: f64 = 0.9;
+
+impl Load {
+    /// The share of samples in which nothing arrived, where that is nearly all of them.
+    pub fn silent(&self) -> Option<f64> {
+        let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();
+        let share = silent as f64 / self.ticks.len().max(1) as f64;
+        (share >= SILENT).then_some(share)
+    }
+}
+
 /// Goodput of a set over a window at the receiving end, bits per second, all streams.
 pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/rx");
@@ -214,6 +226,7 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
         retransmitted,
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
+        timeouts: total(m::TCP_TOTAL_RTO),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,

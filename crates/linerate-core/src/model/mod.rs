@@ -26,6 +26,7 @@ pub use derive::{derive, effect, slices, trial, undisturbed};
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use flow::{Flow, Owner, carried, flow, name_of};
+pub use interruptions::stalled;
 pub use local::{Local, LocalEvent, Shaping};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use stages::{PathStage, stages};
@@ -298,6 +299,8 @@ pub struct TcpShares {
     pub segments: Option<f64>,
     /// Segments sent again in a second, all streams.
     pub repeated: Option<f64>,
+    /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
+    pub timeouts: Option<f64>,
     /// The pace the application asked for, each stream.
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.

@@ -14,7 +14,9 @@ fn half_the_pace_is_tried_only_where_enough_is_lost() {
     let half_pace = kind("half-pace").expect("a known kind");
     let proposed = |load: Load| half_pace.propose(&model(load), Direction::Forward, 0);
     assert_eq!(proposed(lossy(0.0004)), None);
-    assert_eq!(proposed(load()), None, "nobody counted");
+    let mut uncounted = load();
+    uncounted.tcp.retransmitted = None;
+    assert_eq!(proposed(uncounted), None, "nobody counted");
     let plan = proposed(lossy(0.0006)).expect("it can be tried");
     assert_eq!(plan.before.pacing, None);
     assert_eq!(plan.after.pacing, Some(Rate(500_000_000)));
@@ -26,4 +28,201 @@ fn half_the_pace_is_tried_only_where_enough_is_lost() {
     let mut dead = lossy(0.5);
     dead.goodput.mean = 0.0;
     assert_eq!(proposed(dead), None, "there is no half of nothing");
+}
+
+/// Adds a trial whose effects are these ratios, of goodput and of the share sent again.
+fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
+    tried(m, id, goodput);
+    if let Some(trial) = m.trials.last_mut() {
+        trial.loss = Some(Interval {
+            low: loss.0,
+            mid: (loss.0 * loss.1).sqrt(),
+            high: loss.1,
+        });
+    }
+}
+
+/// A stream that random loss holds at about what Mathis' law leaves, without a queue; two streams carry
+/// `gain` times as much.
+fn held_by_loss(gain: f64) -> Model {
+    let mut base = lossy(0.01);
+    base.goodput.mean = 7e6;
+    base.tcp.rtt = Some(Nanos::from_millis(20));
+    base.tcp.min_rtt = Some(Nanos::from_millis(20));
+    base.tcp.mss = Some(Bytes(1448));
+    base.made[0].congestion = "cubic".into();
+    let mut m = model(base);
+    let idle = m.idle.as_mut().expect("timed");
+    idle.percentiles = vec![(50.0, Nanos::from_millis(20))];
+    m.directions[0].sweep[0].goodput.mean = 7e6 * gain;
+    m
+}
+
+fn first_limit(m: &Model) -> Option<(&'static str, Certainty)> {
+    judge(m).limits.first().map(|l| (l.cause, l.certainty))
+}
+
+#[test]
+fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
+    let at = |change: &dyn Fn(&mut Load)| {
+        let mut m = held_by_loss(2.0);
+        change(&mut m.directions[0].base);
+        outcome(&m, "path-loss")
+    };
+    assert_eq!(at(&|_| {}), "suspect");
+    assert_eq!(at(&|l| l.tcp.retransmitted = Some(0.0004)), "clear");
+    assert_eq!(at(&|l| l.tcp.retransmitted = None), "unknown");
+    // 1448 B / 20 ms x 1.2247 / sqrt(1 %) = 7.09 Mb/s: a third of it is the bound.
+    assert_eq!(at(&|l| l.goodput.mean = 2.4e6), "suspect");
+    assert_eq!(at(&|l| l.goodput.mean = 2.3e6), "clear");
+    let bbr = |share| {
+        at(&|l| {
+            l.made[0].congestion = "bbr".into();
+            l.tcp.retransmitted = Some(share);
+        })
+    };
+    assert_eq!((bbr(0.099), bbr(0.101)), ("clear", "suspect"));
+}
+
+#[test]
+fn half_the_pace_parts_random_loss_from_a_rate_that_is_exceeded() {
+    let m = held_by_loss(2.0);
+    assert_eq!(first_limit(&m), None, "counters alone do not tell");
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "half-pace");
+    let mut stays = m.clone();
+    tried_with_loss(&mut stays, "half-pace", 0.5, (0.5, 1.9));
+    assert_eq!(first_limit(&stays), Some(("path-loss", Certainty::Proved)));
+    let shown = judge(&stays).limits.remove(0).trial.expect("it decided");
+    assert_eq!((shown.kind, shown.loss.is_some()), ("half-pace", true));
+    let mut vague = m.clone();
+    tried_with_loss(&mut vague, "half-pace", 0.5, (0.2, 1.9));
+    assert_eq!(first_limit(&vague), None, "it may have vanished");
+    let mut vanishes = m;
+    tried_with_loss(&mut vanishes, "half-pace", 0.5, (0.0, 0.2));
+    assert_eq!(first_limit(&vanishes), None);
+    tried(&mut vanishes, "more-streams", 2.0);
+    let proved = Some(("flow-rate-cap", Certainty::Proved));
+    assert_eq!(first_limit(&vanishes), proved);
+}
+
+#[test]
+fn a_policer_for_all_is_filled_better_by_two_streams_and_is_still_one_rate() {
+    for (gain, named) in [(0.88, false), (0.92, true), (1.4, true), (1.6, false)] {
+        let mut m = held_by_loss(gain);
+        tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.2));
+        tried(&mut m, "more-streams", gain);
+        let proved = first_limit(&m) == Some(("path-rate", Certainty::Proved));
+        assert_eq!(proved, named, "x{gain}");
+    }
+}
+
+#[test]
+fn a_trial_of_the_pace_decides_by_what_is_lost() {
+    let m = held_by_loss(2.0);
+    let plan = kind("half-pace")
+        .expect("a known kind")
+        .propose(&m, Direction::Forward, 0)
+        .expect("it can be tried");
+    let decided = |low: f64, high: f64| {
+        let ratio = |low: f64, high: f64| Interval {
+            low,
+            mid: (low * high).sqrt(),
+            high,
+        };
+        let so_far = TrialModel {
+            plan: plan.clone(),
+            effect: Some(ratio(0.49, 0.51)),
+            slices: 8,
+            goodput: [7e6, 3.5e6],
+            loss: Some(ratio(low, high)),
+            changed: None,
+        };
+        decides(&m, &so_far)
+    };
+    assert!(decided(0.5, 2.0));
+    assert!(decided(0.001, 0.2));
+    assert!(!decided(0.2, 1.5));
+}
+
+#[test]
+fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
+    let holed = || {
+        let mut m = held_by_loss(1.0);
+        m.directions[0].base.goodput.mean = 0.0;
+        m.directions[0].base.ticks = vec![0.0; 30];
+        m
+    };
+    assert_eq!(outcome(&holed(), "mtu-black-hole"), "enough");
+    assert_eq!(
+        first_limit(&holed()),
+        Some(("mtu-black-hole", Certainty::Supported))
+    );
+    for (arrived, answer) in [(3, "enough"), (4, "clear")] {
+        let mut m = holed();
+        m.directions[0].base.ticks[..arrived].fill(1e6);
+        assert_eq!(
+            outcome(&m, "mtu-black-hole"),
+            answer,
+            "in {arrived} of 30 samples"
+        );
+    }
+    let mut m = holed();
+    m.directions[0].base.tcp.retransmitted = Some(0.0);
+    assert_eq!(
+        outcome(&m, "mtu-black-hole"),
+        "clear",
+        "nothing was tried again"
+    );
+    m.directions[0].base.tcp.retransmitted = None;
+    assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
+    let mut m = holed();
+    m.idle = None;
+    assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
+    let mut m = holed();
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(
+        (next.kind.as_str(), next.after.mss),
+        ("smaller-mss", Some(536))
+    );
+    tried(&mut m, "smaller-mss", 900.0);
+    assert_eq!(first_limit(&m), Some(("mtu-black-hole", Certainty::Proved)));
+}
+
+#[test]
+fn segments_are_halved_down_to_what_every_link_carries() {
+    let mss = |mss| {
+        let mut base = load();
+        base.tcp.mss = Some(Bytes(mss));
+        let trial = kind("smaller-mss").expect("a known kind");
+        trial
+            .propose(&model(base), Direction::Forward, 0)
+            .map(|t| t.after.mss)
+    };
+    assert_eq!(mss(8948), Some(Some(4474)));
+    assert_eq!(mss(1000), Some(Some(536)));
+    assert_eq!(mss(536), None);
+}
+
+#[test]
+fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
+    for (gain, answer) in [(3.1, "suspect"), (2.9, "clear")] {
+        let mut m = held_by_loss(2.0);
+        let mut four = m.directions[0].sweep[0].clone();
+        four.streams = 4;
+        four.goodput.mean = 7e6 * gain;
+        m.directions[0].sweep.push(four);
+        assert_eq!(outcome(&m, "flow-rate-cap"), answer, "x{gain}");
+    }
+}
+
+#[test]
+fn another_congestion_control_that_gains_more_than_any_rate_leaves_proves_loss() {
+    for (gain, proved) in [(3.0, false), (4.5, true)] {
+        let mut m = held_by_loss(2.0);
+        m.hosts[0].facts.congestion_available = vec!["cubic".into(), "bbr".into()];
+        tried(&mut m, "other-congestion", gain);
+        let named = first_limit(&m) == Some(("path-loss", Certainty::Proved));
+        assert_eq!(named, proved, "x{gain}");
+    }
 }

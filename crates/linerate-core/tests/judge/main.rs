@@ -64,6 +64,7 @@ fn load() -> Load {
             rtt: Some(Nanos::from_millis(2)),
             min_rtt: Some(Nanos::from_micros(100)),
             send_memory: Some(Bytes(1 << 20)),
+            retransmitted: Some(0.0),
             ..TcpShares::default()
         },
         senders: vec![thread(0.2)],

@@ -13,6 +13,9 @@ use crate::link::LinkError;
 /// Time from one sample to the next.
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 
+/// Time between two round trips beside a load.
+const BESIDE: Nanos = Nanos::from_millis(5);
+
 /// Payload of a latency probe: fits any MTU.
 const PROBE: Bytes = Bytes(64);
 
@@ -34,14 +37,20 @@ impl Run<'_> {
             "latency of the idle path",
         )?;
         self.link.release(idle)?;
-        let beside = self.ping(Nanos::from_millis(5))?;
+        let mut beside = self.ping(BESIDE)?;
         let mut bases = Vec::new();
         for direction in plan.directions {
             let set = self.stream(direction, plan.knobs.clone())?;
-            bases.push(set);
             let words = format!("{}, {}", direction.name(), streams(plan.knobs.streams));
             let purpose = Purpose::Base { direction };
             self.step(purpose, &[set, beside], Nanos(0), self.budget.base, &words)?;
+            if self.broke() {
+                self.link.release(set)?;
+                self.link.release(beside)?;
+                beside = self.ping(BESIDE)?;
+            } else {
+                bases.push(set);
+            }
             if plan.sweep {
                 self.sweep(direction, &plan.knobs)?;
             }
@@ -103,12 +112,23 @@ impl Run<'_> {
             self.step(purpose, &[set], washout, self.budget.sweep, &words)?;
             self.link.release(set)?;
             let now = self.goodput(direction);
-            if now < best * KNEE {
+            // Nothing is not more than nothing, either.
+            if now <= best * KNEE {
                 break;
             }
             best = now;
         }
         Ok(())
+    }
+
+    /// Whether the last step did not end in order: its connections are lost then.
+    pub(super) fn broke(&self) -> bool {
+        !self.stopped
+            && self
+                .record
+                .steps
+                .last()
+                .is_some_and(|s| s.trouble.is_some())
     }
 
     /// Best goodput of a direction so far, bits per second.

@@ -1,10 +1,10 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{self, Model, TcpShares, derive, effect, slices, undisturbed};
-use linerate_core::plan::{Direction, Purpose};
+use linerate_core::model::{self, Load, Model, derive, effect, slices, stalled, undisturbed};
+use linerate_core::plan::Purpose;
 use linerate_core::record::TrialPlan;
-use linerate_core::trial::{kind, washout};
+use linerate_core::trial::{kind, slice_time, washout};
 use linerate_core::units::Nanos;
 use linerate_core::verdict::{decides, next_trial};
 
@@ -12,8 +12,8 @@ use super::Run;
 use crate::event::Event;
 use crate::link::LinkError;
 
-/// Time of a slice that counts.
-const SLICE: Nanos = Nanos::from_millis(400);
+/// Time that a slice takes longer through which nothing gets: both ends wait for it.
+const STALL: Nanos = Nanos::from_secs(3);
 
 /// Slices of a block (A B B A).
 const BLOCK: usize = 4;
@@ -34,7 +34,7 @@ impl Run<'_> {
                 .filter_map(|d| next_trial(&model, d, first))
                 .collect();
             let mut waiting = open.len() as u64;
-            let Some(cheapest) = open.iter().map(|p| cost(&model, p.direction)).min() else {
+            let Some(cheapest) = open.iter().map(|p| cost(&model, p)).min() else {
                 return Ok(());
             };
             if !self.budget.affords(self.link.now(), cheapest) {
@@ -45,7 +45,7 @@ impl Run<'_> {
                 let now = self.link.now();
                 let until = Nanos(now.0 + self.budget.left(now).0 / waiting);
                 waiting -= 1;
-                if self.budget.affords(now, cost(&model, plan.direction)) && !self.stopped {
+                if self.budget.affords(now, cost(&model, &plan)) && !self.stopped {
                     let id = first + i as u32;
                     self.trial(&model, &TrialPlan { id, ..plan }, until)?;
                 }
@@ -70,37 +70,44 @@ impl Run<'_> {
         let Some(after) = self.offered(plan.direction, &plan.after)? else {
             return self.link.release(before);
         };
-        let trial = Interleaved {
+        let [settle, measure] = times(model, plan);
+        let mut trial = Interleaved {
             model,
             plan,
             sets: [before, after],
-            settle: settle(model, plan.direction),
+            settle,
+            measure,
             until,
             words: &words,
         };
-        let outcome = self.interleave(&trial);
+        let outcome = self.interleave(&mut trial);
         let outcome = self.unless_refused(plan, outcome);
         // A link that is lost has no sets to release.
         if !matches!(outcome, Err(LinkError::Lost { .. })) {
-            self.link.release(before)?;
-            self.link.release(after)?;
+            for set in trial.sets {
+                self.link.release(set)?;
+            }
         }
         outcome
     }
 
-    fn interleave(&mut self, trial: &Interleaved<'_>) -> Result<(), LinkError> {
+    fn interleave(&mut self, trial: &mut Interleaved<'_>) -> Result<(), LinkError> {
         let id = trial.plan.id;
-        for set in trial.sets {
+        let mut alive = true;
+        for changed in [false, true] {
+            let set = trial.sets[usize::from(changed)];
             let purpose = Purpose::Warm { trial: id };
             self.step(purpose, &[set], Nanos(0), trial.slice(), trial.words)?;
+            alive &= self.renewed(trial, changed)?;
         }
-        while !self.stopped {
+        while alive && !self.stopped {
             let Some(changed) = self.goes_on(trial) else {
                 return Ok(());
             };
             let purpose = Purpose::Slice { trial: id, changed };
             let set = trial.sets[usize::from(changed)];
-            self.step(purpose, &[set], trial.settle, SLICE, trial.words)?;
+            self.step(purpose, &[set], trial.settle, trial.measure, trial.words)?;
+            alive = self.renewed(trial, changed)?;
         }
         Ok(())
     }
@@ -125,11 +132,29 @@ impl Run<'_> {
         }
     }
 
+    /// Makes the connections of a setting anew if nothing got through the last step; false where they
+    /// cannot be had again.
+    fn renewed(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
+        if !self.broke() || !self.record.steps.last().is_some_and(stalled) {
+            return Ok(true);
+        }
+        let set = &mut trial.sets[usize::from(changed)];
+        self.link.release(*set)?;
+        let knobs = if changed {
+            &trial.plan.after
+        } else {
+            &trial.plan.before
+        };
+        let made = self.offered(trial.plan.direction, knobs)?;
+        *set = made.unwrap_or(*set);
+        Ok(made.is_some())
+    }
+
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
     /// connections are lost. A slice that was disturbed does not count, and is taken again.
     fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
-        let lost = slice.is_some_and(|s| s.trouble.is_some());
+        let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
         let next = so_far.next_changed().filter(|_| !lost)?;
         if slice.is_some_and(|s| !undisturbed(s)) {
@@ -157,6 +182,8 @@ struct Interleaved<'a> {
     sets: [u32; 2],
     /// Wash-out of a slice.
     settle: Nanos,
+    /// Time of a slice that counts.
+    measure: Nanos,
     /// When the next trial wants its turn.
     until: Nanos,
     words: &'a str,
@@ -165,20 +192,29 @@ struct Interleaved<'a> {
 impl Interleaved<'_> {
     /// Time of a slice, wash-out included.
     fn slice(&self) -> Nanos {
-        Nanos(self.settle.0 + SLICE.0)
+        Nanos(self.settle.0 + self.measure.0)
     }
 }
 
-/// Wash-out of a slice in this direction.
-fn settle(model: &Model, direction: Direction) -> Nanos {
+/// Wash-out of a slice of a trial, and the time of it that counts.
+fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
     model
-        .direction(direction)
-        .map_or_else(|| washout(&TcpShares::default()), |d| washout(&d.base.tcp))
+        .direction(plan.direction)
+        .map_or_else(Default::default, |d| {
+            [washout(&d.base.tcp), slice_time(&d.base, plan.factor())]
+        })
 }
 
 /// The least time that a trial takes.
-fn cost(model: &Model, direction: Direction) -> Nanos {
-    spent(Nanos(settle(model, direction).0 + SLICE.0), FEWEST + 2)
+fn cost(model: &Model, plan: &TrialPlan) -> Nanos {
+    let [settle, measure] = times(model, plan);
+    let base = model.direction(plan.direction).map(|d| &d.base);
+    let all = spent(Nanos(settle.0 + measure.0), FEWEST + 2);
+    // Nothing gets through half of the slices.
+    let stalls = base
+        .and_then(Load::silent)
+        .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
+    Nanos(all.0 + stalls)
 }
 
 /// Time that so many slices take, with what lies between them (arming both ends, clock pairs,

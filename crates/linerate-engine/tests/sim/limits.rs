@@ -250,3 +250,39 @@ fn pacing_below_the_rate_empties_the_queue_and_a_policer_has_none() {
     let table = tables(&step, 0, "tcp").next().expect("a socket");
     assert!(speed(table, m::TCP_RETRANS) > 1.0);
 }
+
+#[test]
+fn a_policed_flow_loses_what_exceeds_its_rate_and_nothing_at_half_of_it() {
+    let mut path = wire();
+    path.forward.flow_cap = Some(Rate(500_000_000));
+    path.forward.policed = true;
+    let lost = |pacing| {
+        let knobs = Knobs {
+            pacing,
+            ..streams(1)
+        };
+        let step = run(&path, &[set(0, Direction::Forward, knobs)]);
+        last(&step, 0, m::TCP_RETRANS)
+    };
+    assert!(lost(None) > 100.0);
+    assert!(lost(Some(Rate(250_000_000))) < 1.0);
+    near(goodput(&path, streams(2)), 2.0 * 0.471);
+}
+
+#[test]
+fn packets_that_are_too_large_vanish_and_small_ones_pass() {
+    let mut path = wire();
+    path.forward.passes = Some(1400);
+    let sets = [set(0, Direction::Forward, streams(1)), ping(1)];
+    let step = run(&path, &sets);
+    assert!(goodput_of(&step, Direction::Forward) < 1e-9);
+    assert!(step.trouble.is_some());
+    assert!(last(&step, 0, m::TCP_TOTAL_RTO) >= 3.0);
+    assert!(!step.ends[0].latencies.is_empty(), "round trips go on");
+    let small = |mss| Knobs {
+        mss: Some(mss),
+        ..streams(1)
+    };
+    assert!(goodput(&path, small(1348)) > 8.0);
+    assert!(goodput(&path, small(1349)) < 1e-9);
+}

@@ -2,6 +2,8 @@
 //! side, and prove it.
 
 mod beside;
+mod lossy;
+mod properties;
 mod replayed;
 #[path = "../../../linerate-core/tests/slot/mod.rs"]
 mod slot;

@@ -202,8 +202,8 @@ pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> 
             set,
             stream,
             sent: if sends { moved } else { 0 },
-            received: if sends { 0 } else { moved },
-            complete: true,
+            received: if sends || flow.blocked { 0 } else { moved },
+            complete: !flow.blocked,
         }
     };
     flows.map(total).collect()

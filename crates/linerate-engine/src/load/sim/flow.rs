@@ -2,7 +2,7 @@
 
 use linerate_core::plan::{Direction, Knobs, Receive};
 
-use super::path::{Congestion, Cost, SimPath, payload_rate};
+use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 
 /// Picoseconds per second.
 const PS: f64 = 1e12;
@@ -106,6 +106,12 @@ pub(super) struct Flow {
     pub pacing: Option<f64>,
     /// Rate of one flow on the path, bytes per second.
     pub path_cap: f64,
+    /// What exceeds it is dropped.
+    policed: bool,
+    /// Its packets are too large to pass: nothing arrives.
+    pub blocked: bool,
+    /// Seconds since it was begun that nothing arrived.
+    silent: f64,
     pub receive_window: f64,
     pub send_buffer: f64,
     /// Window that random loss leaves.
@@ -136,10 +142,7 @@ impl Flow {
         [tx_cpu, rx_cpu]: [usize; 2],
     ) -> Self {
         let way = path.way(direction);
-        let (from, to) = (
-            path.host(direction.sender()),
-            path.host(direction.receiver()),
-        );
+        let [from, to] = [direction.sender(), direction.receiver()].map(|side| path.host(side));
         let largest = path.mss();
         let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
         let asked = |knob: Option<linerate_core::units::Bytes>, max: u64, auto: u64| {
@@ -147,6 +150,10 @@ impl Flow {
         };
         let window = asked(knobs.recv_buffer, to.buffer_max.0, way.receive_window.0);
         let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
+        let blocked = way
+            .passes
+            .is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
+        let cap = way.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
         let discard = knobs.receive == Receive::Discard;
         let extra = knobs.extra_work;
         let named = knobs.congestion.as_deref().and_then(Congestion::named);
@@ -169,7 +176,10 @@ impl Flow {
                 rx_cpu,
             ),
             pacing: knobs.pacing.map(|r| r.0 as f64 / 8.0),
-            path_cap: way.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss)),
+            path_cap: if blocked { 0.0 } else { cap },
+            policed: way.policed,
+            blocked,
+            silent: 0.0,
             receive_window: window.min(clamp.max(mss)),
             send_buffer: asked(knobs.send_buffer, from.buffer_max.0, way.send_buffer.0),
             loss_window: loss_window(way.loss, mss),
@@ -260,12 +270,12 @@ impl Flow {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// A queue ran over: gives way, and sends again what was lost.
-    pub(super) fn give_way(&mut self) {
+    /// More came than passes: gives way, and sends again the share that was lost.
+    pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);
         self.ssthresh = self.cwnd;
-        self.tcp.retrans += (in_flight / self.mss * 0.01).max(1.0);
+        self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
     /// The connection stands still: the window starts anew after a timeout.
@@ -306,8 +316,22 @@ impl Flow {
         let ahead = self.tcp.sent + self.notsent;
         self.sent
             .add((ahead - self.sent.bytes).max(0.0), &self.tx, noise);
-        self.tcp.retrans += moved * self.loss / self.mss;
+        let exceeds = self.policed && self.rate >= 0.99 * self.path_cap * noise;
+        let lost = self.loss + if exceeds { POLICED } else { 0.0 };
+        self.tcp.retrans += moved * lost / self.mss;
+        if self.blocked {
+            self.time_out(dt);
+        }
         self.clocks(dt);
+    }
+
+    /// The timer runs out after 200 ms, and again after twice as long each time.
+    fn time_out(&mut self, dt: f64) {
+        self.silent += dt;
+        let times = (self.silent / 0.2 + 1.0).log2().floor();
+        self.tcp.sent = self.tcp.sent.max(10.0 * self.mss);
+        self.tcp.retrans += times - self.tcp.timeouts;
+        self.tcp.timeouts = times;
     }
 
     /// The sender's three clocks; the two limits are never more than busy.
@@ -333,6 +357,9 @@ impl Flow {
 
     /// The step is over: what is under way arrives.
     pub(super) fn drain(&mut self, noise: f64) {
+        if self.blocked {
+            return;
+        }
         let rest = self.sent.bytes - self.received.bytes;
         self.received.add(rest, &self.rx, noise);
         // To the byte, whatever the rounding of the sum.
@@ -355,6 +382,9 @@ impl Flow {
         (self.receive_window - self.unread).max(self.mss)
     }
 }
+
+/// Share of packets that a policer drops of a flow that fills its rate.
+pub(super) const POLICED: f64 = 0.05;
 
 /// What CUBIC keeps of its window at a loss.
 const BACK_OFF: f64 = 0.7;

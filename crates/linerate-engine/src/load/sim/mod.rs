@@ -43,6 +43,9 @@ const MAX_SAMPLES: u64 = 36_000;
 /// Time that the two ends take to talk before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
+/// Time that both ends wait after a step for payload that does not come.
+const STALL: Nanos = Nanos::from_secs(3);
+
 /// Time from one report to `watch` to the next.
 const WATCH_NS: u64 = 100_000_000;
 
@@ -403,8 +406,26 @@ impl Link for Sim {
         let mut tables = <[Tables; 2]>::default();
         let stopped = self.run(plan, &mut active, &mut tables, watch);
         let ends = self.ends(&mut active, tables, &before, began);
-        self.sets.extend(active);
+        let blocked = active
+            .iter()
+            .any(|(_, set)| set.flows.iter().any(|f| f.blocked));
+        if blocked {
+            // Both ends wait for what does not come, then all connections of the step are closed.
+            self.now.0 += STALL.0;
+            self.released.extend(active.into_iter().map(|(_, set)| set));
+        } else {
+            self.sets.extend(active);
+        }
         self.now.0 += TALK.0 + self.path.rtt.0;
+        let trouble = |what: &str| Trouble {
+            side: Side::Near,
+            what: what.into(),
+        };
+        let trouble = if stopped {
+            Some(trouble("stopped"))
+        } else {
+            blocked.then(|| trouble("a stream did not end in order"))
+        };
         Ok(Step {
             plan: plan.clone(),
             began,
@@ -413,10 +434,7 @@ impl Link for Sim {
                 offset_ns: 1_234_567_890,
                 bound_ns: self.path.rtt.0 / 2,
             }),
-            trouble: stopped.then(|| Trouble {
-                side: Side::Near,
-                what: "stopped".into(),
-            }),
+            trouble,
         })
     }
 

@@ -56,6 +56,10 @@ pub struct SimWay {
     pub rate: Rate,
     /// Rate on the wire of one flow.
     pub flow_cap: Option<Rate>,
+    /// What exceeds the rate of a flow is dropped, as by a policer; else it is held back.
+    pub policed: bool,
+    /// Bytes of the largest packet that passes; larger ones vanish without a word.
+    pub passes: Option<u32>,
     /// Room for a queue where the rate is limited; zero drops at once, as a policer does.
     pub buffer: Bytes,
     /// Share of packets lost at random.
@@ -163,6 +167,8 @@ impl Default for SimWay {
         Self {
             rate: Rate(10_000_000_000),
             flow_cap: None,
+            policed: false,
+            passes: None,
             buffer: Bytes(1 << 20),
             loss: 0.0,
             noise: (Class::White, 0.01),

@@ -2,7 +2,7 @@
 
 use linerate_core::plan::Direction;
 
-use super::flow::{Bound, Flow};
+use super::flow::{Bound, Flow, POLICED};
 use super::noise::Random;
 use super::path::Congestion;
 use super::share::{Demand, Stop, fair};
@@ -152,11 +152,20 @@ impl Solver {
     }
 }
 
+/// Share of what is in flight that is lost once a policer's bucket, which let the window grow beyond the
+/// rate, is empty.
+const OVERSHOT: f64 = 0.3;
+
+/// Share of what is in flight that a queue loses as it runs over.
+const QUEUED: f64 = 0.01;
+
 /// What a full way does to the flow's congestion window.
 fn react(flow: &mut Flow, queue: f64, overflow: bool, way: &Way, random: &mut Random) {
     match flow.congestion {
         // Not every flow loses a packet in the same overflow.
-        Congestion::Cubic if overflow && random.uniform() < 0.8 => flow.give_way(),
+        Congestion::Cubic if overflow && random.uniform() < 0.8 => {
+            flow.give_way(if way.depth > 0.0 { QUEUED } else { OVERSHOT });
+        }
         Congestion::Cubic => {}
         Congestion::Bbr => {
             // Aims at a quarter of a round trip of queue, whatever is lost.
@@ -166,7 +175,12 @@ fn react(flow: &mut Flow, queue: f64, overflow: bool, way: &Way, random: &mut Ra
                 flow.ssthresh = flow.cwnd;
             }
             if overflow {
-                flow.tcp.retrans += (0.005 * flow.in_flight() / flow.mss).max(1.0);
+                let lost = if way.depth > 0.0 {
+                    QUEUED / 2.0
+                } else {
+                    POLICED
+                };
+                flow.tcp.retrans += (lost * flow.in_flight() / flow.mss).max(1.0);
             }
         }
     }

@@ -2,15 +2,17 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use linerate_core::trial::SMALL_MSS;
 use linerate_core::wire::codec::Bounds;
 use linerate_core::wire::message::Secret;
 use linerate_core::wire::preamble::{
     Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions,
 };
 use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use linerate_sys::socket::set_max_segment;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
@@ -66,8 +68,7 @@ fn one(
     key: Option<&Key>,
     open_will_do: bool,
 ) -> Result<(Channel, Access), PeerError> {
-    let stream =
-        TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| unreached(address, e))?;
+    let stream = small_packets(address).map_err(|e| unreached(address, e))?;
     // From here on nothing blocks without a deadline.
     tune(&stream).map_err(|source| PeerError::System {
         call: "configuring the control connection",
@@ -85,6 +86,42 @@ fn one(
     };
     let channel = shake(stream, &preamble, key, address, host)?;
     Ok((channel, reply.access))
+}
+
+/// Connects with small segments both ways: what controls a run must pass where large packets vanish.
+fn small_packets(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket(address)?;
+    set_max_segment(socket.as_fd(), SMALL_MSS)?;
+    connected(&socket, address, Instant::now() + PATIENCE)?;
+    Ok(socket.into())
+}
+
+/// A socket that does not block.
+fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(
+        family,
+        SocketType::STREAM,
+        flags,
+        Some(ipproto::TCP),
+    )?)
+}
+
+fn connected(socket: &OwnedFd, address: SocketAddr, deadline: Instant) -> io::Result<()> {
+    match connect(socket, &address) {
+        Ok(()) => return Ok(()),
+        Err(Errno::INPROGRESS) => {}
+        Err(e) => return Err(e.into()),
+    }
+    match wait(socket, PollFlags::OUT, None, deadline) {
+        Ok(()) => Ok(sockopt::socket_error(socket)??),
+        Err(ChannelError::Io(e)) => Err(e),
+        Err(_) => Err(ErrorKind::TimedOut.into()),
+    }
 }
 
 fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
@@ -211,29 +248,6 @@ pub(in crate::peer) struct Dialler {
 }
 
 impl Dialler {
-    fn socket(&self, stream: u32) -> Result<OwnedFd, LoadError> {
-        let family = match self.address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
-            .map_err(|e| call("socket", stream, e))
-    }
-
-    fn connect(&self, socket: &OwnedFd, deadline: Instant) -> Result<(), io::Error> {
-        match connect(socket, &self.address) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INPROGRESS) => {}
-            Err(e) => return Err(e.into()),
-        }
-        match wait(socket, PollFlags::OUT, None, deadline) {
-            Ok(()) => Ok(sockopt::socket_error(socket)??),
-            Err(ChannelError::Io(e)) => Err(e),
-            Err(_) => Err(ErrorKind::TimedOut.into()),
-        }
-    }
-
     /// Proves both ends to each other on a fresh connection.
     fn prove(
         &self,
@@ -280,10 +294,9 @@ impl Lines for Dialler {
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<OwnedFd, LoadError> {
         let deadline = Instant::now() + PATIENCE;
-        let socket = self.socket(stream)?;
+        let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
         configure(&socket)?;
-        self.connect(&socket, deadline)
-            .map_err(|e| call("connect", stream, e))?;
+        connected(&socket, self.address, deadline).map_err(|e| call("connect", stream, e))?;
         let line = TcpStream::from(socket);
         self.prove(&line, set, stream, deadline)
             .map_err(|why| LoadError::Protocol {

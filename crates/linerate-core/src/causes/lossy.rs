@@ -1,0 +1,71 @@
+//! What is lost on the way, and what half the pace would make of it.
+
+use super::LOSSY;
+use super::queue::standing_queue;
+use crate::model::{Load, Model};
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Range};
+use crate::trial::Factor;
+
+/// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
+const VANISHES: Range = Range {
+    low: 0.0,
+    high: 0.3,
+};
+
+/// The same where packets are lost at any rate: about as before, as far as few losses can tell.
+pub(super) const STAYS: Range = Range {
+    low: 0.31,
+    high: 5.0,
+};
+
+/// How much better another congestion control may fill such a rate: one loss-based stream fills at least
+/// a quarter of it.
+const FILLED_BY_OTHER: f64 = 4.0;
+
+/// What more streams carry of a rate that drops what exceeds it: each halves its window at each loss,
+/// and loses many packets at once, so that several may fill it better, or out of step a little worse.
+const FILLED: Range = Range {
+    low: 0.9,
+    high: 1.5,
+};
+
+/// The share of bytes sent again, where it is enough to hold congestion control back.
+pub(super) fn lost(load: &Load) -> Option<f64> {
+    load.tcp.retransmitted.filter(|share| *share > LOSSY)
+}
+
+/// Whether loss is the only sign of a rate that is exceeded: what comes too fast is dropped, not queued.
+pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
+    lost(load).is_some() && standing_queue(model, load).is_none()
+}
+
+/// What more streams make of one rate that all share: the same, unless it drops what exceeds it.
+pub(super) fn filled(model: &Model, load: &Load) -> Range {
+    if only_dropped(model, load) {
+        FILLED
+    } else {
+        EQUAL
+    }
+}
+
+/// What a rate expects of another congestion control: it is filled no better, though maybe worse where
+/// the queue is shallow.
+pub(super) fn of_other_congestion(model: &Model, load: &Load) -> Range {
+    Range {
+        low: 0.3,
+        high: if only_dropped(model, load) {
+            FILLED_BY_OTHER
+        } else {
+            EQUAL.high
+        },
+    }
+}
+
+/// The share sent again that a rate predicts which drops what exceeds it. Where a queue stands,
+/// packets may be lost at random too: nothing is predicted.
+pub(super) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let paced = trial.factor() == Some(Factor::Paced);
+    (paced && only_dropped(model, load)).then_some(VANISHES)
+}

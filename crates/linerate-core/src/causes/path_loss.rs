@@ -1,0 +1,169 @@
+//! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
+
+use super::lossy::{STAYS, lost};
+use super::path_rate::{held_by_network, scales};
+use super::predict::{GAIN, bystander, per_stream};
+use super::{Answer, Cause, Finding, lacks, percent};
+use crate::model::{Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Rate;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `path-loss`.
+pub(super) struct PathLoss;
+
+/// Share of bytes sent again below which BBR carries within 10 % of what it would without: it sends
+/// them again, and does not slow down.
+const BBR_MINDS: f64 = 0.1;
+
+/// A load that carries less than this share of what its loss would leave to loss-based congestion
+/// control is held by something else.
+const EXPLAINED: f64 = 1.0 / 3.0;
+
+//= Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm",
+//= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
+const MATHIS: f64 = 1.2247;
+
+impl Cause for PathLoss {
+    fn id(&self) -> &'static str {
+        "path-loss"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let held = match held_by_network(model, direction) {
+            Ok(held) => held,
+            Err(answer) => return answer,
+        };
+        let load = held.load;
+        let Some(share) = load.tcp.retransmitted else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        let Some(lost) = lost(load) else {
+            return Answer::Clear(format!(
+                "only {} of the bytes had to be sent again",
+                percent(share)
+            ));
+        };
+        if is_bbr(load) && lost < BBR_MINDS {
+            return Answer::Clear(format!(
+                "bbr does not slow down where {} of the bytes have to be sent again",
+                percent(lost)
+            ));
+        }
+        let left = loss_leaves(load, lost);
+        if let Some(left) = left.filter(|left| load.goodput.mean < left * EXPLAINED) {
+            return Answer::Clear(format!(
+                "{} of the bytes had to be sent again, which would leave about {}",
+                percent(lost),
+                Rate(left as u64)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::Path,
+            share: held.share,
+            // A policer loses packets too: only a trial tells.
+            enough: false,
+            reached: false,
+            evidence: evidence(model, direction, load, lost, left),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        match trial.factor()? {
+            // What BBR loses, all streams lose of one rate that they share.
+            Factor::MoreStreams | Factor::OtherCongestion if is_bbr(load) => None,
+            Factor::MoreStreams => Some(per_stream(trial)),
+            // A gain of any size, up to whatever binds next.
+            Factor::OtherCongestion => Some(Range {
+                low: GAIN,
+                high: f64::MAX,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
+        (trial.factor()? == Factor::Paced).then_some(STAYS)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::Paced, Factor::OtherCongestion]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let mut advice = vec![Advice {
+            action:
+                "find where packets are lost: `ethtool -S PORT | grep -E 'err|drop|crc'` on both \
+                     hosts, the counters of each switch port between them, cables and optics"
+                    .to_owned(),
+            undo: String::new(),
+            gain: None,
+        }];
+        advice.extend(tolerant(model, direction));
+        advice
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/path-loss.md")
+    }
+}
+
+fn is_bbr(load: &Load) -> bool {
+    load.made[0].congestion.starts_with("bbr")
+}
+
+/// Bits per second that random loss leaves to the loss-based congestion control of all streams.
+fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
+    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
+    let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
+    (!is_bbr(load)).then_some(each * f64::from(load.streams))
+}
+
+fn evidence(
+    model: &Model,
+    direction: Direction,
+    load: &Load,
+    lost: f64,
+    left: Option<f64>,
+) -> Vec<String> {
+    let again = format!("{} of the bytes had to be sent again", percent(lost));
+    let rtt = load.tcp.rtt.unwrap_or_default();
+    let name = load.made[0].congestion.as_str();
+    let law = left.map(|left| {
+        format!(
+            "at a round trip of {rtt} that leaves {} about {}",
+            if name.is_empty() {
+                "congestion control"
+            } else {
+                name
+            },
+            Rate(left as u64)
+        )
+    });
+    let scaled = model.direction(direction).and_then(scales);
+    let scaled = scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much"));
+    [Some(again), law, scaled].into_iter().flatten().collect()
+}
+
+/// A congestion control that does not take loss for a full path, where the sender may use it.
+fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
+    let load = &model.direction(direction)?.base;
+    let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
+    let may = host.facts.congestion_available.iter().any(|c| c == "bbr");
+    let tried = model.trials.iter().find(|t| {
+        t.plan.direction == direction && t.plan.after.congestion.as_deref() == Some("bbr")
+    });
+    let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
+    (may && !is_bbr(load)).then(|| Advice {
+        action: format!(
+            "on the {} host: sysctl -w net.ipv4.tcp_congestion_control=bbr",
+            host.side.name()
+        ),
+        undo: format!(
+            "sysctl -w net.ipv4.tcp_congestion_control={}",
+            load.made[0].congestion
+        ),
+        gain,
+    })
+}
