@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_discipline_that_is_replaced_ends_its_table() {
         let before = [qdisc(4, "fq", 0x1_0000, ROOT, 9)];
-        let after = [qdisc(4, "tbf", 0x2_0000, ROOT, 0)];
+        let after = [queueing(36, "tbf", [4, 0x2_0000, ROOT], 0, &tbf(1_250_000))];
         let (tables, gaps) = watch(&[&before, &after, &after]);
         let want = [
             ("eth0 fq 1:".to_owned(), vec![0]),

@@ -252,7 +252,7 @@ fn gaps_that_all_ports_share_are_told_once() {
     ));
     assert_eq!(network.nics.len(), 50);
     let whats: Vec<_> = network.gaps.iter().map(|g| g.what.as_str()).collect();
-    let want = ["facts.nic.link", "facts.nic.offloads", "facts.nic.queues"];
+    let want = ["link", "offloads", "queues", "shapers"].map(|fact| format!("facts.nic.{fact}"));
     assert_eq!(whats, want);
 }
 
