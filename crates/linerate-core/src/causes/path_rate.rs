@@ -1,6 +1,7 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
 use super::cpu_share::stands;
+use super::duplex::Duplex;
 use super::lossy::{filled, lost, of_a_rate};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
@@ -90,6 +91,10 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     let own = host_shaping::holds(load, direction).or_else(|| local_drops::holds(load, direction));
     if let Some(own) = own {
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
+    }
+    if matches!(Duplex.check(model, direction), Answer::Finding(f) if f.enough) {
+        let why = "packets collide at a port: duplex";
+        return Err(Answer::Clear(why.to_owned()));
     }
     Ok(held)
 }

@@ -47,7 +47,8 @@ impl Place {
 
     pub(crate) fn value(&self) -> String {
         let text = fs::read_to_string(self.sysctl()).unwrap();
-        text.lines().next().unwrap().replace('\t', " ")
+        // A file, unlike a sysctl, is empty for a moment when it is written.
+        text.lines().next().unwrap_or_default().replace('\t', " ")
     }
 
     pub(crate) fn ledger(&self) -> Ledger {

@@ -93,7 +93,7 @@ pub enum Rhythm {
 
 /// A fault that a lab can plant.
 ///
-/// [`Display`](fmt::Display) says it in words; [`Fault::code`] gives the text that
+/// [`Display`](std::fmt::Display) says it in words; [`Fault::code`] gives the text that
 /// [`FromStr`](std::str::FromStr) reads back as the same fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "fault")]

@@ -34,6 +34,9 @@ const BURST: u64 = 20;
 const LEAST_BURST: f64 = 32768.0;
 /// How long a flow that is shaped may be queued, in nanoseconds.
 const DEEPEST: u64 = 100_000_000;
+/// How long a row of lost packets may last, in nanoseconds: radio fades and full queues do not wait for
+/// packets.
+const ROW_LASTS: u64 = 10_000_000;
 /// The time in which a jitter wanders from one value to the next, in nanoseconds.
 const WANDER: u64 = 20_000_000;
 /// Flows that are known at a time: far more than a lab has.
@@ -45,6 +48,8 @@ pub(super) struct Passage {
     random: Random,
     /// How many more packets are lost in this row.
     losing: u32,
+    /// When the row ends, however few were lost in it.
+    loses_until: u64,
     police: Option<Bucket>,
     policed: HashMap<u64, Bucket>,
     /// When each flow that is shaped has sent all that it may.
@@ -72,6 +77,7 @@ impl Passage {
             treatment,
             random: Random::of(seed),
             losing: 0,
+            loses_until: 0,
             police: treatment.police.map(Bucket::of),
             policed: HashMap::new(),
             shaped: HashMap::new(),
@@ -142,7 +148,7 @@ impl Passage {
             return Some(due);
         }
         let dropped = largest.is_some_and(|largest| bytes > largest)
-            || self.is_lost()
+            || self.is_lost(came)
             || self.police.as_mut().is_some_and(|b| !b.take(came, bytes))
             || self.is_above_its_flow(came, group, bytes);
         if dropped {
@@ -163,10 +169,16 @@ impl Passage {
 
     /// Between rows of `row` lost packets a row begins with chance q; then of all packets
     /// row q / (row q + 1 - q) are lost, which is the share.
-    fn is_lost(&mut self) -> bool {
+    ///
+    /// A row ends after a time as well: else a connection that is alone and nearly idle would lose its
+    /// retransmissions for minutes.
+    fn is_lost(&mut self, came: u64) -> bool {
         let Some((share, row)) = self.treatment.loss else {
             return false;
         };
+        if came > self.loses_until {
+            self.losing = 0;
+        }
         if self.losing > 0 {
             self.losing -= 1;
             return true;
@@ -176,6 +188,7 @@ impl Passage {
         let begins = self.random.part() < chance;
         if begins {
             self.losing = row.saturating_sub(1);
+            self.loses_until = came + ROW_LASTS;
         }
         begins
     }
@@ -301,6 +314,17 @@ mod tests {
                 f64::from(row)..f64::from(row) * 1.2,
             );
         }
+    }
+
+    #[test]
+    fn a_row_does_not_wait_for_packets() {
+        let loss = Treatment {
+            loss: Some((share(20_000), 20)),
+            ..Treatment::default()
+        };
+        let (_, dropped) = send(loss, (0..200_000).map(|n| n * 2 * ROW_LASTS), 1);
+        // A row begins at 0.02 / (20 * 0.98 + 0.02) of the packets, and only its first is lost.
+        within(dropped as f64 / 200_000.0, 0.000_8..0.001_3);
     }
 
     #[test]
