@@ -2,7 +2,7 @@
 
 use super::predict::{GAIN, around, bystander, per_stream};
 use super::queue::mostly_queued;
-use super::{Finding, percent};
+use super::{Answer, Finding, percent};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model};
 use crate::plan::{Direction, Knobs, Side};
@@ -17,6 +17,16 @@ pub(super) const SUSPECT: f64 = 0.2;
 
 /// Share of time from which the evidence is enough without a trial.
 const ENOUGH: f64 = 0.5;
+
+/// The answer where nothing gets through: what is kept for retransmission fills any buffer.
+pub(super) fn nothing_arrived(load: &Load) -> Option<Answer> {
+    load.silent().map(|silent| {
+        Answer::Clear(format!(
+            "no payload arrived in {} of the samples, whatever a buffer holds",
+            percent(silent)
+        ))
+    })
+}
 
 /// Which end's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,9 @@ struct Stopped<'a> {
     lost: f64,
 }
 
+/// Share of its periods in which a quota is used up from which the program always wants more than that.
+const EVERY_PERIOD: f64 = 0.9;
+
 impl Stopped<'_> {
     fn need(&self) -> f64 {
         (self.busy + self.lost).min(1.0)
@@ -47,7 +50,7 @@ impl Cause for CpuQuota {
             Ok(stopped) => stopped,
             Err(answer) => return answer,
         };
-        let used_up = stopped.need() >= ENOUGH;
+        let used_up = stopped.need() >= ENOUGH || stopped.by.periods >= EVERY_PERIOD;
         Answer::Finding(Finding {
             side: Place::from(stopped.side),
             share: stopped.lost,

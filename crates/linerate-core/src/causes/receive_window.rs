@@ -32,6 +32,9 @@ impl Cause for ReceiveWindow {
             Ok(load) => load,
             Err(answer) => return answer,
         };
+        if let Some(answer) = buffer_bound::nothing_arrived(load) {
+            return answer;
+        }
         let Some(limited) = load.tcp.rwnd_limited else {
             return lacks(model, "tcp", direction.sender());
         };

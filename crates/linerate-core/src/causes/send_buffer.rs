@@ -24,6 +24,9 @@ impl Cause for SendBuffer {
             Ok(load) => load,
             Err(answer) => return answer,
         };
+        if let Some(answer) = buffer_bound::nothing_arrived(load) {
+            return answer;
+        }
         let Some(limited) = load.tcp.sndbuf_limited else {
             return lacks(model, "tcp", direction.sender());
         };

@@ -165,7 +165,7 @@ fn stopped(busy: f64, waiting: f64, time: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.5);
     m.directions[0].base.throttled[1] = Some(Throttled {
         group: "/docker/f00".into(),
-        periods: 0.9,
+        periods: 0.89,
         time,
     });
     m
@@ -189,6 +189,10 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
             assert_eq!(outcome(&m, "cpu-contention"), "clear", "{what}");
         }
     }
+    let mut always = stopped(0.5, 0.0, 0.44);
+    let quota = always.directions[0].base.throttled[1].as_mut();
+    quota.expect("a quota").periods = 0.91;
+    assert_eq!(outcome(&always, "cpu-quota"), "enough", "in each period");
     let mut m = stopped(0.4, 0.0, 0.6);
     tried(&mut m, "receiver-work", 0.63);
     assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);

@@ -226,3 +226,18 @@ fn another_congestion_control_that_gains_more_than_any_rate_leaves_proves_loss()
         assert_eq!(named, proved, "x{gain}");
     }
 }
+
+#[test]
+fn where_nothing_arrives_no_buffer_is_blamed() {
+    let full = |arrived: usize| {
+        let mut m = model(load());
+        let base = &mut m.directions[0].base;
+        base.tcp.sndbuf_limited = Some(0.9);
+        base.tcp.rwnd_limited = Some(0.9);
+        base.ticks = vec![0.0; 30];
+        base.ticks[..arrived].fill(1e6);
+        ["send-buffer", "receive-window"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(full(3), ["clear"; 2]);
+    assert!(full(4).iter().all(|told| *told != "clear"), "{:?}", full(4));
+}

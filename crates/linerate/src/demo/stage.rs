@@ -173,7 +173,8 @@ impl Stage {
     /// Starts iperf3 with one stream for some seconds, with its server.
     pub(crate) fn iperf3(&self, direction: Direction) -> Result<(Running, Running), Problem> {
         // Its server says on standard output that it listens.
-        let shell = Program::new("sh").args(["-c", "exec iperf3 --server --one-off >&2"]);
+        let shell =
+            Program::new("sh").args(["-c", "exec iperf3 --server --one-off --forceflush >&2"]);
         let server = self.listen(shell)?;
         let way: &[&str] = match direction {
             Direction::Forward => &[],
