@@ -64,7 +64,8 @@ pub const CELLS: &[CellKind] = &[
         id: "healthy-jitter",
         words: "nothing, on a path whose delay wanders",
         expected: "",
-        neighbours: &["path-rate"],
+        // Buffers of the usual size hold a path with delay back, and truly.
+        neighbours: &["path-rate", "send-buffer", "receive-window"],
         anywhere: true,
         draw: healthy::jitter,
     },
