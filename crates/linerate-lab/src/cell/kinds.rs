@@ -9,7 +9,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing at all",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: healthy::plain,
     },
     CellKind {
@@ -17,7 +17,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path of packets of 9000 bytes",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: healthy::jumbo,
     },
     CellKind {
@@ -25,7 +25,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a cable without a router",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: healthy::direct,
     },
     CellKind {
@@ -33,7 +33,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path through a bridge",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: healthy::bridge,
     },
     CellKind {
@@ -41,7 +41,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, on a path of IPv6",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: healthy::ipv6,
     },
     CellKind {
@@ -49,7 +49,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, with one CPU for each end",
         expected: "",
         neighbours: &[],
-        anywhere: false,
+        shown: false,
         draw: healthy::one_cpu,
     },
     CellKind {
@@ -57,7 +57,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, beside a CPU that others keep busy",
         expected: "",
         neighbours: &["shared-core"],
-        anywhere: false,
+        shown: false,
         draw: healthy::busy,
     },
     CellKind {
@@ -66,7 +66,7 @@ pub const CELLS: &[CellKind] = &[
         expected: "",
         // Buffers of the usual size hold a path with delay back, and truly.
         neighbours: &["path-rate", "send-buffer", "receive-window"],
-        anywhere: true,
+        shown: false,
         draw: healthy::jitter,
     },
     CellKind {
@@ -74,7 +74,7 @@ pub const CELLS: &[CellKind] = &[
         words: "nothing, with a small receive window that suffices",
         expected: "",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: healthy::window,
     },
     CellKind {
@@ -82,7 +82,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a slower link between the hosts",
         expected: "path-rate",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: network::path_rate,
     },
     CellKind {
@@ -90,7 +90,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a policer between the hosts",
         expected: "path-rate",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: network::police,
     },
     CellKind {
@@ -98,7 +98,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a rate limit on each flow",
         expected: "flow-rate-cap",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: network::flow_rate,
     },
     CellKind {
@@ -106,7 +106,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that loses packets",
         expected: "path-loss",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: network::loss,
     },
     CellKind {
@@ -114,7 +114,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that holds some packets back",
         expected: "path-loss",
         neighbours: &["congestion-control"],
-        anywhere: true,
+        shown: false,
         draw: network::reorder,
     },
     CellKind {
@@ -122,7 +122,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a network that swallows large packets",
         expected: "mtu-black-hole",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: network::black_hole,
     },
     CellKind {
@@ -130,7 +130,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a small receive window on a path with delay",
         expected: "receive-window",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::receive_window,
     },
     CellKind {
@@ -138,7 +138,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a small send buffer on a path with delay",
         expected: "send-buffer",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::send_buffer,
     },
     CellKind {
@@ -146,7 +146,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a rate limit on a host's own port",
         expected: "host-shaping",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: host::shaping,
     },
     CellKind {
@@ -154,7 +154,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a queue of a host's own port that is too short",
         expected: "local-drops",
         neighbours: &["host-shaping"],
-        anywhere: true,
+        shown: false,
         draw: host::local_drops,
     },
     CellKind {
@@ -162,7 +162,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a port without its offloads",
         expected: "small-packets",
         neighbours: &["sender-core"],
-        anywhere: true,
+        shown: false,
         draw: host::small_packets,
     },
     CellKind {
@@ -170,7 +170,7 @@ pub const CELLS: &[CellKind] = &[
         words: "both ends on one CPU",
         expected: "shared-core",
         neighbours: &["sender-core", "receiver-core", "cpu-contention"],
-        anywhere: false,
+        shown: false,
         draw: host::shared_core,
     },
     CellKind {
@@ -178,7 +178,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a CPU that others keep busy",
         expected: "cpu-contention",
         neighbours: &["sender-core", "receiver-core"],
-        anywhere: false,
+        shown: false,
         draw: host::contention,
     },
     CellKind {
@@ -186,7 +186,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a limit of CPU time",
         expected: "cpu-quota",
         neighbours: &[],
-        anywhere: false,
+        shown: false,
         draw: host::quota,
     },
     CellKind {
@@ -194,7 +194,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that works hard on each byte it receives",
         expected: "receiver-core",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::receiver_core,
     },
     CellKind {
@@ -202,7 +202,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that works hard on each byte it sends",
         expected: "sender-core",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::sender_core,
     },
     CellKind {
@@ -210,7 +210,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its reads",
         expected: "receiver-app",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::receiver_app,
     },
     CellKind {
@@ -218,7 +218,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a program that pauses between its writes",
         expected: "sender-app",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::sender_app,
     },
     CellKind {
@@ -226,7 +226,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a pace that was left in the environment",
         expected: "pacing",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: host::pacing,
     },
     CellKind {
@@ -234,7 +234,7 @@ pub const CELLS: &[CellKind] = &[
         words: "another client that measures at the same time",
         expected: "contended",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: event::contended,
     },
     CellKind {
@@ -242,7 +242,7 @@ pub const CELLS: &[CellKind] = &[
         words: "traffic of others on a slow link",
         expected: "contended",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: event::traffic,
     },
     CellKind {
@@ -250,7 +250,7 @@ pub const CELLS: &[CellKind] = &[
         words: "a link that goes down for a moment",
         expected: "interrupted",
         neighbours: &[],
-        anywhere: true,
+        shown: true,
         draw: event::interrupted,
     },
     CellKind {
@@ -258,7 +258,7 @@ pub const CELLS: &[CellKind] = &[
         words: "an end that stops for a moment",
         expected: "interrupted",
         neighbours: &[],
-        anywhere: true,
+        shown: false,
         draw: event::stall,
     },
 ];

@@ -27,8 +27,9 @@ pub struct CellKind {
     pub expected: &'static str,
     /// Causes that may be named instead: true as well, though not what was planted.
     pub neighbours: &'static [&'static str],
-    /// Whether it can be planted wherever a lab can be built; else it takes root, or CPUs 0 and 1.
-    pub anywhere: bool,
+    /// Whether a demonstration without a name may draw it: it needs neither root nor certain CPUs, and
+    /// a score of several runs under each congestion control named it each time (`benches/truth/`).
+    pub shown: bool,
     draw: fn(&mut Draw) -> Planting,
 }
 
@@ -130,9 +131,9 @@ impl CellKind {
         CELLS.iter().filter(|kind| kind.is_answerable())
     }
 
-    /// The kind that a seed draws, of those whose cause is known and that can be planted anywhere.
+    /// The kind that a seed draws, of those that a demonstration may draw.
     pub fn drawn(seed: u64) -> &'static Self {
-        let all: Vec<&Self> = Self::answerable().filter(|kind| kind.anywhere).collect();
+        let all: Vec<&Self> = Self::answerable().filter(|kind| kind.shown).collect();
         all[Draw::of(seed, seed).below(all.len() as u64) as usize]
     }
 
