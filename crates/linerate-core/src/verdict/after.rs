@@ -26,6 +26,8 @@ struct Beyond<'a> {
     load: &'a Load,
     change: String,
     gain: f64,
+    /// Whether it differs in more than what was lifted: more streams share CPUs that one had alone.
+    crowded: bool,
 }
 
 /// The load in which a trial lifted what was found, or the one with the streams that carried most.
@@ -37,6 +39,7 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
             load: trial.changed.as_ref()?,
             change: decided.words.to_owned(),
             gain: decided.effect.mid,
+            crowded: false,
         })
     });
     let knee = dir.knee();
@@ -44,6 +47,7 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
         load: knee,
         change: format!("{} streams", knee.streams),
         gain: knee.goodput.mean / dir.base.goodput.mean,
+        crowded: true,
     };
     lifted.chain([streams]).find(|beyond| beyond.gain >= LIFTED)
 }
@@ -63,6 +67,9 @@ fn behind(model: &Model, dir: &DirectionModel, found: &[Limit]) -> Option<Limit>
     };
     let case = Case::of(&lifted, dir.direction);
     let (party, finding) = foremost(&case)?;
+    if beyond.crowded && !finding.enough {
+        return None;
+    }
     let known = found.iter().any(|limit| limit.cause == party.cause.id());
     (!known).then(|| Limit {
         metric: Measure::Goodput,

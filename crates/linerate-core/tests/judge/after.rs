@@ -48,3 +48,26 @@ fn a_change_that_carried_no_more_lifted_nothing() {
     m.trials[0].changed = Some(load());
     assert_eq!(judge(&m).next, Vec::new());
 }
+
+#[test]
+fn more_streams_tell_what_is_next_only_where_it_is_sure() {
+    let next = |busy: f64| {
+        let mut m = model(Load {
+            senders: vec![thread(0.99)],
+            ..load()
+        });
+        let mut more = load();
+        more.streams = 2;
+        more.goodput.mean = 1.5e9;
+        more.receivers = vec![Thread {
+            waiting: Some(0.99 - busy),
+            ..thread(busy)
+        }];
+        m.directions[0].sweep = vec![more];
+        tried(&mut m, "sender-work", 0.8);
+        let next = judge(&m).next;
+        next.first().map(|limit| limit.cause)
+    };
+    assert_eq!(next(0.97), Some("receiver-core"));
+    assert_eq!(next(0.4), None, "it waits for others");
+}
