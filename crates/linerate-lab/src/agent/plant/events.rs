@@ -97,15 +97,18 @@ mod tests {
     const STOP: Act = Act::Stop(Host::Far);
     const GO: Act = Act::Go(Host::Far);
 
+    /// Far stops for 20 ms in every 100.
+    fn stalling(start: Instant) -> Events {
+        let mut events = Events::default();
+        let rhythm = Rhythm::Every(Nanos::from_millis(100));
+        events.stall(start, Side::Far, Nanos::from_millis(20), rhythm);
+        events
+    }
+
     #[test]
     fn a_stall_comes_again_until_it_is_removed() {
         let start = Instant::now();
-        let mut events = Events::default();
-        let (lasting, rhythm) = (
-            Nanos::from_millis(20),
-            Rhythm::Every(Nanos::from_millis(100)),
-        );
-        events.stall(start, Side::Far, lasting, rhythm);
+        let mut events = stalling(start);
         let mut seen = Vec::new();
         for ms in 0..250 {
             let acts = events.due(start + ms * MS);
@@ -120,12 +123,7 @@ mod tests {
     #[test]
     fn what_is_missed_is_made_up_for_once() {
         let start = Instant::now();
-        let mut events = Events::default();
-        let (lasting, rhythm) = (
-            Nanos::from_millis(20),
-            Rhythm::Every(Nanos::from_millis(100)),
-        );
-        events.stall(start, Side::Far, lasting, rhythm);
+        let mut events = stalling(start);
         assert_eq!(events.due(start + 1000 * MS), [STOP, GO]);
         assert_eq!(events.next(), Some(start + 1020 * MS));
     }

@@ -1,0 +1,59 @@
+//! What a port counted that went wrong.
+
+use serde::{Deserialize, Serialize};
+
+/// Errors of a port since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortErrors {
+    /// Bad packets received.
+    pub rx_errors: Option<u64>,
+    /// Packets that could not be sent.
+    pub tx_errors: Option<u64>,
+    /// Packets received but dropped by the host, or of a protocol that it does not handle.
+    pub rx_dropped: Option<u64>,
+    /// Packets dropped on their way out.
+    pub tx_dropped: Option<u64>,
+    /// Packets lost because the host had no buffer for them.
+    pub rx_missed: Option<u64>,
+    /// Packets lost to an overrun of the receive queue.
+    pub rx_fifo: Option<u64>,
+    /// Packets received with a bad checksum: a bad cable or transceiver.
+    pub rx_crc: Option<u64>,
+    /// Collisions: half duplex.
+    pub collisions: Option<u64>,
+    /// Times that the link went up or down.
+    pub carrier_changes: Option<u32>,
+}
+
+/// A counter by the name that its source gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Name.
+    pub name: String,
+    /// Value since it was last cleared.
+    pub value: u64,
+}
+
+impl PortErrors {
+    /// Errors and drops, by where; zeros and what is unknown left out. Not all of them are losses: what
+    /// the kernel counts as received and dropped includes packets of protocols that nobody asked for,
+    /// and what collided is sent again.
+    //= Linux, Documentation/networking/statistics.rst: rx_dropped, collisions
+    pub fn counted(&self) -> Vec<(&'static str, u64)> {
+        let all = [
+            ("rx errors", self.rx_errors),
+            ("rx dropped or unhandled", self.rx_dropped),
+            ("rx missed", self.rx_missed),
+            ("rx fifo", self.rx_fifo),
+            ("tx errors", self.tx_errors),
+            ("tx dropped", self.tx_dropped),
+            ("collisions", self.collisions),
+        ];
+        let some = |(name, count): (&'static str, Option<u64>)| Some((name, count?));
+        all.into_iter()
+            .filter_map(some)
+            .filter(|(_, n)| *n > 0)
+            .collect()
+    }
+}

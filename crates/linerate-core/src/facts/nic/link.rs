@@ -1,0 +1,152 @@
+//! The link of a port: what was agreed with the other end of the wire.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Rate;
+
+/// What the two ends of a wire agreed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkModes {
+    /// Speed; `None` where the driver does not tell one.
+    pub speed: Option<Rate>,
+    /// Duplex.
+    pub duplex: Option<Duplex>,
+    /// Whether the speed is agreed with the other end.
+    pub autoneg: Option<bool>,
+    /// Lanes in use.
+    pub lanes: Option<u32>,
+    /// Modes that the port and what is plugged into it can do: `100000baseCR4/Full`.
+    pub supported: Vec<String>,
+    /// Modes that the port offers.
+    pub advertised: Vec<String>,
+    /// Modes that the other end offers; empty when unknown.
+    pub peer: Vec<String>,
+}
+
+/// Whether both ends may talk at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    /// One at a time.
+    Half,
+    /// Both at once.
+    Full,
+}
+
+/// Forward error correction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fec {
+    /// What is in use: `RS`, `BASER`, `LLRS`, `None`; empty when unknown.
+    pub active: String,
+    /// What it is set to.
+    pub configured: Vec<String>,
+    /// Whether the driver chooses.
+    pub auto: Option<bool>,
+    /// Blocks that were corrected.
+    pub corrected: Option<u64>,
+    /// Blocks that could not be corrected: their packets are lost.
+    pub uncorrectable: Option<u64>,
+}
+
+/// Flow control on the link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pause {
+    /// Agreed with the other end.
+    pub autoneg: Option<bool>,
+    /// The port stops when it is told to.
+    pub rx: Option<bool>,
+    /// The port tells the other end to stop.
+    pub tx: Option<bool>,
+    /// Pause frames received.
+    pub rx_frames: Option<u64>,
+    /// Pause frames sent.
+    pub tx_frames: Option<u64>,
+}
+
+impl LinkModes {
+    /// Whether only one end may talk at a time. Above 1 Gb/s there is no such thing, whatever a driver
+    /// says.
+    //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
+    pub fn is_half(&self) -> bool {
+        const FASTEST: Rate = Rate(1_000_000_000);
+        self.duplex == Some(Duplex::Half) && self.speed.is_none_or(|speed| speed <= FASTEST)
+    }
+
+    /// The fastest mode that both ends offer; `None` where the other end's are unknown.
+    pub fn fastest_common(&self) -> Option<Rate> {
+        let common = self.advertised.iter().filter(|m| self.peer.contains(m));
+        common.filter_map(|mode| mode_speed(mode)).max()
+    }
+}
+
+/// Speed in Mb/s as drivers tell it; `None` for what they say when they do not know it: 0, and -1
+/// in 16 and in 32 bits.
+pub fn speed_of_mbps(mbps: u64) -> Option<Rate> {
+    let known = mbps != 0 && mbps != u64::from(u16::MAX) && i32::try_from(mbps).is_ok();
+    known.then_some(Rate(mbps.saturating_mul(1_000_000)))
+}
+
+/// Speed of a mode by its name: `100000baseCR4/Full`. Names that are no mode (`Pause`) have none.
+pub fn mode_speed(name: &str) -> Option<Rate> {
+    let (mbps, _) = name.split_once("base")?;
+    speed_of_mbps(mbps.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_speed_is_none() {
+        for mbps in [
+            0,
+            65_535,
+            u64::from(u32::MAX),
+            u64::MAX,
+            i32::MAX as u64 + 1,
+        ] {
+            assert_eq!(speed_of_mbps(mbps), None, "{mbps}");
+        }
+        assert_eq!(speed_of_mbps(1), Some(Rate(1_000_000)));
+        assert_eq!(speed_of_mbps(65_534), Some(Rate(65_534_000_000)));
+        assert_eq!(speed_of_mbps(800_000), Some(Rate(800_000_000_000)));
+        assert_eq!(
+            mode_speed("100000baseCR4/Full"),
+            Some(Rate(100_000_000_000))
+        );
+        assert_eq!(mode_speed("Pause"), None);
+        assert_eq!(mode_speed("base"), None);
+    }
+
+    #[test]
+    fn half_duplex_ends_at_a_gigabit() {
+        let half = |duplex, mbps: Option<u64>| {
+            let link = LinkModes {
+                duplex,
+                speed: mbps.and_then(speed_of_mbps),
+                ..LinkModes::default()
+            };
+            link.is_half()
+        };
+        let duplex = Some(Duplex::Half);
+        assert!(half(duplex, Some(1_000)) && half(duplex, None));
+        assert!(!half(duplex, Some(2_500)) && !half(Some(Duplex::Full), Some(10)));
+        assert!(!half(None, Some(10)));
+    }
+
+    #[test]
+    fn the_fastest_common_mode_needs_both_ends() {
+        let text = |modes: &[&str]| modes.iter().map(|&m| m.to_owned()).collect();
+        let mut link = LinkModes {
+            advertised: text(&["1000baseT/Full", "10000baseT/Full", "Pause"]),
+            peer: text(&["1000baseT/Full", "Pause"]),
+            ..LinkModes::default()
+        };
+        assert_eq!(link.fastest_common(), Some(Rate(1_000_000_000)));
+        link.peer.clear();
+        assert_eq!(link.fastest_common(), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! Network ports: what they are, how they are set, and what they are made of.
+
+mod errors;
+mod link;
+mod offloads;
+mod queues;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Gap;
+use super::shaping::Shaper;
+use crate::units::Rate;
+
+pub use errors::{Counter, PortErrors};
+pub use link::{Duplex, Fec, LinkModes, Pause, mode_speed, speed_of_mbps};
+pub use offloads::Offloads;
+pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
+
+/// Most shapers of a port that are kept.
+pub const SHAPERS_MAX: usize = 64;
+
+/// All ports of a network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Network {
+    /// The ports, in the kernel's order.
+    pub nics: Vec<Nic>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// A network port. Text that is not known is empty; `None` is unknown or not supported, and where
+/// it should have been known there is a gap.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Nic {
+    /// Interface name.
+    pub name: String,
+    /// Index in its network namespace.
+    pub index: u32,
+    /// Kind of a port made by software: `veth`, `bond`, `vlan`, `vxlan`, `ipoib` ...
+    pub kind: String,
+    /// Driver: `mlx5_core`, `virtio_net`.
+    pub driver: String,
+    /// Version of the firmware.
+    pub firmware: String,
+    /// Device that it belongs to, by the name on its bus: `0000:03:00.0`, `virtio2`.
+    pub device: String,
+    /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
+    /// USB, which has no slot.
+    pub pci: String,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.
+    pub is_virtual: bool,
+    /// Up, and the lower layer has carrier.
+    pub up: bool,
+    /// Why it is down, where the driver tells: `no cable`.
+    pub down: String,
+    /// Maximum transmission unit in bytes.
+    pub mtu: Option<u32>,
+    /// The largest that the driver takes.
+    pub mtu_max: Option<u32>,
+    /// What was agreed with the other end of the wire.
+    pub link: LinkModes,
+    /// Forward error correction.
+    pub fec: Option<Fec>,
+    /// What the device or the stack does for many packets at once.
+    pub offloads: Option<Offloads>,
+    /// Channels (groups of queues with an interrupt each).
+    pub channels: Option<Channels>,
+    /// Sizes of the descriptor rings.
+    pub rings: Option<Rings>,
+    /// Interrupt coalescing.
+    pub coalesce: Option<Coalesce>,
+    /// Flow control on the link.
+    pub pause: Option<Pause>,
+    /// How received packets are spread over queues.
+    pub rss: Option<Rss>,
+    /// Queues with what serves them, receive queues first.
+    pub queues: Vec<Queue>,
+    /// What it is made of.
+    pub stack: Stack,
+    /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
+    pub qdisc: String,
+    /// Disciplines and classes that hold packets back on purpose.
+    #[serde(deserialize_with = "super::bounded::at_most::<_, _, SHAPERS_MAX>")]
+    pub shapers: Vec<Shaper>,
+    /// Errors and drops since boot.
+    pub errors: PortErrors,
+    /// The driver's own counters of loss and of allowances: allowances of a cloud even at zero,
+    /// others where they are not zero.
+    pub counters: Vec<Counter>,
+}
+
+/// What a port is made of, and part of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stack {
+    /// Index of the bond, bridge or team that it is part of.
+    pub above: Option<u32>,
+    /// Indices of the ports that it is made of.
+    pub below: Vec<u32>,
+    /// True if what is below lies in another network namespace.
+    pub below_hidden: bool,
+    /// Tag of a VLAN.
+    pub vlan: Option<u16>,
+    /// How a bond spreads traffic.
+    pub bond: Option<Bond>,
+}
+
+/// How a bond spreads traffic.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bond {
+    /// `802.3ad`, `active-backup` ...
+    pub mode: String,
+    /// What its hash looks at: `layer2`, `layer3+4` ...
+    pub hash: String,
+    /// Index of the one member in use, where there is one.
+    pub active: Option<u32>,
+}
+
+impl Nic {
+    /// How many queues of one way are known.
+    pub fn queues_of(&self, way: Direction) -> usize {
+        self.queues.iter().filter(|q| q.direction == way).count()
+    }
+
+    /// Whether it was made by software: no device sends interrupts for it.
+    pub fn is_software(&self) -> bool {
+        let own_kind = !self.kind.is_empty() && self.driver == self.kind;
+        self.is_virtual && (own_kind || self.driver == "loopback")
+    }
+
+    /// Whether it has a wire of 10 Gb/s or more: slower ones are filled with any settings.
+    pub fn is_fast(&self) -> bool {
+        const FAST: Rate = Rate(10_000_000_000);
+        !self.is_virtual && self.link.speed.is_some_and(|speed| speed >= FAST)
+    }
+}
+
+impl Network {
+    /// The port with this index.
+    pub fn nic(&self, index: u32) -> Option<&Nic> {
+        self.nics.iter().find(|nic| nic.index == index)
+    }
+
+    /// The ports at the bottom of the one with this index, through bonds, bridges, VLANs and
+    /// tunnels; the port itself where nothing is below. A loop, which no kernel makes, ends.
+    pub fn leaves(&self, index: u32) -> Vec<u32> {
+        let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
+        let mut open = vec![index];
+        while let Some(index) = open.pop() {
+            if !seen.insert(index) {
+                continue;
+            }
+            match self.nic(index) {
+                Some(nic) if !nic.stack.below.is_empty() => {
+                    open.extend(nic.stack.below.iter().rev());
+                }
+                _ => leaves.push(index),
+            }
+        }
+        leaves
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A port and the ports that it stands on.
+    pub(in crate::facts) fn nic(index: u32, below: &[u32]) -> Nic {
+        let stack = Stack {
+            below: below.to_vec(),
+            ..Stack::default()
+        };
+        Nic {
+            name: format!("eth{index}"),
+            index,
+            stack,
+            ..Nic::default()
+        }
+    }
+
+    #[test]
+    fn leaves_are_found_through_all_layers_and_loops_end() {
+        // A VLAN on a bond of two.
+        let nics = vec![nic(9, &[5]), nic(5, &[2, 3]), nic(2, &[]), nic(3, &[])];
+        let network = Network {
+            nics,
+            ..Network::default()
+        };
+        assert_eq!(network.leaves(9), [2, 3]);
+        assert_eq!(network.leaves(2), [2]);
+        assert_eq!(network.leaves(77), [77]);
+        let looped = Network {
+            nics: vec![nic(1, &[2]), nic(2, &[1, 3]), nic(3, &[3])],
+            ..Network::default()
+        };
+        assert_eq!(looped.leaves(1), [0; 0]);
+    }
+}

@@ -1,0 +1,65 @@
+//! What a port or the stack does for many packets at once.
+
+use serde::{Deserialize, Serialize};
+
+/// Offloads by the kernel's names, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offloads {
+    /// That are on.
+    pub on: Vec<String>,
+    /// That are off and could be switched on.
+    pub off: Vec<String>,
+}
+
+/// Offloads without which each packet costs a CPU its own work: what people call them, and the
+/// kernel's names, of which one is enough.
+//= net/ethtool/common.c, netdev_features_strings
+const NEEDED: [(&str, &[&str]); 6] = [
+    ("scatter-gather", &["tx-scatter-gather"]),
+    (
+        "tx checksum",
+        &["tx-checksum-ip-generic", "tx-checksum-ipv4"],
+    ),
+    ("TSO", &["tx-tcp-segmentation"]),
+    ("GSO", &["tx-generic-segmentation"]),
+    ("rx checksum", &["rx-checksum"]),
+    ("GRO", &["rx-gro"]),
+];
+
+impl Offloads {
+    /// Those that bulk traffic needs, are off, and could be on.
+    pub fn lacking(&self) -> Vec<&'static str> {
+        let in_any = |names: &[&str], list: &[String]| {
+            list.iter().any(|offload| names.contains(&offload.as_str()))
+        };
+        let lacks = |names: &[&str]| !in_any(names, &self.on) && in_any(names, &self.off);
+        let lacking = NEEDED.iter().filter(|(_, names)| lacks(names));
+        lacking.map(|(name, _)| *name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_and_could_be_on_is_lacking() {
+        let text = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
+        let lacking = |on: &[&str], off: &[&str]| {
+            let offloads = Offloads {
+                on: text(on),
+                off: text(off),
+            };
+            offloads.lacking()
+        };
+        assert_eq!(lacking(&["rx-gro"], &["rx-lro"]), [""; 0]);
+        assert_eq!(
+            lacking(&[], &["rx-gro", "tx-tcp-segmentation"]),
+            ["TSO", "GRO"]
+        );
+        let other = lacking(&["tx-checksum-ip-generic"], &["tx-checksum-ipv4"]);
+        assert_eq!(other, [""; 0], "the other one does it");
+        assert_eq!(lacking(&[], &["tx-checksum-ipv4"]), ["tx checksum"]);
+    }
+}

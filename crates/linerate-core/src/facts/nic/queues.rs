@@ -1,0 +1,122 @@
+//! Queues of a port, their rings and interrupts, and how packets are spread over them.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// A setting and how far it can be raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setting {
+    /// Now.
+    pub now: Option<u32>,
+    /// At most.
+    pub most: Option<u32>,
+}
+
+impl Setting {
+    /// Both, where it could be raised.
+    pub fn below_most(self) -> Option<(u32, u32)> {
+        let (now, most) = (self.now?, self.most?);
+        (now < most).then_some((now, most))
+    }
+}
+
+/// Channels of a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Channels {
+    /// That only receive.
+    pub rx: Setting,
+    /// That only send.
+    pub tx: Setting,
+    /// That do both.
+    pub combined: Setting,
+}
+
+/// Descriptor rings of a port, in packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rings {
+    /// Receive.
+    pub rx: Setting,
+    /// Send.
+    pub tx: Setting,
+}
+
+/// How long interrupts are held back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Coalesce {
+    /// Microseconds after a packet was received.
+    pub rx_usecs: Option<u32>,
+    /// Packets received.
+    pub rx_frames: Option<u32>,
+    /// Microseconds after a packet was sent.
+    pub tx_usecs: Option<u32>,
+    /// Packets sent.
+    pub tx_frames: Option<u32>,
+    /// The driver adapts the receiving side.
+    pub adaptive_rx: Option<bool>,
+    /// The driver adapts the sending side.
+    pub adaptive_tx: Option<bool>,
+}
+
+/// How received packets are spread over queues by their hash.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rss {
+    /// Hash function: `toeplitz`, `xor`, `crc32`; empty when unknown.
+    pub function: String,
+    /// For each value of the hash, the queue.
+    pub table: Vec<u32>,
+}
+
+impl Rss {
+    /// The queues that get packets, in ascending order.
+    pub fn queues(&self) -> Vec<u32> {
+        let queues: BTreeSet<u32> = self.table.iter().copied().collect();
+        queues.into_iter().collect()
+    }
+}
+
+/// Way of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Receives.
+    Rx,
+    /// Sends.
+    Tx,
+}
+
+/// A queue of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Which way.
+    pub direction: Direction,
+    /// Number, counted for each direction.
+    pub number: u32,
+    /// Poller that serves it (6.8+).
+    pub napi: Option<u32>,
+    /// Interrupt that wakes the poller.
+    pub irq: Option<u32>,
+    /// CPUs that packets are handed to (RPS), or that send by this queue (XPS); empty is off.
+    pub cpus: Option<Vec<u32>>,
+    /// Flows that follow their application (RFS), of a receive queue; 0 is off.
+    pub flows: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_names_the_queues_that_get_packets() {
+        let rss = Rss {
+            table: vec![0, 2, 0, 2],
+            ..Rss::default()
+        };
+        assert_eq!(rss.queues(), [0, 2]);
+    }
+}
