@@ -13,6 +13,9 @@ const BITES: f64 = 1.10;
 /// Time between two readings of the port.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Time after which a load of some seconds is taken to hang.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// What the port of the far host counted, in bits of Ethernet frame per second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Truth {
@@ -94,6 +97,10 @@ fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Prob
     let status = loop {
         if let Some(status) = run.wait_for(TICK)? {
             break status;
+        }
+        // A load that never ends, because its other end is lost say, must not hold a score for ever.
+        if seen[0].0.elapsed() > LONGEST {
+            return Err(Problem::Endless);
         }
         seen.push((Instant::now(), stage.counted(direction)?));
     };
