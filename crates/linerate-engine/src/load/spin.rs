@@ -42,17 +42,15 @@ mod tests {
 
     #[test]
     fn work_takes_time_in_proportion() {
-        let best = |n: u64| {
-            (0..7)
-                .map(|_| {
-                    let start = clock::now();
-                    spin(n);
-                    clock::now() - start
-                })
-                .min()
-                .unwrap() as f64
+        let time = |n: u64| {
+            let start = clock::now();
+            spin(n);
+            (clock::now() - start) as f64
         };
-        let ratio = best(400_000) / best(100_000);
+        // In pairs, and the median of them: what else runs on the machine comes and goes.
+        let mut ratios: Vec<f64> = (0..51).map(|_| time(400_000) / time(100_000)).collect();
+        ratios.sort_by(f64::total_cmp);
+        let ratio = ratios[25];
         assert!((2.5..6.0).contains(&ratio), "{ratio}");
     }
 }
