@@ -129,6 +129,9 @@ licence_allowed() {
   [[ $formula =~ ^[01\|\&()]+$ ]] && ((formula))
 }
 
+# A test that hangs is a failure, and the rest is still told.
+readonly patience=40m
+
 # The built tests of the crates that touch the machine, by an ordinary user: what only root may do
 # must not be needed. They are copied, since the build folder may be closed to others.
 as_ordinary_user() {
@@ -155,7 +158,7 @@ as_ordinary_user() {
     cp "$path" "$bin/$crate-$name" && chmod 755 "$bin/$crate-$name"
     echo "-- $crate $name, as uid $nobody"
     (cd "$home" && HOME=$home TMPDIR=$home XDG_STATE_HOME='' XDG_CONFIG_HOME='' \
-      as_nobody "$bin/$crate-$name" </dev/null) || rc=1
+      as_nobody timeout --kill-after=30 $patience "$bin/$crate-$name" </dev/null) || rc=1
   done <"$scratch/executables"
   return $rc
 }
@@ -213,7 +216,7 @@ if command -v cargo-deny >/dev/null; then
 else
   echo "note: cargo-deny is not installed; licences and sources were checked without it, advisories were not"
 fi
-step "tests" cargo test --locked --workspace --no-fail-fast
+step "tests" timeout --kill-after=30 $patience cargo test --locked --workspace --no-fail-fast
 if [[ $(id -u) -eq 0 ]]; then
   step "tests as an ordinary user" as_ordinary_user
 fi

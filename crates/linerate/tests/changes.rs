@@ -6,6 +6,7 @@
 )]
 
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
@@ -21,10 +22,21 @@ const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max
 /// A run in the near host, which receives. What a socket may ask for is too little for the window.
 const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 
-/// Remembers the near host's limit, and waits until it is another one.
+/// Most seconds a script may take.
+const PATIENCE: &str = "240";
+
+/// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
+/// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
+const STARTED: &str = "started() { changed=$1; shift; \
+    for attempt in 1 2 3; do \
+        \"$@\" > run 2>&1 & run=$!; \
+        while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
+    done; \
+    echo 'no trial changed a setting'; cat run; exit 1; }";
+
+/// The near host's limit is no longer what it was before.
 const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
-const CHANGED: &str =
-    "until [ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]; do sleep 0.02; done";
+const CHANGED: &str = "'[ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]'";
 
 /// The limit of a receive buffer, and the delay that makes it matter: more than a socket may ask for here,
 /// so that only the host's setting can be raised, and as long a way as makes 300 Mb/s of it.
@@ -46,7 +58,11 @@ struct Lab {
     limited: &'static str,
     /// How the far host serves.
     serve: &'static str,
+    /// One lab at a time: what another one sends would hold back what is to be proved.
+    _turn: MutexGuard<'static, ()>,
 }
+
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Lab {
     fn new(limited: &'static str, serve: &'static str) -> Self {
@@ -55,6 +71,7 @@ impl Lab {
             home,
             limited,
             serve,
+            _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -69,16 +86,16 @@ impl Lab {
             self.serve
         );
         let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
-        let script = format!("set -m; cd \"$HOME\"; {LARGE}; {listening}; {script}; true");
+        let script =
+            format!("set -m; cd \"$HOME\"; {STARTED}; {LARGE}; {listening}; {script}; true");
         let [window, delay] = faults(self.limited);
-        let output = Command::new(program)
+        let output = Command::new("timeout")
             .env_clear()
             .env("HOME", self.home.path())
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("PROGRAM", program)
-            .args([
-                "lab", "run", "--fault", &window, "--fault", &delay, "--far", &far,
-            ])
+            .args([PATIENCE, program, "lab", "run"])
+            .args(["--fault", &window, "--fault", &delay, "--far", &far])
             .args(["sh", "-c", &script, "sh", "FAR"])
             .output()
             .unwrap();
@@ -89,7 +106,7 @@ impl Lab {
             println!("SKIPPED: no lab here: {}", errors.trim());
             return None;
         }
-        assert!(output.status.success(), "{out}{errors}");
+        assert!(output.status.success(), "{}: {out}{errors}", output.status);
         Some([out, errors])
     }
 }
@@ -148,8 +165,8 @@ fn without_leave_no_setting_changes() {
 #[test]
 fn what_a_kill_leaves_is_undone_by_the_next_start() {
     let script = format!(
-        "{BEFORE}; echo '== before'; {STATE}; {RUN} --time 40s --allow-changes --quiet >/dev/null & run=$!; \
-         {CHANGED}; kill -9 $run; wait $run; echo '== killed'; {STATE}; \
+        "{BEFORE}; echo '== before'; {STATE}; started {CHANGED} {RUN} --time 40s --allow-changes; \
+         kill -9 $run; wait $run; echo '== killed'; {STATE}; \
          echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
          echo '== after'; {STATE}"
     );
@@ -170,24 +187,30 @@ fn what_a_kill_leaves_is_undone_by_the_next_start() {
 
 #[test]
 fn what_is_interrupted_is_undone_at_once() {
+    let script = format!(
+        "{BEFORE}; echo '== before'; {STATE}; for signal in INT TERM HUP; do \
+             started {CHANGED} {RUN} --time 40s --allow-changes; kill -$signal $run; wait $run; \
+             echo \"== after $signal\"; {STATE}; \
+         done"
+    );
+    let Some([out, _]) = Lab::new("near", "").run(&script) else {
+        return;
+    };
     for signal in ["INT", "TERM", "HUP"] {
-        let script = format!(
-            "{BEFORE}; echo '== before'; {STATE}; {RUN} --time 40s --allow-changes > run 2>&1 & run=$!; \
-             {CHANGED}; kill -{signal} $run; wait $run; echo '== after'; {STATE}"
+        assert_eq!(
+            part(&out, "before"),
+            part(&out, &format!("after {signal}")),
+            "{signal}"
         );
-        let Some([out, _]) = Lab::new("near", "").run(&script) else {
-            return;
-        };
-        assert_eq!(part(&out, "before"), part(&out, "after"), "{signal}");
     }
 }
 
 #[test]
 fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
-    let changed = "! cmp -s now was && grep -q 'a trial sets tcp-rmem' far.log";
+    let changed = "'! cmp -s now was && grep -q \"a trial sets tcp-rmem\" far.log'";
     let script = format!(
-        "$PROGRAM run $1 --open --direction forward --no-save --time 40s --allow-changes --quiet & run=$!; \
-         until {changed}; do sleep 0.02; done; kill -9 $run; wait $run; \
+        "started {changed} $PROGRAM run $1 --open --direction forward --no-save --time 40s \
+         --allow-changes; kill -9 $run; wait $run; \
          until grep -q 'session ended' far.log && cmp -s now was; do sleep 0.05; done; \
          echo '== far'; cat far.log; echo '== left'; ls .local/state/linerate | grep changes"
     );
