@@ -39,12 +39,13 @@ const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
 const CHANGED: &str = "'[ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]'";
 
 /// The limit of a receive buffer, and the delay that makes it matter: more than a socket may ask for here,
-/// so that only the host's setting can be raised, and as long a way as makes 300 Mb/s of it.
+/// which the kernel doubles, so that only the host's setting can be raised; and as long a way as makes
+/// 600 Mb/s of it.
 fn faults(side: &str) -> [String; 2] {
     let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
     let most: u64 = most.trim().parse().unwrap_or(0);
-    let limit = (most / 2 * 3).max(512 << 10);
-    let delay = (limit * 8 * 6 / 10 / 300_000).max(20);
+    let limit = (most * 3).max(512 << 10);
+    let delay = (limit * 8 * 6 / 10 / 600_000).max(20);
     [
         format!("receive-window:{side},{}KiB", limit >> 10),
         format!("delay:{delay}ms"),

@@ -19,6 +19,11 @@ pub(super) const ENOUGH: f64 = 0.95;
 /// Share of time that a thread must lose: a tenth less would be nothing that anybody looks for.
 pub(super) const LOST: f64 = 0.15;
 
+/// What is left of the goodput that added work would leave if all else cost as before. A thread that is
+/// stopped makes round trips long, of which the kernel makes small segments: its time for each byte was
+/// seen to become three times as much.
+const COSTS_MORE: f64 = 0.25;
+
 /// The end for which most speaks, else the answer: what could not be told comes before what is clear.
 pub(super) fn worst<T>(
     direction: Direction,
@@ -74,7 +79,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     if factor == role.factor() {
         let added = added_work(model, trial, role == Role::Sender)?;
         return Some(Range {
-            low: 0.88 / (1.0 + added / got),
+            low: COSTS_MORE / (1.0 + added / got),
             high: f64::midpoint(1.0 / (1.0 + added), 1.0),
         });
     }

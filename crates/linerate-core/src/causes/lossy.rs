@@ -13,10 +13,12 @@ const VANISHES: Range = Range {
     high: 0.3,
 };
 
-/// The same where packets are lost at any rate: about as before, as far as few losses can tell.
+/// The same where packets are lost at any rate: about as before. Few losses, or losses in rows, tell it
+/// with a wide interval; above it is open, since nothing loses more at half the pace that should be parted
+/// from this.
 pub(super) const STAYS: Range = Range {
     low: 0.31,
-    high: 5.0,
+    high: f64::MAX,
 };
 
 /// How much better another congestion control may fill such a rate: one loss-based stream fills at least

@@ -196,6 +196,13 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
     let mut m = stopped(0.4, 0.0, 0.6);
     tried(&mut m, "receiver-work", 0.63);
     assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);
+    // Down to a quarter of what the added work alone would leave, since all else may cost more.
+    for (effect, proves) in [(0.17, true), (0.14, false)] {
+        let mut m = stopped(0.4, 0.0, 0.6);
+        tried(&mut m, "receiver-work", effect);
+        let proved = named(&m) == [("cpu-quota", Certainty::Proved, Place::Far)];
+        assert_eq!(proved, proves, "x{effect}");
+    }
     let gain = judge(&m).limits[0].advice[0].gain.expect("a gain");
     assert!((gain - 2.5).abs() < 1e-9, "{gain}");
 }

@@ -95,6 +95,12 @@ fn half_the_pace_parts_random_loss_from_a_rate_that_is_exceeded() {
     assert_eq!(first_limit(&stays), Some(("path-loss", Certainty::Proved)));
     let shown = judge(&stays).limits.remove(0).trial.expect("it decided");
     assert_eq!((shown.kind, shown.loss.is_some()), ("half-pace", true));
+    let mut in_rows = m.clone();
+    tried_with_loss(&mut in_rows, "half-pace", 0.5, (0.4, 11.0));
+    assert_eq!(
+        first_limit(&in_rows),
+        Some(("path-loss", Certainty::Proved))
+    );
     let mut vague = m.clone();
     tried_with_loss(&mut vague, "half-pace", 0.5, (0.2, 1.9));
     assert_eq!(first_limit(&vague), None, "it may have vanished");

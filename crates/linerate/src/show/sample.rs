@@ -4,9 +4,11 @@ use linerate_core::facts::nic::{LinkModes, Nic};
 use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;
 use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares};
+use linerate_core::model::{
+    Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares, TrialModel,
+};
 use linerate_core::plan::{Direction, Knobs, Plan, Side};
-use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start};
+use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate, Transfers};
 use linerate_core::verdict::{
@@ -256,6 +258,10 @@ pub(crate) fn limited() -> Result {
         (Direction::Forward, estimate(4.65e9, 2e7)),
         (Direction::Reverse, estimate(9.31e9, 1e6)),
     ];
+    model.trials = vec![
+        trial(0, "half-window", Some(interval(0.49, 0.50, 0.51))),
+        trial(1, "half-pace", None),
+    ];
     verdict.next = vec![verdict.limits[0].clone()];
     verdict.limits[0] = window();
     verdict.unknown = vec![Unknown {
@@ -286,6 +292,24 @@ pub(crate) fn limited() -> Result {
         ),
     ];
     (record, model, verdict)
+}
+
+fn trial(id: u32, kind: &str, effect: Option<Interval>) -> TrialModel {
+    TrialModel {
+        plan: TrialPlan {
+            id,
+            kind: kind.to_owned(),
+            direction: Direction::Forward,
+            before: Knobs::default(),
+            after: Knobs::default(),
+            max_blocks: 8,
+        },
+        effect,
+        slices: 12,
+        goodput: [4.71e9, 2.36e9],
+        changed: None,
+        loss: effect.map(|_| interval(0.2, 0.9, 4.1)),
+    }
 }
 
 fn answer(cause: &'static str, outcome: &'static str, why: &str) -> Answered {

@@ -2,6 +2,7 @@
 
 mod path;
 mod placement;
+mod trials;
 mod verdict;
 
 use linerate_core::causes::Cause;
@@ -42,12 +43,13 @@ pub fn verdict(
     page.finish()
 }
 
-/// The stages of the path with their ceilings, why threads ran where they did, and what every cause
-/// answered, with its numbers.
+/// The stages of the path with their ceilings, why threads ran where they did, what every trial showed,
+/// and what every cause answered, with its numbers.
 pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
     let mut page = Page::new(style);
     path::stages(&mut page, model);
     placement::threads(&mut page, model);
+    trials::tried(&mut page, model);
     for direction in Direction::ALL {
         let answers: Vec<&Answered> = verdict
             .answers

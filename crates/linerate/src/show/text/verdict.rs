@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_core::causes::CAUSES;
 use linerate_core::model::Model;
-use linerate_core::verdict::{Certainty, Limit, Measure, Verdict};
+use linerate_core::verdict::{Answered, Certainty, Decided, Limit, Measure, Verdict};
 
 use super::super::page::{Ink, Page};
 use super::super::words;
@@ -16,6 +16,10 @@ pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
         page.gap();
         limit_title(page, label, limit);
         limit_body(page, limit, told.contains(&limit.cause));
+        if let Some(trial) = &limit.trial {
+            let of = |answer: &&Answered| answer.direction == limit.direction;
+            tried(page, trial, verdict.answers.iter().filter(of));
+        }
         told.push(limit.cause);
         label = "";
     }
@@ -62,18 +66,37 @@ fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
     for evidence in &limit.evidence {
         page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
     }
-    if let Some(trial) = &limit.trial {
-        let slices = words::count(u64::from(trial.slices), "slice");
-        // Where what is lost decided, goodput only follows what was changed.
-        let effect = trial.loss.map_or_else(
-            || words::effect(trial.effect),
-            |loss| format!("{} of the share sent again", words::effect(loss)),
-        );
-        let mut text = format!("{}: {effect}, {slices}", trial.words);
-        if !trial.excluded.is_empty() {
-            let _ = write!(text, "; excludes {}", trial.excluded.join(", "));
-        }
-        page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
+}
+
+/// The trial that decided.
+fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a Answered>) {
+    let slices = words::count(u64::from(trial.slices), "slice");
+    // Where what is lost decided, goodput only follows what was changed.
+    let effect = trial.loss.map_or_else(
+        || words::effect(trial.effect),
+        |loss| format!("{} of the share sent again", words::effect(loss)),
+    );
+    let mut text = format!("{}: {effect}, {slices}", trial.words);
+    if !trial.excluded.is_empty() {
+        let _ = write!(text, "; excludes {}", excluded(trial, answers));
+    }
+    page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
+}
+
+/// The causes that a trial excluded: by name those that something spoke for, or all where they are few.
+fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) -> String {
+    const FEW: usize = 3;
+    let all = &trial.excluded;
+    if all.len() <= FEW {
+        return all.join(", ");
+    }
+    let spoken_for = answers.filter(|a| a.outcome == "excluded" && all.contains(&a.cause));
+    let names: Vec<&str> = spoken_for.map(|a| a.cause).collect();
+    let rest = all.len() - names.len();
+    match (names.is_empty(), rest) {
+        (true, rest) => format!("{rest} causes, none with evidence"),
+        (false, 0) => names.join(", "),
+        (false, rest) => format!("{}, and {rest} without evidence", names.join(", ")),
     }
 }
 

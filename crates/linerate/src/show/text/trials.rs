@@ -1,0 +1,38 @@
+//! What was tried, and what came of it.
+
+use linerate_core::model::{Model, TrialModel};
+use linerate_core::trial;
+use linerate_core::units::Rate;
+
+use super::super::page::{Ink, Page};
+use super::super::words;
+
+/// A line for each trial, under the number by which causes name it; nothing where none was made.
+pub(super) fn tried(page: &mut Page, model: &Model) {
+    if model.trials.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&[(Ink::Bold, "Every trial")], 0);
+    for trial in &model.trials {
+        let head = format!("  {:>2}  {:7}", trial.plan.id, trial.plan.direction.name());
+        page.columns(Ink::Plain, &head, &told(trial), 6);
+    }
+}
+
+/// What was changed, and its effects: on goodput, and on what had to be sent again.
+fn told(trial: &TrialModel) -> String {
+    let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
+    let slices = words::count(u64::from(trial.slices), "slice");
+    let Some(effect) = trial.effect else {
+        return format!("{what}: too little was measured to tell, {slices}");
+    };
+    let loss = trial.loss.map_or(String::new(), |loss| {
+        format!(", {} of the share sent again", words::effect(loss))
+    });
+    let [before, after] = trial.goodput.map(|bps| Rate(bps.max(0.0) as u64));
+    format!(
+        "{what}: {}{loss}, {slices} ({before} before, {after} after)",
+        words::effect(effect)
+    )
+}
