@@ -1,6 +1,6 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
-use super::lossy::{STAYS, lost};
+use super::lossy::{STAYS, erratic, lost};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, lacks, percent};
@@ -16,7 +16,8 @@ use crate::verdict::{Advice, Place, Stage};
 pub(super) struct PathLoss;
 
 /// Share of bytes sent again below which BBR carries within 10 % of what it would without: it sends
-/// them again, and does not slow down.
+/// them again, and does not slow down, unless it has to wait for timeouts, and carries now much, now
+/// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
 /// A load that carries less than this share of what its loss would leave to loss-based congestion
@@ -49,7 +50,7 @@ impl Cause for PathLoss {
                 percent(share)
             ));
         };
-        if is_bbr(load) && lost < BBR_MINDS {
+        if shrugged_off(load, lost) {
             return Answer::Clear(format!(
                 "bbr does not slow down where {} of the bytes have to be sent again",
                 percent(lost)
@@ -74,15 +75,18 @@ impl Cause for PathLoss {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
+        // A gain of any size, up to whatever binds next.
+        let any_gain = Range {
+            low: GAIN,
+            high: f64::MAX,
+        };
         match trial.factor()? {
+            // One fills the pauses of another.
+            Factor::MoreStreams if is_bbr(load) && erratic(load) => Some(any_gain),
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if is_bbr(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
-            // A gain of any size, up to whatever binds next.
-            Factor::OtherCongestion => Some(Range {
-                low: GAIN,
-                high: f64::MAX,
-            }),
+            Factor::OtherCongestion => Some(any_gain),
             _ => bystander(model, trial),
         }
     }
@@ -111,6 +115,11 @@ impl Cause for PathLoss {
 
 fn is_bbr(load: &Load) -> bool {
     load.made[0].congestion.starts_with("bbr")
+}
+
+/// Whether BBR carries about what it would without the loss.
+fn shrugged_off(load: &Load, lost: f64) -> bool {
+    is_bbr(load) && lost < BBR_MINDS && !erratic(load)
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.

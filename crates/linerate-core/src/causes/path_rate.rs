@@ -2,7 +2,7 @@
 
 use super::cpu_share::stands;
 use super::duplex::Duplex;
-use super::lossy::{filled, lost, of_a_rate};
+use super::lossy::{erratic, filled, lost, of_a_rate};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
@@ -233,7 +233,7 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
-        enough: same && (queue.is_some() || lossy.is_some() || held.lifted),
+        enough: same && (queue.is_some() || held.lifted || (lossy.is_some() && !erratic(load))),
         reached: false,
         evidence,
     })

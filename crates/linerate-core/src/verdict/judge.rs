@@ -2,6 +2,7 @@
 
 use super::after;
 use super::case::{Case, Party, Proof};
+use super::next::next_trial;
 use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
 use crate::causes::{Answer, Finding};
 use crate::model::{DirectionModel, Model, TrialModel};
@@ -189,7 +190,7 @@ fn nothing_upheld(case: &Case<'_>, dir: &DirectionModel) -> Unknown {
     Unknown {
         what: format!("what limits {}", dir.direction.name()),
         why,
-        hint: if case.trials.is_empty() {
+        hint: if case.trials.is_empty() && next_trial(case.model, dir.direction, 0).is_some() {
             "run again with trials, and more time for them".to_owned()
         } else {
             String::new()

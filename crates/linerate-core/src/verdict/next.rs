@@ -60,17 +60,17 @@ fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f6
 
 /// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,
 /// and one more if it could prove the suspect: it is about the suspect, and shows something else than
-/// no change at all.
+/// no change at all, or than what any other cause expects, be it clear by now.
 fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
     let own = Expected::of(suspect.cause, case.model, plan);
-    let parted = case
-        .parties
-        .iter()
-        .filter(|p| p.stands() && p.cause.id() != suspect.cause.id())
+    let others = case.parties.iter();
+    let parted: Vec<&Party> = others
+        .filter(|p| p.cause.id() != suspect.cause.id() && !p.cause.invalidates())
         .filter(|p| Expected::of(p.cause, case.model, plan).parted_from(own))
-        .count();
+        .collect();
     let about = suspect.cause.is_about(case.model, plan);
-    parted * 2 + usize::from(about && own.is_change())
+    let proves = about && (own.is_change() || !parted.is_empty());
+    parted.iter().filter(|p| p.stands()).count() * 2 + usize::from(proves)
 }
 
 /// Whether a trial decides as it stands: its effects lie inside of what one cause in play predicts and

@@ -75,13 +75,57 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
     // 1448 B / 20 ms x 1.2247 / sqrt(1 %) = 7.09 Mb/s: a third of it is the bound.
     assert_eq!(at(&|l| l.goodput.mean = 2.4e6), "suspect");
     assert_eq!(at(&|l| l.goodput.mean = 2.3e6), "clear");
-    let bbr = |share| {
+    let bbr = |share, half| {
         at(&|l| {
             l.made[0].congestion = "bbr".into();
             l.tcp.retransmitted = Some(share);
+            within(l, half);
         })
     };
-    assert_eq!((bbr(0.099), bbr(0.101)), ("clear", "suspect"));
+    assert_eq!((bbr(0.099, 0.24), bbr(0.101, 0.24)), ("clear", "suspect"));
+    // One that waits for timeouts carries now much, now little.
+    assert_eq!((bbr(0.02, 0.24), bbr(0.02, 0.26)), ("clear", "suspect"));
+}
+
+/// Gives a goodput an interval of so much of it to either side.
+pub(super) fn within(load: &mut Load, half: f64) {
+    let mean = load.goodput.mean;
+    load.goodput.interval = Some(Interval {
+        low: mean * (1.0 - half),
+        mid: mean,
+        high: mean * (1.0 + half),
+    });
+}
+
+#[test]
+fn loss_that_stands_alone_is_tried_too() {
+    // More streams that carried far more clear what all share and what each has.
+    let mut m = held_by_loss(1.9);
+    m.directions[0].base.made[0].congestion = "bbr".into();
+    m.directions[0].base.tcp.retransmitted = Some(0.02);
+    let mut four = m.directions[0].sweep[0].clone();
+    four.streams = 4;
+    four.goodput.mean = 7e6 * 1.9;
+    m.directions[0].sweep.push(four);
+    for rate in ["path-rate", "flow-rate-cap"] {
+        assert_eq!(outcome(&m, rate), "clear", "{rate}");
+    }
+    let hint = |m: &Model| judge(m).unknown[0].hint.clone();
+    assert!(hint(&m).starts_with("run again with trials"));
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "half-pace");
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.5, 1.9));
+    assert_eq!(first_limit(&m), Some(("path-loss", Certainty::Proved)));
+}
+
+#[test]
+fn a_short_look_at_more_streams_tells_nothing_of_a_goodput_that_leaps() {
+    let at = |half| {
+        let mut m = held_by_loss(1.0);
+        within(&mut m.directions[0].base, half);
+        outcome(&m, "path-rate")
+    };
+    assert_eq!((at(0.24), at(0.26)), ("enough", "suspect"));
 }
 
 #[test]

@@ -74,6 +74,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.network = Some(v);
             l.tcp.rtt = UNQUEUED;
             l.tcp.retransmitted = Some(0.001);
+            super::loss::within(l, 0.01);
         },
         &[(0.51, "enough"), (0.49, "clear")],
     ),
