@@ -36,10 +36,7 @@ impl Cause for PathRate {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match held_by_network(model, direction) {
-            Ok(held) => {
-                let sweep = model.direction(direction).map(|d| d.sweep.as_slice());
-                finding(model, sweep.unwrap_or_default(), &held)
-            }
+            Ok(held) => finding(model, direction, &held),
             Err(answer) => answer,
         }
     }
@@ -199,15 +196,16 @@ fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
         })
 }
 
-fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
+fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let load = held.load;
     let mut evidence = vec![held.why.clone()];
     let mut same = false;
-    let best = sweep
-        .iter()
-        .max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean));
-    if let Some(more) = best {
-        let gain = more.goodput.mean / load.goodput.mean;
+    let sweep = model.direction(direction).map(|d| d.sweep.iter());
+    let gains = sweep
+        .into_iter()
+        .flatten()
+        .map(|more| (more, gain(model, direction, load, more)));
+    if let Some((more, gain)) = gains.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         if gain > SAME.max(filled(model, load).high) {
             return Answer::Clear(format!(
                 "{} streams carried {gain:.2} times as much",
@@ -221,7 +219,7 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
                 "{} streams carried no more than {}: {}",
                 more.streams,
                 load.streams,
-                Rate(more.goodput.mean as u64)
+                Rate((load.goodput.mean * gain) as u64)
             )
         });
         same = gain <= SAME;
@@ -237,6 +235,18 @@ fn finding(model: &Model, sweep: &[Load], held: &Held<'_>) -> Answer {
         reached: false,
         evidence,
     })
+}
+
+/// How many times as much more streams carried: by the trial of as many, which takes turns with the load,
+/// else by one short look at them.
+fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> f64 {
+    let of = |t: &&TrialModel| {
+        t.plan.direction == direction
+            && t.plan.factor() == Some(Factor::MoreStreams)
+            && t.plan.after.streams == more.streams
+    };
+    let tried = model.trials.iter().find(of).and_then(|t| t.effect);
+    tried.map_or(more.goodput.mean / load.goodput.mean, |effect| effect.mid)
 }
 
 /// Whether more streams carried more, as far as it was measured.

@@ -41,6 +41,28 @@ fn the_path_is_proved_only_when_twice_the_streams_carry_the_same() {
 }
 
 #[test]
+fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
+    let looked = |streams, look: f64| {
+        let mut m = model(load());
+        let more = &mut m.directions[0].sweep[0];
+        (more.streams, more.goodput.mean) = (streams, look * 1e9);
+        m
+    };
+    let m = looked(2, 1.06);
+    assert_eq!(outcome(&m, "path-rate"), "clear");
+    more_streams_prove_the_path(m);
+    // It tells nothing of twice as many again.
+    let mut m = looked(4, 1.06);
+    tried(&mut m, "more-streams", 1.0);
+    assert_eq!(outcome(&m, "path-rate"), "clear");
+    for (ratio, path) in [(1.04, "enough"), (1.06, "clear")] {
+        let mut m = looked(2, 1.0);
+        tried(&mut m, "more-streams", ratio);
+        assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
+    }
+}
+
+#[test]
 fn a_trial_too_wide_for_equality_proves_nothing() {
     let mut m = model(load());
     tried(&mut m, "more-streams", 1.0);

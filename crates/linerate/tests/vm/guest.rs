@@ -14,7 +14,7 @@ use super::document::document;
 /// Most time that a question takes. A busy machine takes a hundred times less.
 const WITHIN: Duration = Duration::from_secs(120);
 /// The built program in the guest, on a file system of the guest's own.
-const PROGRAM: &str = "/run/linerate";
+pub(crate) const PROGRAM: &str = "/run/linerate";
 
 /// What the scripts of questions begin with.
 const WORDS: &str = r#"
@@ -58,8 +58,14 @@ impl Guest {
     /// What a shell script writes. It runs in a mount namespace of its own, so that what it plants
     /// goes with it.
     pub(crate) fn ask(&mut self, script: &str) -> String {
+        self.ask_apart(&["--mount"], script)
+    }
+
+    /// The same in other namespaces of its own, which are options of unshare.
+    pub(crate) fn ask_apart(&mut self, namespaces: &[&str], script: &str) -> String {
         let script = format!("set -e\n{WORDS}\n{script}");
-        let program = Program::new("unshare").args(["-m", "sh", "-c", &script]);
+        let program = Program::new("unshare").args(namespaces);
+        let program = program.args(["sh", "-c", &script]);
         let done = self.run(&program.current_dir("/"));
         let told = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{script}\n{}: {told}", done.status);

@@ -1,5 +1,5 @@
 //! `linerate host` in a virtual machine whose slots, nodes and cards are known, beside what is
-//! planted there; and virtual machines themselves.
+//! planted there; `linerate run` between two hosts in it; and virtual machines themselves.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests, which clippy does not take for tests"
@@ -10,6 +10,7 @@ mod document;
 mod guest;
 mod host;
 mod machine;
+mod path;
 #[path = "../skip/mod.rs"]
 mod skip;
 
@@ -24,7 +25,7 @@ use skip::skip;
 type Case = (&'static str, fn(&mut Guest));
 
 /// The last one ends the guest.
-const CASES: [Case; 12] = [
+const CASES: [Case; 16] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -38,6 +39,10 @@ const CASES: [Case; 12] = [
     ("a_capture_is_the_same_elsewhere", host::capture),
     // It leaves interrupts where the CPU was not.
     ("a_cpu_that_is_off", host::offline_cpu),
+    ("a_path_while_the_clock_is_set", path::clock_set),
+    ("a_path_with_a_rate_for_each_flow", path::flow_rate),
+    ("a_path_that_loses_packets", path::loss),
+    ("a_path_behind_a_pacing_fq", path::pacing),
     ("programs_and_their_ends", machine::programs),
     ("a_command_in_a_machine", machine::command),
     ("what_takes_too_long_or_dies", machine::ends),

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Plants faults with a kernel's own means (netem, tbf, fq, police) in a virtual machine with Debian's
+# kernel, and keeps what linerate tells of them: a check by another implementation than the lab's own
+# forwarder. One machine and one run for each cell, none is run again.
+#
+#   benches/truth/vm.sh OUT [CELL ...]       CELL is one of `benches/truth/vm.sh --list`, or CELL-bbr
+#
+# OUT/CELL.lnr is the record, OUT/CELL.txt what was planted, what iperf3 carried, what tc counted and
+# what was told. LINERATE names another program than target/release/linerate, which is built otherwise.
+# Nothing of it may lie below /tmp: a machine has a /tmp of its own.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+# Cells, and the cause that is expected of each; `-` for a healthy path, which its CPUs limit.
+readonly cells="
+healthy -
+rate path-rate
+rate-shallow path-rate
+tbf path-rate
+police path-rate
+loss path-loss
+loss-bursts path-loss
+corrupt path-loss
+reorder path-loss
+reorder-mild -
+jitter path-loss
+duplicate -
+flow-rate flow-rate-cap
+flow-limit flow-rate-cap
+delay-acks -
+own-netem host-shaping
+own-tbf host-shaping
+own-fq host-shaping
+own-loss local-drops
+own-limit local-drops
+fq-pacing pacing
+backlog local-drops
+"
+
+# The network's fault: the router's port towards far.
+path() { on router tc qdisc add dev far root "$@"; }
+# A fault of near's own port.
+own() { on near tc qdisc add dev eth0 root "$@"; }
+
+plant() {
+  case $1 in
+  healthy) ;;
+  rate) path netem rate 50mbit ;;
+  rate-shallow) path netem rate 50mbit limit 20 ;;
+  tbf) path tbf rate 50mbit burst 32k latency 50ms ;;
+  police)
+    on router tc qdisc add dev near clsact
+    on router tc filter add dev near ingress matchall action police rate 50mbit burst 100k drop
+    ;;
+  loss) path netem delay 20ms loss 1% ;;
+  loss-bursts) path netem delay 20ms loss gemodel 0.3% 20% ;;
+  corrupt) path netem delay 20ms corrupt 1% ;;
+  reorder) path netem delay 10ms reorder 2% 50% ;;
+  reorder-mild) path netem delay 1ms reorder 1% rate 50mbit ;;
+  jitter) path netem delay 20ms 5ms ;;
+  duplicate) path netem delay 1ms duplicate 2% ;;
+  flow-rate) path fq maxrate 20mbit ;;
+  flow-limit) path fq maxrate 20mbit flow_limit 12 ;;
+  delay-acks) on router tc qdisc add dev near root netem delay 20ms loss 5% ;;
+  own-netem) own netem rate 50mbit ;;
+  own-tbf) own tbf rate 50mbit burst 32k latency 50ms ;;
+  own-fq) own fq maxrate 20mbit ;;
+  own-loss) own netem loss 1% && path netem delay 20ms ;;
+  own-limit) own netem delay 5ms limit 8 ;;
+  fq-pacing) own fq ;;
+  backlog) echo 4 >/proc/sys/net/core/netdev_max_backlog ;;
+  *) return 1 ;;
+  esac
+}
+
+# In the machine: the record goes to standard output, all else to standard error.
+inside() {
+  local program=$1 name=$2 cell=${2%-bbr} pace=()
+  . crates/linerate/tests/vm/hosts.sh
+  hosts
+  if [[ $name == *-bbr ]]; then
+    modprobe tcp_bbr
+    for host in near far; do
+      on $host sh -c 'echo bbr >/proc/sys/net/ipv4/tcp_congestion_control'
+    done
+  fi
+  plant "$cell" || { echo "there is no cell $cell" >&2; return 1; }
+  [[ $cell == fq-pacing ]] && pace=(--pacing 20Mb/s)
+  {
+    uname -r
+    on far iperf3 -s -D --pidfile /run/iperf3.pid
+    sleep 1
+    on near timeout 20 iperf3 -c 10.9.1.2 -t 4 -O 1 -f m | grep -E 'sender|receiver'
+    serve "$program"
+    measure "$program" --time 33s --quiet --save /run/records "${pace[@]}"
+    echo "exit $?"
+    timeout 20 "$program" show /run/records/*.lnr --explain
+    on router tc -s qdisc show dev far
+    on router tc -s filter show dev near ingress 2>/dev/null
+    on near tc -s qdisc show dev eth0
+    cat /proc/net/softnet_stat
+  } >&2
+  cat /run/records/*.lnr
+}
+
+outside() {
+  local out=$1 expected name
+  shift
+  mkdir -p "$out"
+  if [[ -z ${LINERATE:-} ]]; then
+    cargo build --release --quiet || exit 1
+    LINERATE=$PWD/target/release/linerate
+  fi
+  for name in "$@"; do
+    expected=$(awk -v c="${name%-bbr}" '$1 == c {print $2}' <<<"$cells")
+    [[ -n $expected ]] || { echo "there is no cell $name" >&2; exit 2; }
+    [[ -e $out/$name.txt ]] && continue
+    timeout -k 5 300 "$LINERATE" lab vm -- bash benches/truth/vm.sh --inside "$LINERATE" "$name" \
+      >"$out/$name.lnr" 2>"$out/$name.txt"
+    echo "== $name, expected: $expected"
+    grep -A1 "Limited by" "$out/$name.txt"
+  done
+}
+
+case ${1:---help} in
+--list) awk 'NF {print $1}' <<<"$cells" ;;
+--inside) inside "$2" "$3" ;;
+--help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" ;;
+*)
+  out=$1
+  shift
+  [[ $# -gt 0 ]] || set -- $(awk 'NF {print $1}' <<<"$cells")
+  outside "$out" "$@"
+  ;;
+esac

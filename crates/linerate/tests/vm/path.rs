@@ -1,0 +1,183 @@
+//! What a run tells of a path between two hosts in the guest, whose kernel has what this machine's may
+//! lack, and whose clock may be set.
+
+use linerate_core::model::{Model, derive};
+use linerate_core::plan::Direction;
+use linerate_core::record::{End, Record};
+use linerate_core::verdict::{Limit, Verdict, judge};
+use linerate_engine::store::Store;
+
+use super::guest::{Guest, PROGRAM};
+
+const HOSTS: &str = include_str!("hosts.sh");
+
+/// What the router and the ports are told, in bits per second of whole frames.
+const RATE: f64 = 20e6;
+/// What is left of it for payload: a ramp costs some, and a short look may begin with what had waited.
+const FILLED: std::ops::Range<f64> = 0.8..1.1;
+
+/// What came of a script with a run in it.
+struct Measured {
+    record: Record,
+    model: Model,
+    verdict: Verdict,
+    /// What the script wrote.
+    told: String,
+}
+
+impl Measured {
+    fn limits(&self) -> Vec<&Limit> {
+        let limits = self.verdict.limits.iter();
+        limits
+            .filter(|l| l.direction == Direction::Forward)
+            .collect()
+    }
+
+    /// The first cause, in the direction that was loaded.
+    fn named(&self) -> Option<&str> {
+        self.limits().first().map(|l| l.cause)
+    }
+
+    /// Whether a cause is a finding and no other one is named. What parts it
+    /// from its rivals would take a trial, and time.
+    fn leaves(&self, cause: &str) -> bool {
+        let mut answers = self.verdict.answers.iter();
+        let found = answers.any(|a| a.cause == cause && a.outcome == "finding");
+        found && self.named().is_none_or(|named| named == cause)
+    }
+
+    fn goodput(&self) -> f64 {
+        let forward = self.model.direction(Direction::Forward).unwrap();
+        forward.base.goodput.mean
+    }
+
+    /// What was judged, for a case that fails.
+    fn words(&self) -> String {
+        let Verdict {
+            limits,
+            unknown,
+            answers,
+            ..
+        } = &self.verdict;
+        format!("{limits:#?}\n{unknown:#?}\n{answers:#?}\n{}", self.told)
+    }
+}
+
+/// Plants something between and on two hosts, and measures the path: `--save $records` keeps the record.
+/// All that the script starts ends with it.
+fn measured(guest: &mut Guest, name: &str, script: &str) -> Measured {
+    let script = format!("{HOSTS}\nrecords=/out/{name}\nhosts\n{script}");
+    let told = guest.ask_apart(&["--mount", "--pid", "--fork", "--mount-proc"], &script);
+    let store = Store::new(guest.vm.shared().join(name));
+    let last = store.last().unwrap();
+    let record = store.load(&last.to_string_lossy()).unwrap().record;
+    let model = derive(&record);
+    let verdict = judge(&model);
+    Measured {
+        record,
+        model,
+        verdict,
+        told,
+    }
+}
+
+pub(crate) fn clock_set(guest: &mut Guest) {
+    let script = format!(
+        "on router tc qdisc add dev far root tbf rate {RATE}bit burst 32k latency 50ms
+         serve {PROGRAM}
+         read -r before rest </proc/uptime
+         measure {PROGRAM} --time 20s --save $records >/dev/null 2>/run/steps &
+         run=$!
+         # begun STEPS: waits until so many have begun.
+         begun() {{
+           for _ in $(seq 300); do
+             [ $(wc -l </run/steps) -lt $1 ] || return 0
+             sleep 0.1
+           done
+           cat /run/steps >&2
+           return 1
+         }}
+         set_clock() {{ date -s @$(($(date +%s) + $1)) >/dev/null; }}
+         begun 2
+         set_clock -3600
+         begun 3
+         set_clock 7200
+         begun 4
+         wait $run || {{ cat /run/steps >&2; exit 1; }}
+         read -r after rest </proc/uptime
+         set_clock -3600
+         echo $before $after"
+    );
+    let got = measured(guest, "clock", &script);
+    assert_eq!(got.record.end, Some(End::Complete));
+    let uptimes: Vec<f64> = got
+        .told
+        .split_whitespace()
+        .map(|t| t.parse().unwrap())
+        .collect();
+    let within = ((uptimes[1] - uptimes[0]) * 1e9) as u64;
+
+    // The clock that nobody sets tells how long it took: no time in the record is longer.
+    let steps = &got.record.steps;
+    assert!(steps.is_sorted_by_key(|step| step.began));
+    for step in steps {
+        assert!(step.began.0 <= within, "{}", step.began);
+        for end in &step.ends {
+            for table in &end.tables {
+                assert!(table.at.is_sorted(), "{}", table.source);
+                assert!(table.at.last().is_none_or(|at| *at <= within));
+            }
+            let times = end.latencies.iter().flat_map(|l| &l.counts);
+            assert!(times.into_iter().all(|(time, _)| *time <= within));
+        }
+    }
+    // The router's clock tells how much came through.
+    let filled = got.goodput() / RATE;
+    assert!(FILLED.contains(&filled), "{filled}");
+    let idle = got
+        .model
+        .idle
+        .as_ref()
+        .and_then(|idle| idle.percentile(50.0));
+    assert!(idle.is_none_or(|idle| idle.0 > 0 && idle.0 <= within));
+    assert_eq!(got.named(), Some("path-rate"), "{}", got.words());
+    assert!(!got.limits().iter().any(|l| l.cause == "interrupted"));
+}
+
+pub(crate) fn flow_rate(guest: &mut Guest) {
+    let script = format!(
+        "on router tc qdisc add dev far root fq maxrate {RATE}bit
+         serve {PROGRAM}
+         measure {PROGRAM} --time 10s --quiet --save $records"
+    );
+    let got = measured(guest, "flow-rate", &script);
+    assert!(got.leaves("flow-rate-cap"), "{}", got.words());
+    assert!(got.goodput() < RATE * FILLED.end, "{}", got.goodput());
+}
+
+pub(crate) fn loss(guest: &mut Guest) {
+    let script = format!(
+        "on router tc qdisc add dev far root netem delay 10ms loss 1%
+         serve {PROGRAM}
+         measure {PROGRAM} --time 10s --quiet --save $records"
+    );
+    let got = measured(guest, "loss", &script);
+    assert!(got.leaves("path-loss"), "{}", got.words());
+}
+
+pub(crate) fn pacing(guest: &mut Guest) {
+    let script = format!(
+        "on near tc qdisc replace dev eth0 root fq
+         serve {PROGRAM}
+         measure {PROGRAM} --pacing {RATE}b/s --time 20s --quiet --save $records >/dev/null
+         on near tc -s qdisc show dev eth0"
+    );
+    let got = measured(guest, "pacing", &script);
+    assert_eq!(got.named(), Some("pacing"), "{}", got.words());
+    let filled = got.goodput() / RATE;
+    assert!(FILLED.contains(&filled), "{filled}");
+    // fq held the packets back, not a timer of TCP's.
+    let throttled = got.told.rsplit_once(" throttled ").map(|(_, rest)| rest);
+    let throttled = throttled.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    assert!(throttled.is_some_and(|n| n > 0), "{}", got.told);
+}
