@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records runs just over and just under what each cause needs: its limit about 15 % below another
-# one, and about 20 % above it. crates/linerate/tests/records.rs judges them at each test run.
+# one, and about 20 % above it. crates/linerate/tests/cells/kept.rs judges them at each test run.
 #
 #   benches/truth/edges.sh OUT [NAME ...]
 #
@@ -70,3 +70,6 @@ edge contended-under "iperf3 -c \$1 -u -b 13M -t 40 >/dev/null &" "$slow" -- --t
 edge interrupted-over "" "$slow" link-down:far,1700ms,500ms -- --time 33s
 # Windows of a path of 400 ms come with silence between them: nothing was interrupted.
 edge interrupted-under "" delay:400ms receive-window:far,312KiB -- --time 33s
+# What others are replayed on: one rate for all, far from every other limit.
+edge path-rate-1g "" path-rate:1Gb/s,deep -- --time 15s
+edge path-rate-5g "" path-rate:5Gb/s,deep -- --time 15s

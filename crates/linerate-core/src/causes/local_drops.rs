@@ -180,7 +180,7 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
         format!(", and {again:.0} segments sent again")
     });
     format!(
-        "{}: {:.0} in a second{again}",
+        "{}, {:.0} in a second{again}",
         all.join("; "),
         dropped.per_sec
     )

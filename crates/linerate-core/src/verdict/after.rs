@@ -2,7 +2,7 @@
 
 use super::case::{Case, Party};
 use super::{Certainty, Limit, Measure, Place, Stage};
-use crate::causes::{Answer, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL};
+use crate::causes::{Answer, Cause, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::plan::Direction;
 
@@ -14,11 +14,16 @@ const MOST: f64 = 0.5;
 
 /// What would bind next in a direction, where something was found to bind: what held the load in which
 /// the first limit was lifted, else the lowest ceiling that was not reached.
-pub(super) fn next(model: &Model, dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
+pub(super) fn next(
+    model: &Model,
+    causes: &[&'static dyn Cause],
+    dir: &DirectionModel,
+    found: &[Limit],
+) -> Option<Limit> {
     if found.is_empty() {
         return None;
     }
-    behind(model, dir, found).or_else(|| ceiling(dir, found))
+    behind(model, causes, dir, found).or_else(|| ceiling(dir, found))
 }
 
 /// A load that went beyond the limits that were found, and how much.
@@ -54,7 +59,12 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
 
 /// What held the load that went beyond. Where it is what was found already, more of the same binds and
 /// nothing else is told.
-fn behind(model: &Model, dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
+fn behind(
+    model: &Model,
+    causes: &[&'static dyn Cause],
+    dir: &DirectionModel,
+    found: &[Limit],
+) -> Option<Limit> {
     let beyond = beyond(model, dir, found)?;
     let lifted = Model {
         directions: vec![DirectionModel {
@@ -65,7 +75,7 @@ fn behind(model: &Model, dir: &DirectionModel, found: &[Limit]) -> Option<Limit>
         trials: Vec::new(),
         ..model.clone()
     };
-    let case = Case::of(&lifted, dir.direction);
+    let case = Case::of(&lifted, dir.direction, causes);
     let (party, finding) = foremost(&case)?;
     if beyond.crowded && !finding.enough {
         return None;

@@ -2,7 +2,7 @@
 //!
 //! A trial shows two effects: on goodput, and on the share of bytes that had to be sent again.
 
-use crate::causes::{Answer, CAUSES, Cause};
+use crate::causes::{Answer, Cause};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -113,22 +113,26 @@ fn is_rival(other: &Party, party: &Party) -> bool {
 pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
-    /// Every cause.
+    /// Every cause that was heard.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
 impl<'a> Case<'a> {
-    /// Hears every cause and applies every trial of `direction`.
-    pub(super) fn of(model: &'a Model, direction: Direction) -> Self {
+    /// Hears all of `causes` and applies every trial of `direction`.
+    pub(super) fn of(
+        model: &'a Model,
+        direction: Direction,
+        causes: &[&'static dyn Cause],
+    ) -> Self {
         let trials: Vec<(&TrialModel, Interval)> = model
             .trials
             .iter()
             .filter(|t| t.plan.direction == direction)
             .filter_map(|t| Some((t, t.effect?)))
             .collect();
-        let parties = CAUSES
+        let parties = causes
             .iter()
             .map(|cause| Party {
                 cause: *cause,

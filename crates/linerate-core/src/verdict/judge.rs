@@ -4,7 +4,7 @@ use super::after;
 use super::case::{Case, Party, Proof};
 use super::next::next_trial;
 use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
-use crate::causes::{Answer, Finding};
+use crate::causes::{Answer, CAUSES, Cause, Finding};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
@@ -12,10 +12,15 @@ use crate::trial;
 
 /// Judges a model. Pure: the same model gives the same verdict.
 pub fn judge(model: &Model) -> Verdict {
+    judge_by(model, CAUSES)
+}
+
+/// Judges a model by these causes alone: what a verdict owes to one shows where it is left out.
+pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut limits: Vec<Limit> = Vec::new();
     for dir in &model.directions {
-        let case = Case::of(model, dir.direction);
+        let case = Case::of(model, dir.direction, causes);
         verdict
             .answers
             .extend(case.parties.iter().map(|p| answered(p, dir.direction)));
@@ -27,7 +32,9 @@ pub fn judge(model: &Model) -> Verdict {
             verdict.unknown.push(nothing_upheld(&case, dir));
         }
         let upheld: Vec<Limit> = found.iter().filter(|l| !invalid(l)).cloned().collect();
-        verdict.next.extend(after::next(model, dir, &upheld));
+        verdict
+            .next
+            .extend(after::next(model, causes, dir, &upheld));
         limits.extend(found);
         verdict.unknown.extend(unanswered(&case));
     }
@@ -43,7 +50,7 @@ pub fn judge(model: &Model) -> Verdict {
 }
 
 fn invalid(limit: &Limit) -> bool {
-    crate::causes::cause(limit.cause).is_some_and(crate::causes::Cause::invalidates)
+    crate::causes::cause(limit.cause).is_some_and(Cause::invalidates)
 }
 
 fn best_gain(limit: &Limit) -> f64 {

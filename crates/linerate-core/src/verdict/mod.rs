@@ -5,7 +5,7 @@ mod case;
 mod judge;
 mod next;
 
-pub use judge::judge;
+pub use judge::{judge, judge_by};
 pub use next::{decides, next_trial};
 
 use serde::Serialize;

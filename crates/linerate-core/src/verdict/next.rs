@@ -1,7 +1,7 @@
 //! Which trial to run next, and when a trial has decided.
 
 use super::case::{Case, Expected, Fit, Party};
-use crate::causes::Answer;
+use crate::causes::{Answer, CAUSES};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -11,7 +11,7 @@ use crate::trial::TRIALS;
 /// The trial that tells most about `direction`, numbered `id`; `None` when a cause is proved or no
 /// trial that is left could part what is in play.
 pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    let case = Case::of(model, direction);
+    let case = Case::of(model, direction, CAUSES);
     if case.parties.iter().any(|p| case.proof(p).is_some()) {
         return None;
     }
@@ -90,7 +90,7 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
         loss: None,
         ..trial.clone()
     });
-    let expected: Vec<Expected> = Case::of(&model, trial.plan.direction)
+    let expected: Vec<Expected> = Case::of(&model, trial.plan.direction, CAUSES)
         .parties
         .iter()
         .filter(|p| p.stands())

@@ -4,9 +4,6 @@
 mod beside;
 mod lossy;
 mod properties;
-mod replayed;
-#[path = "../../../linerate-core/tests/slot/mod.rs"]
-mod slot;
 mod study;
 mod told;
 

@@ -1,0 +1,95 @@
+//! Records of real runs, judged by the library as it is now. Those at an edge have a limit just over or
+//! just under what a cause needs: `benches/truth/edges.sh` makes them, and says what was planted. What was
+//! planted in the others is told by `benches/truth/2026-11-21-replayed.md`; they are kept without their
+//! warm-ups and their other direction.
+
+use std::path::{Path, PathBuf};
+
+use linerate_core::causes::CAUSES;
+use linerate_core::record::{Record, frame};
+
+use super::{CELLS, Cell};
+
+/// Record, what must be named first (nothing where it may be unknown), and the neighbour that must not
+/// be named.
+type Kept = (&'static str, &'static [&'static str], &'static str);
+
+const EDGES: &[Kept] = &[
+    ("receive-window-over", &["receive-window"], "path-rate"),
+    ("receive-window-under", &["path-rate"], "receive-window"),
+    ("send-buffer-over", &["send-buffer"], "path-rate"),
+    ("send-buffer-under", &["path-rate"], "send-buffer"),
+    ("receiver-core-over", &["receiver-core"], "path-rate"),
+    ("receiver-core-under", &["path-rate"], "receiver-core"),
+    ("sender-core-over", &["sender-core"], "path-rate"),
+    ("sender-core-under", &["path-rate"], "sender-core"),
+    ("receiver-app-over", &["receiver-app"], "path-rate"),
+    // The same plan in another run, in which the buffer took all: the window never closed.
+    ("receiver-app-open", &["receiver-app"], "path-rate"),
+    ("receiver-app-under", &["path-rate"], "receiver-app"),
+    ("sender-app-over", &["sender-app"], "path-rate"),
+    ("sender-app-under", &["path-rate"], "sender-app"),
+    ("pacing-over", &["pacing"], "path-rate"),
+    ("pacing-under", &["path-rate"], "pacing"),
+    ("contended-over", &["contended"], "interrupted"),
+    ("contended-under", &["path-rate"], "contended"),
+    ("interrupted-over", &["interrupted"], "contended"),
+    ("interrupted-under", &[], "interrupted"),
+];
+
+/// Record, and what must be named first: the fault bites, far from any edge.
+const PLANTED: &[Kept] = &[
+    ("path-rate-1g", &["path-rate"], ""),
+    ("path-rate-5g", &["path-rate"], ""),
+    ("planted-flow-rate", &["flow-rate-cap"], ""),
+    ("planted-loss", &["path-loss"], ""),
+    ("planted-black-hole", &["mtu-black-hole"], ""),
+    ("planted-host-shaping", &["host-shaping"], ""),
+    ("planted-small-packets", &["small-packets"], ""),
+    ("planted-cpu-contention", &["cpu-contention"], ""),
+    ("planted-cpu-quota", &["cpu-quota"], ""),
+    ("planted-one-cpu", &["sender-core"], ""),
+    // No other CPU may be used.
+    ("planted-shared-core", &["sender-core", "receiver-core"], ""),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records")
+}
+
+/// The record of this name.
+pub(super) fn record(name: &str) -> Record {
+    let bytes = std::fs::read(folder().join(format!("{name}.lnr"))).unwrap();
+    let (record, damage) = frame::decode(&bytes).unwrap();
+    assert_eq!(damage, None, "{name}");
+    record
+}
+
+pub(super) fn cells() -> Vec<Cell> {
+    let all = EDGES.iter().chain(PLANTED);
+    let cell = |&(name, first, not): &Kept| Cell::new(name.to_owned(), &record(name), first, not);
+    all.map(cell).collect()
+}
+
+#[test]
+fn each_names_what_bound_it_and_not_what_nearly_did() {
+    let kept = &CELLS[..EDGES.len() + PLANTED.len()];
+    let wrong = kept.iter().filter(|cell| !cell.is_right(CAUSES));
+    let wrong: Vec<String> = wrong
+        .map(|cell| format!("{}: {:?}", cell.name, cell.named(CAUSES)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_record_is_judged() {
+    let mut kept: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    kept.sort();
+    let all = EDGES.iter().chain(PLANTED);
+    let mut told: Vec<String> = all.map(|(name, ..)| format!("{name}.lnr")).collect();
+    told.sort();
+    assert_eq!(kept, told);
+}

@@ -1,0 +1,76 @@
+//! Cells: records with what is to be named on them, stated beforehand. Kept ones are of real runs in a
+//! lab; replayed ones show the hardware that no lab here has, each beside a near miss, and are scored
+//! apart. Together they need every cause that there is.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+mod hardware;
+mod kept;
+mod mutation;
+mod replayed;
+mod simulated;
+#[path = "../../../linerate-core/tests/slot/mod.rs"]
+mod slot;
+mod text;
+
+use std::sync::LazyLock;
+
+use linerate_core::causes::Cause;
+use linerate_core::model::{Model, derive};
+use linerate_core::plan::Direction;
+use linerate_core::record::{Record, frame};
+use linerate_core::verdict::{Measure, judge_by};
+
+/// All of them.
+static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
+    let mut all = kept::cells();
+    all.extend(replayed::cells());
+    all
+});
+
+/// A record as it lies in a file, and what is to be named on it.
+struct Cell {
+    name: String,
+    bytes: Vec<u8>,
+    model: Model,
+    /// Limits of goodput forward, binding first; others may follow.
+    first: &'static [&'static str],
+    /// What must not be among them; empty where nothing is near.
+    not: &'static str,
+}
+
+impl Cell {
+    fn new(
+        name: String,
+        record: &Record,
+        first: &'static [&'static str],
+        not: &'static str,
+    ) -> Self {
+        let bytes = frame::encode_all(record).unwrap();
+        let (read, damage) = frame::decode(&bytes).unwrap();
+        assert_eq!(damage, None, "{name}");
+        Self {
+            name,
+            bytes,
+            model: derive(&read),
+            first,
+            not,
+        }
+    }
+
+    /// What these causes alone name.
+    fn named(&self, causes: &[&'static dyn Cause]) -> Vec<&'static str> {
+        let limits = judge_by(&self.model, causes).limits;
+        let forward = limits
+            .iter()
+            .filter(|l| l.metric == Measure::Goodput && l.direction == Direction::Forward);
+        forward.map(|l| l.cause).collect()
+    }
+
+    fn is_right(&self, causes: &[&'static dyn Cause]) -> bool {
+        let named = self.named(causes);
+        named.starts_with(self.first) && !named.contains(&self.not)
+    }
+}

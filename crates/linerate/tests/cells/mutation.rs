@@ -1,0 +1,25 @@
+//! No cause is there for nothing: without it a cell is no longer right.
+
+use linerate_core::causes::{CAUSES, Cause};
+
+use super::CELLS;
+
+/// Whether a cell that is right is so only thanks to this cause.
+fn is_needed(cause: &dyn Cause) -> bool {
+    let others = CAUSES.iter().copied().filter(|c| c.id() != cause.id());
+    let others: Vec<&'static dyn Cause> = others.collect();
+    // Those that it is named on will notice first.
+    let (about, rest): (Vec<_>, Vec<_>) = CELLS.iter().partition(|c| c.first.contains(&cause.id()));
+    let mut cells = about.into_iter().chain(rest);
+    cells.any(|cell| cell.is_right(CAUSES) && !cell.is_right(&others))
+}
+
+#[test]
+fn without_any_one_cause_a_cell_is_no_longer_right() {
+    let unneeded = CAUSES.iter().filter(|cause| !is_needed(**cause));
+    let unneeded: Vec<&str> = unneeded.map(|cause| cause.id()).collect();
+    assert!(
+        unneeded.is_empty(),
+        "no cell needs {unneeded:?}: plant one in the lab and keep its record, or replay one"
+    );
+}

@@ -1,0 +1,107 @@
+//! Replay cells: what no lab here can plant, each beside a near miss: the same record, and just not
+//! enough of it.
+
+mod cpu;
+mod ports;
+
+use std::fmt::Write as _;
+
+use linerate_core::causes::CAUSES;
+use linerate_core::record::Record;
+
+use super::{CELLS, Cell, kept, simulated};
+
+/// A cause that is replayed.
+struct Replay {
+    cause: &'static str,
+    /// The kept record that it is replayed on, or [`SIMULATED`].
+    on: &'static str,
+    /// What makes it bind.
+    over: Shown,
+    /// What almost does.
+    under: Shown,
+}
+
+/// What hardware shows, and all that is to be named on it, binding first.
+struct Shown {
+    words: &'static str,
+    show: fn(&mut Record),
+    named: &'static [&'static str],
+}
+
+/// The base of what only a run that sees it could try.
+const SIMULATED: &str = "a simulated path";
+
+fn replays() -> impl Iterator<Item = &'static Replay> {
+    ports::REPLAYS.iter().chain(cpu::REPLAYS)
+}
+
+impl Replay {
+    fn record(&self) -> Record {
+        if self.on == SIMULATED {
+            simulated::record()
+        } else {
+            kept::record(self.on)
+        }
+    }
+
+    /// The cell over its threshold, and that under it.
+    fn cells(&self) -> [Cell; 2] {
+        let record = self.record();
+        [(&self.over, ""), (&self.under, self.cause)].map(|(shown, not)| {
+            let mut record = record.clone();
+            (shown.show)(&mut record);
+            let name = format!("{}, {}", self.on, shown.words);
+            Cell::new(name, &record, shown.named, not)
+        })
+    }
+}
+
+pub(super) fn cells() -> Vec<Cell> {
+    replays().flat_map(Replay::cells).collect()
+}
+
+/// The score, as Markdown, and what is not as it should be.
+fn score() -> (String, Vec<String>) {
+    let mut text =
+        String::from("| cause | on | over | named | under | named |\n|---|---|---|---|---|---|\n");
+    let (mut right, mut wrong, mut all) = ([0, 0], Vec::new(), 0);
+    let cells = &CELLS[CELLS.len() - replays().count() * 2..];
+    for (replay, cells) in replays().zip(cells.chunks_exact(2)) {
+        all += 1;
+        let mut row = format!("| {} | {} |", replay.cause, replay.on);
+        for (at, shown) in [&replay.over, &replay.under].into_iter().enumerate() {
+            let named = cells[at].named(CAUSES);
+            if named == shown.named {
+                right[at] += 1;
+            } else {
+                wrong.push(format!(
+                    "{}: {named:?}, not {:?}",
+                    cells[at].name, shown.named
+                ));
+            }
+            let _ = write!(row, " {} | {} |", shown.words, named.join(", "));
+        }
+        let _ = writeln!(text, "{row}");
+    }
+    let [over, under] = right;
+    let _ = writeln!(
+        text,
+        "\nRight: {over} of {all}; near misses right: {under} of {all}."
+    );
+    (text, wrong)
+}
+
+#[test]
+fn what_is_replayed_is_named_and_what_nearly_is_so_is_not() {
+    let (text, wrong) = score();
+    println!("{text}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for replay in replays() {
+        assert!(
+            replay.over.named.contains(&replay.cause),
+            "{}",
+            replay.cause
+        );
+    }
+}

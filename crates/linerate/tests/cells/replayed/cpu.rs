@@ -1,0 +1,168 @@
+//! Processors, memory and where threads stand to them.
+
+use linerate_core::facts::cpu::{Clock, Clocked};
+use linerate_core::facts::memory::Channels;
+use linerate_core::facts::topology::Node;
+use linerate_core::metric as m;
+use linerate_core::plan::Side;
+use linerate_core::record::Record;
+use linerate_core::units::{Hertz, Transfers};
+
+use super::super::hardware::{cards, facts, idle_cpu, reads, shift};
+use super::{Replay, Shown};
+
+pub(super) const REPLAYS: &[Replay] = &[
+    Replay {
+        cause: "cpu-steal",
+        on: "receiver-core-over",
+        over: Shown {
+            words: "12 % of the receiver's CPU is stolen",
+            show: |r| shift(r, "1", [m::CPU_USER, m::CPU_STEAL], 0.12),
+            named: &["cpu-steal", "receiver-core"],
+        },
+        under: Shown {
+            words: "8 %",
+            show: |r| shift(r, "1", [m::CPU_USER, m::CPU_STEAL], 0.08),
+            named: &["receiver-core"],
+        },
+    },
+    Replay {
+        cause: "cpu-clock",
+        on: "receiver-core-over",
+        over: Shown {
+            words: "the receiver's CPU runs at 88 % of its nominal clock",
+            show: |r| clocked(r, 0.88),
+            named: &["receiver-core", "cpu-clock"],
+        },
+        under: Shown {
+            words: "at 92 %",
+            show: |r| clocked(r, 0.92),
+            named: &["receiver-core"],
+        },
+    },
+    Replay {
+        cause: "numa-remote",
+        on: "receiver-core-over",
+        over: Shown {
+            words: "the receiver's port is on another node, 2.1 times as far",
+            show: |r| on_two_nodes(r, 21),
+            named: &["receiver-core", "numa-remote"],
+        },
+        under: Shown {
+            words: "1.4 times as far",
+            show: |r| on_two_nodes(r, 14),
+            named: &["receiver-core"],
+        },
+    },
+    Replay {
+        cause: "softirq-core",
+        on: "path-rate-5g",
+        over: Shown {
+            words: "the CPU of the receiver's interrupts handles packets 92 % of the time",
+            show: |r| interrupted(r, 0.92),
+            named: &["softirq-core"],
+        },
+        under: Shown {
+            words: "88 %",
+            show: |r| interrupted(r, 0.88),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "shared-core",
+        on: "planted-shared-core",
+        over: Shown {
+            words: "both threads on one CPU, another one is used 10 %",
+            show: |r| another_cpu(r, 0.1),
+            // The one end has an idle CPU to go to; the other is full all the same.
+            named: &["shared-core", "sender-core"],
+        },
+        under: Shown {
+            words: "the other one is used 30 %",
+            show: |r| another_cpu(r, 0.3),
+            named: &["sender-core", "receiver-core"],
+        },
+    },
+    Replay {
+        cause: "memory-bandwidth",
+        on: "planted-one-cpu",
+        over: Shown {
+            words: "the sender's CPUs move 82 % of what its one channel could",
+            show: |r| of_memory(r, 0.82),
+            // No trial was made that would part them.
+            named: &["sender-core", "memory-bandwidth"],
+        },
+        under: Shown {
+            words: "78 %",
+            show: |r| of_memory(r, 0.78),
+            named: &["sender-core"],
+        },
+    },
+];
+
+/// The far CPUs are meant to run at 2.5 GHz.
+fn clocked(record: &mut Record, share: f64) {
+    facts(record, Side::Far).clocks = Some(vec![Clocked {
+        cpus: vec![0, 1],
+        clock: Clock {
+            nominal: Some(Hertz(2_500_000_000)),
+            driver: "intel_pstate".to_owned(),
+            governor: "powersave".to_owned(),
+            ..Clock::default()
+        },
+    }]);
+    reads(record, Side::Far, (m::CLOCK_NOW, "1"), |_| {
+        share * 2_500_000.0
+    });
+}
+
+/// The far host has a second node, with the card, at this distance.
+fn on_two_nodes(record: &mut Record, distance: u32) {
+    cards(record, 1_000);
+    let facts = facts(record, Side::Far);
+    let node = |id: u32, distances| Node {
+        id,
+        cpus: vec![id * 2, id * 2 + 1],
+        distances,
+    };
+    facts.topology.nodes = vec![node(0, vec![10, distance]), node(1, vec![distance, 10])];
+    facts.cpus = (0..4).collect();
+    facts.nodes = 2;
+    let port = facts.port.as_mut().unwrap();
+    (port.node, port.served_by) = (Some(1), vec![2]);
+}
+
+/// The far host is a machine of its own, and a CPU apart from the load's takes its port's interrupts.
+fn interrupted(record: &mut Record, share: f64) {
+    cards(record, 10_000);
+    idle_cpu(record, Side::Far, 2);
+    shift(record, "2", [m::CPU_IDLE, m::CPU_SOFTIRQ], share);
+    let facts = facts(record, Side::Far);
+    "another".clone_into(&mut facts.boot_id);
+    facts.port.as_mut().unwrap().served_by = vec![2];
+}
+
+/// Both ends may use CPU 1 as well, which others use for a share of its time.
+fn another_cpu(record: &mut Record, share: f64) {
+    for side in [Side::Near, Side::Far] {
+        facts(record, side).cpus = vec![0, 1];
+    }
+    shift(record, "1", [m::CPU_IDLE, m::CPU_USER], share);
+}
+
+/// Cards of 100 Gb/s, and one channel of DDR4-2133 in each host; the near one is used for this share.
+fn of_memory(record: &mut Record, share: f64) {
+    const CHANNEL: Channels = Channels {
+        least: 1,
+        most: 1,
+        speed: Transfers(2_133_000_000),
+    };
+    cards(record, 100_000);
+    for (side, share) in [(Side::Near, share), (Side::Far, 0.1)] {
+        facts(record, side).channels = Some(CHANNEL);
+        let bytes = CHANNEL.speed.0 as f64 * 8.0;
+        reads(record, side, (m::MEMORY_BYTES, "mon_L3_00"), |secs| {
+            secs * bytes * share
+        });
+    }
+}

@@ -1,0 +1,295 @@
+//! Ports, cables and what is between them.
+
+use std::net::IpAddr;
+
+use linerate_core::facts::nic::{Duplex, Nic, Pause};
+use linerate_core::facts::route::Other;
+use linerate_core::metric as m;
+use linerate_core::plan::Side;
+use linerate_core::record::Record;
+use linerate_core::units::{Rate, Transfers};
+
+use super::super::hardware::{
+    cards, column, ends, facts, port, reads, route, sent_again, share_of, slower, table, tables,
+};
+use super::super::slot::card_in;
+use super::{Replay, SIMULATED, Shown};
+
+pub(super) const REPLAYS: &[Replay] = &[
+    Replay {
+        cause: "wire-full",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "941 Mb/s by ports of 1 Gb/s",
+            show: |r| on_a_wire(r, 941.0),
+            named: &["wire-full"],
+        },
+        under: Shown {
+            words: "915 Mb/s",
+            show: |r| on_a_wire(r, 915.0),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "wire-full",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "941 Mb/s by a bridge with a guest over a port of 1 Gb/s",
+            show: |r| below_a_bridge(r, 941.0),
+            named: &["wire-full"],
+        },
+        under: Shown {
+            words: "915 Mb/s",
+            show: |r| below_a_bridge(r, 915.0),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "pcie-slot",
+        on: "path-rate-5g",
+        over: Shown {
+            words: "7.4 Gb/s by a card of 8 lanes in a slot of 4, first generation",
+            show: |r| in_a_slot(r, 7_400.0),
+            named: &["pcie-slot"],
+        },
+        under: Shown {
+            words: "5.9 Gb/s",
+            show: |r| in_a_slot(r, 5_900.0),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "wrong-route",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "941 Mb/s by ports of 1 Gb/s, beside ones of 2.5 Gb/s",
+            show: |r| beside(r, Rate(2_500_000_000)),
+            named: &["wire-full", "wrong-route"],
+        },
+        under: Shown {
+            words: "beside ones of 1 Gb/s",
+            show: |r| beside(r, Rate(1_000_000_000)),
+            named: &["wire-full"],
+        },
+    },
+    Replay {
+        cause: "duplex",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "600 Mb/s, half duplex, 1.2 % of the packets collide",
+            show: |r| half_duplex(r, 0.012),
+            named: &["duplex"],
+        },
+        under: Shown {
+            words: "0.8 % collide",
+            show: |r| half_duplex(r, 0.008),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "pause-frames",
+        on: "path-rate-5g",
+        over: Shown {
+            words: "pauses stop the sender's port of 10 Gb/s 6 % of the time",
+            show: |r| paused(r, 0.06),
+            named: &["path-rate", "pause-frames"],
+        },
+        under: Shown {
+            words: "4 %",
+            show: |r| paused(r, 0.04),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "tunnel",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "a VXLAN of MTU 1500 on a port of MTU 1500",
+            show: |r| through_vxlan(r, 1500),
+            named: &["path-rate", "tunnel"],
+        },
+        under: Shown {
+            words: "a VXLAN of MTU 1450",
+            show: |r| through_vxlan(r, 1450),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "cloud-allowance",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "0.2 % of the packets over the allowance of an ENA",
+            show: |r| over_an_allowance(r, 0.002),
+            named: &["path-rate", "cloud-allowance"],
+        },
+        under: Shown {
+            words: "0.05 %",
+            show: |r| over_an_allowance(r, 0.0005),
+            named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "local-drops",
+        on: "planted-loss",
+        over: Shown {
+            words: "the sender's own queue dropped 60 % of what was sent again",
+            show: |r| dropped(r, 0.6),
+            named: &["local-drops"],
+        },
+        under: Shown {
+            words: "40 %",
+            show: |r| dropped(r, 0.4),
+            named: &[],
+        },
+    },
+    Replay {
+        cause: "congestion-control",
+        on: SIMULATED,
+        over: Shown {
+            words: "cubic slows down although nothing is sent again",
+            show: |_| (),
+            named: &["congestion-control"],
+        },
+        under: Shown {
+            words: "0.06 % is sent again",
+            show: |r| tables(r, Side::Near, "tcp").for_each(|t| sent_again(t, 0.0006)),
+            named: &[],
+        },
+    },
+];
+
+/// Payload of the record of 1 Gb/s, in Mb/s.
+const ONE: f64 = 956.0;
+/// That of the record of 5 Gb/s.
+const FIVE: f64 = 4_780.0;
+
+/// Ports of 1 Gb/s that move so many Mb/s of payload.
+fn on_a_wire(record: &mut Record, mbps: f64) {
+    cards(record, 1_000);
+    slower(record, ONE / mbps);
+}
+
+/// The far port of 1 Gb/s is part of a bridge, beside a guest's.
+fn below_a_bridge(record: &mut Record, mbps: f64) {
+    on_a_wire(record, mbps);
+    let made = |name: &str, index, kind: &str, below: &[u32]| {
+        let mut nic = Nic {
+            name: name.to_owned(),
+            index,
+            kind: kind.to_owned(),
+            is_virtual: true,
+            up: true,
+            ..Nic::default()
+        };
+        nic.stack.below = below.to_vec();
+        nic
+    };
+    let card = port(record, Side::Far).index;
+    let ports = &mut route(record, Side::Far).ports;
+    ports.insert(0, made("br0", 100, "bridge", &[card, 101]));
+    ports.push(made("tap0", 101, "tun", &[]));
+    let port = facts(record, Side::Far).port.as_mut().unwrap();
+    "br0".clone_into(&mut port.name);
+    port.is_virtual = true;
+}
+
+/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, of which 6.12 to 7.42 are left to payload.
+fn in_a_slot(record: &mut Record, mbps: f64) {
+    cards(record, 10_000);
+    slower(record, FIVE / mbps);
+    route(record, Side::Near).pci = card_in(Transfers(2_500_000_000), 4, 4, Some(256));
+}
+
+/// Both hosts have another port, of this speed, in a network of their own.
+fn beside(record: &mut Record, speed: Rate) {
+    on_a_wire(record, 941.0);
+    let address = |network: u8, host: u8| IpAddr::from([10, network, 0, host]);
+    for (side, own, peer) in [(Side::Near, 1, 2), (Side::Far, 2, 1)] {
+        let route = route(record, side);
+        (route.own, route.peer) = (Some(address(1, own)), Some(address(1, peer)));
+        route.gateway = None;
+        route.others = vec![Other {
+            name: "eth1".to_owned(),
+            speed: Some(speed),
+            networks: vec![(address(2, own), 24)],
+        }];
+    }
+}
+
+/// The far port of 1 Gb/s uses one way at a time, and so many of its packets collide.
+fn half_duplex(record: &mut Record, share: f64) {
+    on_a_wire(record, 600.0);
+    port(record, Side::Far).link.duplex = Some(Duplex::Half);
+    for table in tables(record, Side::Far, "port") {
+        let collided = share_of(column(table, m::PORT_TX_PACKETS), share);
+        *column(table, m::PORT_COLLISIONS) = collided;
+    }
+}
+
+/// The sender's port is told to stop, for a share of the time, as its driver counts.
+fn paused(record: &mut Record, share: f64) {
+    cards(record, 10_000);
+    port(record, Side::Near).pause = Some(Pause {
+        rx: Some(true),
+        ..Pause::default()
+    });
+    let count = |name| (m::DRIVER_COUNT, name);
+    let frames = count("eth0 rx_global_pause");
+    reads(record, Side::Near, frames, |secs| secs * 2_000.0);
+    let micros = count("eth0 rx_global_pause_duration");
+    reads(record, Side::Near, micros, |secs| secs * 1e6 * share);
+}
+
+/// The near route leaves by a VXLAN on the port that it left by.
+fn through_vxlan(record: &mut Record, mtu: u32) {
+    let mut vxlan = port(record, Side::Near).clone();
+    vxlan.stack.below = vec![vxlan.index];
+    vxlan.index = 100;
+    vxlan.mtu = Some(mtu);
+    for name in [&mut vxlan.name, &mut vxlan.kind, &mut vxlan.driver] {
+        "vxlan".clone_into(name);
+    }
+    route(record, Side::Near).ports.insert(0, vxlan);
+    let port = facts(record, Side::Near).port.as_mut().unwrap();
+    "vxlan".clone_into(&mut port.name);
+    port.mtu = Some(mtu);
+    for table in tables(record, Side::Near, "tcp") {
+        column(table, m::TCP_PMTU).fill(i64::from(mtu));
+        column(table, m::TCP_SND_MSS).fill(i64::from(mtu) - 52);
+    }
+}
+
+/// The near port is one of Amazon's, and its driver counts what the machine may not send.
+fn over_an_allowance(record: &mut Record, share: f64) {
+    let nic = port(record, Side::Near);
+    nic.kind.clear();
+    "ena".clone_into(&mut nic.driver);
+    "0000:00:05.0".clone_into(&mut nic.device);
+    for end in ends(record, Side::Near) {
+        let port = end.tables.iter().find(|t| t.source == "port").unwrap();
+        let sent = port.column(m::PORT_TX_PACKETS).unwrap();
+        let over = share_of(sent, share);
+        let name = "eth0 bw_out_allowance_exceeded";
+        let exceeded = table(m::DRIVER_COUNT, name, port.at.clone(), over);
+        end.tables.push(exceeded);
+    }
+}
+
+/// The sender's own queue lost a share of what was sent again; no trial was made.
+fn dropped(record: &mut Record, share: f64) {
+    record.trials.clear();
+    for end in ends(record, Side::Near) {
+        let sockets = end.tables.iter().filter_map(|t| t.column(m::TCP_RETRANS));
+        let mut sum: Vec<i64> = Vec::new();
+        for socket in sockets {
+            sum.resize(socket.len(), 0);
+            sum.iter_mut()
+                .zip(socket)
+                .for_each(|(sum, again)| *sum += again);
+        }
+        for queue in end.tables.iter_mut().filter(|t| t.source == "qdisc") {
+            "eth0 pfifo 1:".clone_into(&mut queue.subject);
+            *column(queue, m::QDISC_DROPS) = share_of(&sum, share);
+        }
+    }
+}

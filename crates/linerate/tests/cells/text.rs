@@ -1,0 +1,43 @@
+//! How a limit of each cause reads, from the file of its record to the page.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use linerate_core::causes::CAUSES;
+
+use super::{CELLS, Cell};
+
+/// What the program says of a cell, from the first limit to the last advice.
+fn shown(cell: &Cell, file: &Path) -> String {
+    std::fs::write(file, &cell.bytes).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("show")
+        .arg(file)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {words}", cell.name);
+    let page = String::from_utf8(output.stdout).unwrap();
+    let lines = page.lines();
+    let limits = lines.skip_while(|line| !line.starts_with("Limited by"));
+    let ours = limits.take_while(|line| !["Unknown", "Saved"].iter().any(|w| line.starts_with(w)));
+    ours.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn golden_of_a_limit_of_each_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for cause in CAUSES {
+        let named = CELLS.iter().filter(|c| c.first.contains(&cause.id()));
+        // The one where it stands furthest to the front.
+        let cell = named.min_by_key(|c| c.first.iter().position(|id| *id == cause.id()));
+        let Some(cell) = cell else {
+            panic!("{} is named on no cell", cause.id());
+        };
+        let shown = shown(cell, &folder.path().join("cell.lnr"));
+        let _ = writeln!(text, "# {}, on {}\n\n{shown}\n", cause.id(), cell.name);
+    }
+    insta::assert_snapshot!("limits", text);
+}
