@@ -4,6 +4,7 @@
 mod beside;
 mod lossy;
 mod properties;
+mod queues;
 mod replayed;
 #[path = "../../../linerate-core/tests/slot/mod.rs"]
 mod slot;
