@@ -41,6 +41,7 @@ mod underlay;
 mod wire_full;
 mod wrong_route;
 
+pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
