@@ -110,6 +110,7 @@ metrics! {
     SOCKET_RMEM_ALLOC = "socket" "rmem_alloc" Bytes Gauge "Memory of the receive queue, SO_MEMINFO.";
     SOCKET_UNREAD = "socket" "unread_bytes" Bytes Gauge "Payload that waits for the application, SIOCINQ.";
     SOCKET_DROPS = "socket" "drops" Packets Counter "Drops at the socket, SO_MEMINFO.";
+    SOCKET_CPU = "socket" "incoming_cpu" Count Gauge "CPU that took in the connection's last packet, SO_INCOMING_CPU; -1 before the first.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";
     CPU_SYSTEM = "cpu" "system" Ticks Counter "/proc/stat.";

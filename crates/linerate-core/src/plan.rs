@@ -126,6 +126,9 @@ pub struct Knobs {
     pub sender_cpus: Vec<u32>,
     /// The same for receiving threads.
     pub receiver_cpus: Vec<u32>,
+    /// Whether connections are dialled anew, from other source ports, until fewer of them share a
+    /// receive queue than in the base load. The run draws them; an end only makes what it is told.
+    pub other_ports: bool,
     /// A setting of a host that is another one while these connections are made and used.
     pub host: Option<HostChange>,
 }
@@ -149,6 +152,7 @@ impl Default for Knobs {
             receiver_node: None,
             sender_cpus: Vec::new(),
             receiver_cpus: Vec::new(),
+            other_ports: false,
             host: None,
         }
     }

@@ -6,7 +6,7 @@
 
 mod host;
 
-use crate::causes::LOSSY;
+use crate::causes::{LOSSY, crowded};
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
@@ -53,6 +53,8 @@ pub enum Factor {
     NearInterrupts,
     /// One end's threads on CPUs that had little to do.
     OtherCpu,
+    /// Other source ports, by which fewer streams share a receive queue.
+    OtherPorts,
 }
 
 /// A row of the table.
@@ -107,6 +109,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::HostOffloads,
         words: "whether the port's offloads help",
         change: "switching the port's offloads on",
+    },
+    TrialKind {
+        id: "other-ports",
+        factor: Factor::OtherPorts,
+        words: "whether streams gain in receive queues of their own",
+        change: "other source ports",
     },
     TrialKind {
         id: "more-streams",
@@ -295,6 +303,10 @@ impl TrialKind {
                 }
             }
             Factor::OtherCpu => to_other_cpus(&mut after, model, direction)?,
+            Factor::OtherPorts => {
+                crowded(model, direction)?;
+                after.other_ports = true;
+            }
         }
         Some((before, after))
     }

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::{
-    self, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE, TCP_RTT,
-    TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
+    self, SOCKET_CPU, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE,
+    TCP_RTT, TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
 };
 use linerate_core::plan::{Direction, ExtraWork, Knobs, Receive, Side};
 use linerate_core::record::{Column, EndReadings, Table};
@@ -106,6 +106,13 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let socket = table(end, "socket", "s3/0");
         assert!(socket.column(SOCKET_RCVBUF).unwrap().iter().all(|b| *b > 0));
         assert_eq!(socket.column(SOCKET_UNREAD).unwrap().len(), socket.at.len());
+        assert!(
+            socket
+                .column(SOCKET_CPU)
+                .unwrap()
+                .iter()
+                .all(|cpu| *cpu >= 0)
+        );
         for table in &end.tables {
             assert!(
                 table

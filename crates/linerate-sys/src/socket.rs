@@ -16,6 +16,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
 const TCP_WINDOW_CLAMP: c_int = 10;
 /// `SO_MAX_PACING_RATE`, asm-generic/socket.h.
 const SO_MAX_PACING_RATE: c_int = 47;
+/// `SO_INCOMING_CPU` (3.19+), asm-generic/socket.h.
+const SO_INCOMING_CPU: c_int = 49;
 /// `SO_MEMINFO`, asm-generic/socket.h.
 const SO_MEMINFO: c_int = 55;
 /// `SO_BUF_LOCK` (5.14+), asm-generic/socket.h.
@@ -151,6 +153,11 @@ pub fn tcp_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
 /// `SO_MEMINFO`, raw: how many bytes of it this kernel knows.
 pub fn mem_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     get(fd, libc::SOL_SOCKET, SO_MEMINFO, into)
+}
+
+/// The CPU that took the last packet of a connection in, raw: an int, -1 before the first one.
+pub fn incoming_cpu(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    get(fd, libc::SOL_SOCKET, SO_INCOMING_CPU, into)
 }
 
 /// Number of the network namespace of a socket; no other namespace has it until the next boot.
@@ -291,5 +298,8 @@ mod tests {
         assert!((104..512).contains(&long), "{long}");
         assert_eq!(tcp_info(near.as_fd(), &mut raw[..10]).unwrap(), 10);
         assert!(mem_info(near.as_fd(), &mut raw).unwrap() >= 32);
+        assert_eq!(incoming_cpu(near.as_fd(), &mut raw).unwrap(), 4);
+        let cpu = i32::from_ne_bytes(raw[..4].try_into().unwrap());
+        assert!(cpu >= 0, "a handshake came in: {cpu}");
     }
 }

@@ -16,13 +16,17 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
+/// Most seconds that a lab may take here.
+const PATIENCE: &str = "120";
+
 fn program(home: &TempDir) -> Command {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new("timeout");
     let path = std::env::var_os("PATH").unwrap_or_default();
     command
         .env_clear()
         .env("HOME", home.path())
-        .env("PATH", path);
+        .env("PATH", path)
+        .args([PATIENCE, PROGRAM]);
     command
 }
 
@@ -168,4 +172,23 @@ fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
     assert_eq!(flow["suspects"][0]["outcome"], "finding");
     let rate = flow["sent_bps"].as_f64().unwrap();
     assert!(rate < 50e6, "{rate}");
+}
+
+#[test]
+fn a_cap_of_each_flow_and_a_rate_of_the_path_both_stay_in_play() {
+    let (near, far) = upload();
+    let faults = ["delay:5ms", "flow-rate:50Mb/s,shaped,forward"];
+    let Some(document) = seen(&faults, &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    let suspects = flow["suspects"].as_array().unwrap().iter();
+    let found = suspects.filter(|s| s["outcome"] == "finding");
+    let found: Vec<_> = found.map(|s| s["cause"].as_str().unwrap()).collect();
+    let both = found.contains(&"path-rate") && found.contains(&"flow-rate-cap");
+    assert!(both, "{flow:#}");
+    assert!(flow["sent_bps"].as_f64().unwrap() < 50e6, "{flow:#}");
+    let prove = flow["prove"].as_str().unwrap();
+    assert!(prove.ends_with(" --direction forward"), "{prove}");
 }

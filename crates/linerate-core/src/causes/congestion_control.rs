@@ -15,9 +15,12 @@ use crate::verdict::{Advice, Place, Stage};
 /// Cause `congestion-control`.
 pub(super) struct CongestionControl;
 
+/// Its id.
+pub(crate) const ID: &str = "congestion-control";
+
 impl Cause for CongestionControl {
     fn id(&self) -> &'static str {
-        "congestion-control"
+        ID
     }
     fn stage(&self) -> Stage {
         Stage::Socket

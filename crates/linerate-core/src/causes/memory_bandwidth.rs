@@ -102,7 +102,9 @@ impl Cause for MemoryBandwidth {
             | Factor::SmallerWrites
             | Factor::NearInterrupts
             | Factor::OtherCpu => None,
-            Factor::Unpaced | Factor::Paced | Factor::SmallerMss => bystander(model, trial),
+            Factor::Unpaced | Factor::Paced | Factor::SmallerMss | Factor::OtherPorts => {
+                bystander(model, trial)
+            }
         }
     }
     fn decided_by(&self) -> &'static [Factor] {

@@ -12,6 +12,7 @@ mod cpu_share;
 mod cpu_steal;
 mod duplex;
 mod flow_rate_cap;
+mod hash_collision;
 mod host_shaping;
 mod interrupted;
 mod local_drops;
@@ -40,6 +41,8 @@ mod underlay;
 mod wire_full;
 mod wrong_route;
 
+pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
+pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
@@ -86,6 +89,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &sender_core::SenderCore,
     &softirq_core::SoftirqCore,
     &shared_core::SharedCore,
+    &hash_collision::HashCollision,
     &small_packets::SmallPackets,
     &numa_remote::NumaRemote,
     &cpu_quota::CpuQuota,

@@ -47,7 +47,7 @@ impl Cause for PathRate {
         of_a_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
+        &[Factor::MoreStreams, Factor::Paced]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let rate = model

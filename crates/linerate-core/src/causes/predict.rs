@@ -84,6 +84,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         | Factor::LargerSendBuffer
         | Factor::HostWindow
         | Factor::HostSendBuffer
+        | Factor::OtherPorts
         | Factor::Discard => Some(EQUAL),
         Factor::SenderWork => Some(work(wanted(&load.senders), added_work(model, trial, true)?)),
         Factor::ReceiverWork => Some(work(

@@ -102,7 +102,7 @@ impl Cause for SoftirqCore {
 }
 
 /// Packets of one queue spread over the host's other CPUs.
-fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
+pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
     let port = &facts.port.as_ref()?.name;
     // A mask of one word: its other CPUs below 32.

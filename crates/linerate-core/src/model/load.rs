@@ -2,6 +2,7 @@
 
 use super::behind::behind;
 use super::cpus::{cpus, taken, throttled};
+use super::crowd::takes_in;
 use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
 use super::interruptions::interruptions;
@@ -60,7 +61,10 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     let shared = super::derive::same_machine(record);
     let ends = [direction.sender(), direction.receiver()];
     let cpus = ends.map(|side| cpus(step, side, shared, window));
-    let receivers = at_work(receiving, &format!("s{}/rx", set.plan.id), &cpus[1], window);
+    let mut receivers = at_work(receiving, &format!("s{}/rx", set.plan.id), &cpus[1], window);
+    for thread in &mut receivers {
+        thread.takes_in = takes_in(receiving, set.plan.id, thread.stream, window);
+    }
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
@@ -276,6 +280,7 @@ fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
                 }),
                 taken: None,
                 bytes_per_op,
+                takes_in: None,
             })
         })
         .collect()

@@ -6,6 +6,7 @@
 mod behind;
 mod ceilings;
 mod cpus;
+mod crowd;
 mod derive;
 mod driver;
 mod elsewhere;
@@ -21,6 +22,7 @@ mod resources;
 mod stages;
 
 pub(crate) use ceilings::least_of;
+pub use crowd::{Crowd, crowd};
 use derive::{contended, latency_of};
 pub use derive::{derive, effect, slices, trial, undisturbed};
 pub use driver::{Allowance, Paused};
@@ -332,6 +334,9 @@ pub struct Thread {
     pub taken: Option<f64>,
     /// Payload per operation, mean.
     pub bytes_per_op: Option<f64>,
+    /// CPU that took in the packets of its stream, at every sample; `None` where it changed or was not
+    /// read.
+    pub takes_in: Option<u32>,
 }
 
 /// One CPU of a host, whole machine.

@@ -1,16 +1,27 @@
 //! What binds next, once the limits that were found are lifted.
 
+use std::cmp::Ordering::Equal;
+
 use super::case::{Case, Party};
 use super::{Certainty, Limit, Measure, Place, Stage};
-use crate::causes::{Answer, Cause, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL};
+use crate::causes::{
+    Answer, CONGESTION_CONTROL, Cause, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL,
+};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::plan::Direction;
 
 /// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
 const LIFTED: f64 = 1.1;
 
-/// Share of the time, or of the slowness, that the next limit must explain.
-const MOST: f64 = 0.5;
+/// Share of the time, or of the slowness, that the next limit must explain: of a cap of each flow, which
+/// one load alone never tells from one rate for all, half of it counts.
+const MOST: f64 = 0.45;
+
+/// How much more came in flight than goodput rose, from which the rest stands in a queue on the way.
+const STANDS: f64 = 1.1;
+
+/// What more streams must carry, of a load whose limit was lifted, to tell whether one rate is for all.
+const AS_MUCH: f64 = 0.9;
 
 /// What would bind next in a direction, where something was found to bind: what held the load in which
 /// the first limit was lifted, else the lowest ceiling that was not reached.
@@ -40,11 +51,12 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
     let trials = found.iter().filter_map(|limit| limit.trial.as_ref());
     let lifted = trials.filter_map(|decided| {
         let trial = model.trials.iter().find(|t| t.plan.id == decided.id)?;
+        let load = trial.changed.as_ref()?;
         Some(Beyond {
-            load: trial.changed.as_ref()?,
+            load,
             change: decided.words.to_owned(),
             gain: decided.effect.mid,
-            crowded: false,
+            crowded: load.streams > dir.base.streams,
         })
     });
     let knee = dir.knee();
@@ -54,7 +66,63 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
         gain: knee.goodput.mean / dir.base.goodput.mean,
         crowded: true,
     };
-    lifted.chain([streams]).find(|beyond| beyond.gain >= LIFTED)
+    let all = lifted.chain([streams]);
+    // What was lifted alone tells more than the most streams do.
+    all.filter(|beyond| beyond.gain >= LIFTED).min_by(|a, b| {
+        (a.crowded, b.gain)
+            .partial_cmp(&(b.crowded, a.gain))
+            .unwrap_or(Equal)
+    })
+}
+
+/// Whether a larger window or buffer is filled for nothing: more came in flight than goodput rose, and the
+/// rest stands on the way.
+fn stands(before: &Load, beyond: &Load) -> bool {
+    let flight = |load: &Load| Some(load.tcp.in_flight?.0 as f64 * f64::from(load.streams));
+    let trip = |load: &Load| Some(flight(load)? / load.goodput.mean.max(1.0));
+    let trips = trip(before).zip(trip(beyond));
+    trips.is_some_and(|(before, beyond)| beyond >= before * STANDS)
+}
+
+/// A load whose window or buffer is filled for nothing: the time that it held the sender is the network's.
+fn relieved(load: &Load) -> Load {
+    let mut load = load.clone();
+    let tcp = &mut load.tcp;
+    let held = tcp.rwnd_limited.unwrap_or(0.0) + tcp.sndbuf_limited.unwrap_or(0.0);
+    tcp.network = tcp.network.map(|share| (share + held).min(1.0));
+    tcp.rwnd_limited = tcp.rwnd_limited.map(|_| 0.0);
+    tcp.sndbuf_limited = tcp.sndbuf_limited.map(|_| 0.0);
+    load
+}
+
+/// Whether one rate is for all of a load or for each of its streams was seen: more streams carried about
+/// as much, or more.
+fn is_parted(sweep: &[Load], load: &Load) -> bool {
+    let most = sweep.iter().map(|l| l.goodput.mean).fold(0.0, f64::max);
+    most >= load.goodput.mean * AS_MUCH
+}
+
+/// Whether one stream could carry as much as many did, by the largest buffers that both ends would give
+/// it: else those bind next, and many streams do not show it.
+fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
+    let most = |side, is_sender: bool| {
+        let limits = model.host(side)?.facts.buffers;
+        let [.., most] = if is_sender {
+            limits.tcp_wmem
+        } else {
+            limits.tcp_rmem
+        }?;
+        // Half of it is payload.
+        Some(most as f64 / 2.0)
+    };
+    let (sender, receiver) = (dir.direction.sender(), dir.direction.receiver());
+    let needs = dir
+        .base
+        .tcp
+        .min_rtt
+        .map(|rtt| many.goodput.mean / 8.0 * rtt.secs());
+    let fits = |room: Option<f64>| room.zip(needs).is_some_and(|(room, needs)| room >= needs);
+    fits(most(sender, true)) && fits(most(receiver, false))
 }
 
 /// What held the load that went beyond. Where it is what was found already, more of the same binds and
@@ -66,18 +134,32 @@ fn behind(
     found: &[Limit],
 ) -> Option<Limit> {
     let beyond = beyond(model, dir, found)?;
+    let more = dir.sweep.iter();
+    let more = more.filter(|load| load.streams > beyond.load.streams);
+    let sweep: Vec<Load> = more.cloned().collect();
+    let parted = is_parted(&sweep, beyond.load);
+    let stands = stands(&dir.base, beyond.load);
     let lifted = Model {
         directions: vec![DirectionModel {
-            base: beyond.load.clone(),
-            sweep: Vec::new(),
+            base: if stands {
+                relieved(beyond.load)
+            } else {
+                beyond.load.clone()
+            },
+            sweep,
             ..dir.clone()
         }],
         trials: Vec::new(),
         ..model.clone()
     };
     let case = Case::of(&lifted, dir.direction, causes);
-    let (party, finding) = foremost(&case)?;
-    if beyond.crowded && !finding.enough {
+    // What stands on the way is a reason for congestion control to slow down.
+    let reason = |p: &&Party| !(stands && p.cause.id() == CONGESTION_CONTROL);
+    let (party, finding) = foremost(case.parties.iter().filter(reason))?;
+    if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {
+        return None;
+    }
+    if party.cause.stage() == Stage::Net && !parted {
         return None;
     }
     let known = found.iter().any(|limit| limit.cause == party.cause.id());
@@ -95,9 +177,9 @@ fn behind(
 }
 
 /// The cause in play that explains most of a load.
-fn foremost<'a>(case: &'a Case<'_>) -> Option<(&'a Party, &'a Finding)> {
-    let standing = case.parties.iter().filter(|p| p.stands());
-    standing
+fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, &'a Finding)> {
+    parties
+        .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
             Answer::Finding(f) if f.share >= MOST => Some((p, f)),
             _ => None,

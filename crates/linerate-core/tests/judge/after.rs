@@ -14,10 +14,12 @@ fn windowed() -> Load {
     held
 }
 
-/// The verdict on it, where a larger window carried `gain` times as much and was held by `after`.
-fn lifted(gain: f64, after: Load) -> Verdict {
+/// The verdict on it, where a larger window carried `gain` times as much and was held by `after`, and two
+/// streams carried `two` in small windows.
+fn lifted(gain: f64, after: Load, two: f64) -> Verdict {
     let mut m = model(windowed());
     m.idle = None;
+    m.directions[0].sweep[0].goodput.mean = two;
     tried(&mut m, "larger-window", gain);
     m.trials[0].changed = Some(after);
     judge(&m)
@@ -25,7 +27,7 @@ fn lifted(gain: f64, after: Load) -> Verdict {
 
 #[test]
 fn what_held_the_lifted_load_is_next() {
-    let verdict = lifted(1.5, load());
+    let verdict = lifted(1.5, load(), 1e9);
     assert_eq!(verdict.limits[0].cause, "receive-window");
     assert_eq!(verdict.next[0].cause, "path-rate");
     let evidence = &verdict.next[0].evidence[0];
@@ -35,9 +37,40 @@ fn what_held_the_lifted_load_is_next() {
     );
 }
 
+/// A load of 300 Mb/s whose larger window is full again, of what stands on the way: in four times the
+/// flight of the small one three times as much arrives.
+fn full_again() -> Load {
+    let mut load = windowed();
+    load.goodput.mean = 3e8;
+    load.tcp.in_flight = load.tcp.in_flight.map(|b| Bytes(b.0 * 4));
+    load.tcp.window = load.tcp.in_flight;
+    load.tcp.rtt = Some(Nanos::from_micros(26_700));
+    load
+}
+
+fn next_cause(verdict: &Verdict) -> Option<&'static str> {
+    verdict.next.first().map(|limit| limit.cause)
+}
+
+#[test]
+fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
+    // Streams in small windows meet one rate, or carry more than one stream may; else nobody knows.
+    for (two, next) in [
+        (2.9e8, Some("path-rate")),
+        (3.4e8, Some("flow-rate-cap")),
+        (2e8, None),
+    ] {
+        assert_eq!(next_cause(&lifted(3.0, full_again(), two)), next, "{two}");
+    }
+    // As much more arrives as there is in flight: the window binds still.
+    let mut in_proportion = full_again();
+    in_proportion.goodput.mean = 3.8e8;
+    assert_eq!(next_cause(&lifted(3.8, in_proportion, 3.8e8)), None);
+}
+
 #[test]
 fn more_of_the_same_is_no_next_limit() {
-    assert_eq!(lifted(1.5, windowed()).next, Vec::new());
+    assert_eq!(lifted(1.5, windowed(), 1e9).next, Vec::new());
 }
 
 #[test]

@@ -168,6 +168,23 @@ fn a_policer_for_all_is_filled_better_by_two_streams_and_is_still_one_rate() {
 }
 
 #[test]
+fn loss_that_ends_at_half_the_pace_proves_the_rate_that_four_streams_share() {
+    let judged = |loss| {
+        // A little more in two streams than the same, and no more in four.
+        let mut m = held_by_loss(1.06);
+        let mut four = m.directions[0].sweep[0].clone();
+        four.streams = 4;
+        four.goodput.mean = 7e6 * 1.03;
+        m.directions[0].sweep.push(four);
+        tried_with_loss(&mut m, "half-pace", 0.5, loss);
+        first_limit(&m)
+    };
+    assert_eq!(judged((0.0, 0.2)), Some(("path-rate", Certainty::Proved)));
+    assert_eq!(judged((0.5, 1.9)), Some(("path-loss", Certainty::Proved)));
+    assert_eq!(judged((0.2, 1.9)), None, "it may have vanished");
+}
+
+#[test]
 fn a_trial_of_the_pace_decides_by_what_is_lost() {
     let m = held_by_loss(2.0);
     let plan = kind("half-pace")

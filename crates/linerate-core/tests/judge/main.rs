@@ -4,6 +4,7 @@
 mod after;
 mod changes;
 mod clock;
+mod collision;
 mod copy;
 mod cpu;
 mod flow;

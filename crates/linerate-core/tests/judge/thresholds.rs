@@ -160,8 +160,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
         .filter(|a| a.outcome == "clear")
         .count();
     assert_eq!(
-        cleared, 18,
-        "contended, interrupted, pacing, packets that vanish, drops that nobody counted, and wires, slots, \
+        cleared, 19,
+        "contended, interrupted, pacing, packets that vanish, drops that nobody counted, one stream, and wires, slots, \
          shapers, tunnels, offloads, allowances, nodes, clocks, cards and CPUs full of packets that are not \
          there need none"
     );

@@ -15,6 +15,8 @@ pub enum SocketAsk {
     MemInfo,
     /// `SIOCINQ`, as eight bytes.
     Unread,
+    /// `SO_INCOMING_CPU`.
+    IncomingCpu,
 }
 
 /// A question about the connection of one stream. A capture knows it by its numbers: descriptors
@@ -34,6 +36,7 @@ pub(super) fn ask(ask: SocketAsk, fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Re
     match ask {
         SocketAsk::TcpInfo => socket::tcp_info(fd, into),
         SocketAsk::MemInfo => socket::mem_info(fd, into),
+        SocketAsk::IncomingCpu => socket::incoming_cpu(fd, into),
         SocketAsk::Unread => {
             let raw = socket::unread(fd)?.to_ne_bytes();
             let room = into.first_chunk_mut().ok_or(io::ErrorKind::InvalidInput)?;

@@ -1,14 +1,17 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{self, Load, Model, derive, effect, slices, stalled, undisturbed};
+use linerate_core::model::{
+    self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
+};
 use linerate_core::plan::Purpose;
 use linerate_core::record::TrialPlan;
-use linerate_core::trial::{kind, slice_time, washout};
+use linerate_core::trial::{Factor, kind, slice_time, washout};
 use linerate_core::units::Nanos;
 use linerate_core::verdict::{decides, next_trial};
 
 use super::Run;
+use super::steps::TICK;
 use crate::event::Event;
 use crate::link::LinkError;
 
@@ -20,6 +23,13 @@ const BLOCK: usize = 4;
 
 /// Slices below which a trial says nothing: two blocks.
 const FEWEST: u64 = 8;
+
+/// Connections that are dialled for a setting until they share receive queues as they should. Two
+/// streams fall into the same one of four queues in one draw of four, and fail to in 1 % of so many.
+const DRAWS: u32 = 16;
+
+/// Time in which a draw shows where its packets are taken in.
+const LOOK: Nanos = Nanos(2 * TICK.0);
 
 impl Run<'_> {
     /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to
@@ -95,6 +105,9 @@ impl Run<'_> {
         let id = trial.plan.id;
         let mut alive = true;
         for changed in [false, true] {
+            if !self.drawn(trial, changed)? {
+                return Ok(());
+            }
             let set = trial.sets[usize::from(changed)];
             let purpose = Purpose::Warm { trial: id };
             self.step(purpose, &[set], Nanos(0), trial.slice(), trial.words)?;
@@ -138,6 +151,38 @@ impl Run<'_> {
         if !self.broke() || !self.record.steps.last().is_some_and(stalled) {
             return Ok(true);
         }
+        self.redialled(trial, changed)
+    }
+
+    /// Dials the connections of a setting again until they share receive queues as in the base load, or
+    /// less where that is the change, if the trial is about it; false where no draw does.
+    fn drawn(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
+        let Some(base) = trial.shared() else {
+            return Ok(true);
+        };
+        for _ in 0..DRAWS {
+            let set = trial.sets[usize::from(changed)];
+            let purpose = Purpose::Warm {
+                trial: trial.plan.id,
+            };
+            self.step(purpose, &[set], Nanos(0), LOOK, trial.words)?;
+            let step = self.record.steps.last();
+            let drawn = step.and_then(|s| model::crowd(&self.record, s, trial.plan.direction));
+            if drawn.is_some_and(|drawn| (drawn.streams < base.streams) == changed) {
+                return Ok(true);
+            }
+            let late = self.link.now() >= trial.until;
+            if self.stopped || late || !self.redialled(trial, changed)? {
+                return Ok(false);
+            }
+        }
+        let side = trial.plan.direction.receiver();
+        self.hint(side, &undrawn(trial.plan, changed));
+        Ok(false)
+    }
+
+    /// Makes the connections of a setting anew; false where they cannot be had again.
+    fn redialled(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let set = &mut trial.sets[usize::from(changed)];
         self.link.release(*set)?;
         let knobs = if changed {
@@ -190,9 +235,31 @@ struct Interleaved<'a> {
 }
 
 impl Interleaved<'_> {
+    /// How the streams of the base load share receive queues, where that is what the trial is about.
+    fn shared(&self) -> Option<Crowd> {
+        let of = |direction| self.model.direction(direction)?.base.crowd();
+        (self.plan.factor() == Some(Factor::OtherPorts))
+            .then(|| of(self.plan.direction))
+            .flatten()
+    }
+
     /// Time of a slice, wash-out included.
     fn slice(&self) -> Nanos {
         Nanos(self.settle.0 + self.measure.0)
+    }
+}
+
+/// Says that no connections of a setting could be had that a trial of other ports needs.
+fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
+    let how = if changed {
+        "as before"
+    } else {
+        "less than before"
+    };
+    Gap {
+        what: format!("the trial {}", plan.kind),
+        why: format!("{DRAWS} times new connections shared receive queues {how}"),
+        hint: String::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 mod beside;
 mod lossy;
 mod properties;
+mod queues;
 mod study;
 mod told;
 

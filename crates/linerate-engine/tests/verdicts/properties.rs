@@ -6,8 +6,21 @@ use super::*;
 /// Lets one stage carry so many Gb/s in one stream.
 type Put = fn(&mut SimPath, f64);
 
+/// A kind of limit.
+struct Kind {
+    /// The cause that is named where it binds.
+    cause: &'static str,
+    /// How much less than others it must leave to be planted: what is lost of every packet that a fast path
+    /// loses at random is too little to be told from nothing.
+    part: f64,
+    put: Put,
+}
+
 /// Round trip of all paths here.
 const RTT: Nanos = Nanos::from_millis(2);
+
+/// What stages carry that do not bind, in Gb/s.
+const AMPLE: f64 = 12.0;
 
 /// Payload in flight that carries so many Gb/s.
 fn in_flight(gigabits: f64) -> Bytes {
@@ -20,32 +33,75 @@ fn work(gigabits: f64) -> u64 {
     (8e3 / gigabits) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-const STAGES: &[(&str, Put)] = &[
-    ("path-rate", |p, g| {
+/// Pause of a program after each operation at so many Gb/s: what its work at an ample rate leaves.
+fn pause(gigabits: f64) -> Nanos {
+    let picoseconds = work(gigabits).saturating_sub(work(AMPLE));
+    Nanos(picoseconds * Cost::default().op.0 / 1000)
+}
+
+const fn kind(cause: &'static str, put: Put) -> Kind {
+    Kind {
+        cause,
+        part: 1.0,
+        put,
+    }
+}
+
+const KINDS: &[Kind] = &[
+    kind("path-rate", |p, g| {
         p.forward.rate = gigabits(g * 1538.0 / 1448.0);
     }),
-    ("flow-rate-cap", |p, g| {
+    kind("flow-rate-cap", |p, g| {
         p.forward.flow_cap = Some(gigabits(g * 1538.0 / 1448.0));
     }),
-    ("receive-window", |p, g| {
+    kind("receive-window", |p, g| {
         p.forward.receive_window = in_flight(g);
     }),
-    ("send-buffer", |p, g| p.forward.send_buffer = in_flight(g)),
-    ("receiver-core", |p, g| p.far.receive.user_ps = work(g)),
-    ("sender-core", |p, g| p.near.send.user_ps = work(g)),
+    kind("send-buffer", |p, g| p.forward.send_buffer = in_flight(g)),
+    kind("receiver-core", |p, g| p.far.receive.user_ps = work(g)),
+    kind("sender-core", |p, g| p.near.send.user_ps = work(g)),
+    kind("receiver-app", |p, g| p.far.receive.pause = pause(g)),
+    kind("sender-app", |p, g| p.near.send.pause = pause(g)),
+    Kind {
+        cause: "path-loss",
+        part: 0.1,
+        // Mathis's formula, by which the simulation goes.
+        put: |p, g| p.forward.loss = (1.22 * 1448.0 / in_flight(g).0 as f64).powi(2),
+    },
 ];
 
-/// A path of which every stage carries `all`, but one.
-fn path(all: f64, least: usize, gigabits: f64) -> SimPath {
+/// A path of which every stage carries what is ample, but one. Rates of a path that polices drop what
+/// exceeds them.
+fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
     let mut path = SimPath {
         rtt: RTT,
         ..SimPath::default()
     };
-    for (_, put) in STAGES {
-        put(&mut path, all);
+    if polices {
+        path.forward.buffer = Bytes(0);
+        path.forward.policed = true;
     }
-    STAGES[least].1(&mut path, gigabits);
+    for kind in KINDS {
+        (kind.put)(&mut path, AMPLE);
+    }
+    (least.put)(&mut path, gigabits * least.part);
     path
+}
+
+/// Every kind of limit, and those of the network once more on a path that polices.
+fn binding() -> impl Iterator<Item = (&'static Kind, bool)> {
+    let rates = KINDS.iter().take(2);
+    let queued = KINDS.iter().map(|kind| (kind, false));
+    queued.chain(rates.map(|kind| (kind, true)))
+}
+
+/// Whether two kinds are the same, or take turns on one thread: then both hold it back, neither alone.
+fn alike(a: &Kind, b: &Kind) -> bool {
+    fn thread(kind: &Kind) -> Option<&str> {
+        let work = kind.cause.strip_suffix("-core");
+        work.or_else(|| kind.cause.strip_suffix("-app"))
+    }
+    a.cause == b.cause || (thread(a).is_some() && thread(a) == thread(b))
 }
 
 fn limit(path: &SimPath, seed: u64) -> (Option<(&'static str, Place, Certainty)>, String) {
@@ -57,18 +113,17 @@ fn limit(path: &SimPath, seed: u64) -> (Option<(&'static str, Place, Certainty)>
 #[test]
 fn raising_a_limit_that_does_not_bind_changes_no_verdict() {
     let mut random = Random::new(11);
-    for (binding, (cause, _)) in STAGES.iter().enumerate() {
+    for (least, polices) in binding() {
         let gigabits = 0.5 + 2.0 * random.uniform();
-        let (before, why) = limit(&path(12.0, binding, gigabits), random.bits());
-        assert_eq!(before.map(|l| l.0), Some(*cause), "{gigabits}: {why}");
-        for (other, (raised, put)) in STAGES.iter().enumerate().filter(|(i, _)| *i != binding) {
-            let mut path = path(12.0, binding, gigabits);
-            put(&mut path, 12.0 + 20.0 * random.uniform());
+        let (before, why) = limit(&path(least, gigabits, polices), random.bits());
+        let what = format!("{} at {gigabits}, policed: {polices}", least.cause);
+        assert_eq!(before.map(|l| l.0), Some(least.cause), "{what}: {why}");
+        for other in KINDS.iter().filter(|kind| kind.cause != least.cause) {
+            let mut path = path(least, gigabits, polices);
+            (other.put)(&mut path, AMPLE + 20.0 * random.uniform());
             let (after, why) = limit(&path, random.bits());
-            assert_eq!(
-                after, before,
-                "{other} {raised} raised beside {cause} at {gigabits}: {why}"
-            );
+            let raised = other.cause;
+            assert_eq!(after, before, "{raised} raised beside {what}: {why}");
         }
     }
 }
@@ -76,26 +131,25 @@ fn raising_a_limit_that_does_not_bind_changes_no_verdict() {
 #[test]
 fn lowering_a_limit_below_the_binding_one_makes_it_the_verdict() {
     let mut random = Random::new(12);
-    for (binding, (before, _)) in STAGES.iter().enumerate() {
+    for (before, polices) in binding() {
         let gigabits = 1.0 + 2.0 * random.uniform();
-        for (cause, put) in STAGES.iter().filter(|(cause, _)| cause != before) {
-            let mut path = path(12.0, binding, gigabits);
-            // Two streams must not meet the limit above.
-            put(&mut path, gigabits * (0.25 + 0.2 * random.uniform()));
+        for lowered in KINDS.iter().filter(|kind| !alike(kind, before)) {
+            let mut path = path(before, gigabits, polices);
+            // Two streams must not meet the limit above, nor four where what exceeds it is dropped.
+            let most = if polices { 0.23 } else { 0.45 };
+            let below = before.part * most * (0.6 + 0.4 * random.uniform());
+            (lowered.put)(&mut path, gigabits * below * lowered.part);
             let (limit, why) = limit(&path, random.bits());
-            assert_eq!(
-                limit.map(|l| l.0),
-                Some(*cause),
-                "below {before} at {gigabits}: {why}"
-            );
+            let what = format!("below {} at {gigabits}, policed: {polices}", before.cause);
+            assert_eq!(limit.map(|l| l.0), Some(lowered.cause), "{what}: {why}");
         }
     }
 }
 
 #[test]
 fn swapping_near_and_far_swaps_the_sides() {
-    for (binding, (cause, _)) in STAGES.iter().enumerate() {
-        let forward = path(12.0, binding, 1.5);
+    for (least, polices) in binding() {
+        let forward = path(least, 1.5, polices);
         let mut swapped = forward.clone();
         std::mem::swap(&mut swapped.near, &mut swapped.far);
         std::mem::swap(&mut swapped.forward, &mut swapped.reverse);
@@ -108,10 +162,10 @@ fn swapping_near_and_far_swaps_the_sides() {
             assert!(error.is_none(), "{error:?}");
             let verdict = judge(&derive(&record));
             let limit = first(&verdict).map(|l| (l.cause, l.side, l.certainty));
-            limit.unwrap_or_else(|| panic!("{cause}: {}", explain(&verdict)))
+            limit.unwrap_or_else(|| panic!("{}: {}", least.cause, explain(&verdict)))
         };
         let (named, side, certainty) = of(&forward, Direction::Forward);
-        assert_eq!(named, *cause);
+        assert_eq!(named, least.cause);
         let other = match side {
             Place::Near => Place::Far,
             Place::Far => Place::Near,

@@ -310,6 +310,8 @@ fn socket(
         (m::SOCKET_RMEM_ALLOC, 2.0 * unread),
         (m::SOCKET_UNREAD, unread),
         (m::SOCKET_DROPS, 0.0),
+        // Packets come in on the first CPU.
+        (m::SOCKET_CPU, 0.0),
     ];
     tables.row(at, &subject, &values);
 }

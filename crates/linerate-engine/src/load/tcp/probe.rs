@@ -1,7 +1,7 @@
 //! What the kernel counts about a connection, read by the sampler.
 
 use linerate_core::facts::Gap;
-use linerate_core::metric::{Metric, SOCKET_UNREAD};
+use linerate_core::metric::{Metric, SOCKET_CPU, SOCKET_UNREAD};
 use linerate_core::parse::{mem_info, tcp_info};
 use linerate_core::record::Table;
 use linerate_sys::socket;
@@ -51,6 +51,13 @@ impl SocketProbe {
             .map(|raw| u64::from_ne_bytes(raw) as i64);
         (SOCKET_UNREAD, bytes)
     }
+
+    fn incoming_cpu(&self, machine: &dyn Machine) -> (Metric, Option<i64>) {
+        let mut room = [0; 4];
+        let raw = self.reply(machine, SocketAsk::IncomingCpu, &mut room);
+        let cpu = raw.try_into().ok().map(i32::from_ne_bytes);
+        (SOCKET_CPU, cpu.map(i64::from))
+    }
 }
 
 impl Probe for SocketProbe {
@@ -62,7 +69,8 @@ impl Probe for SocketProbe {
         let mut room = [0; mem_info::ROOM];
         let raw = self.reply(machine, SocketAsk::MemInfo, &mut room);
         let unread = self.unread(machine);
-        let row = mem_info::values(raw).chain([unread]);
+        let cpu = self.incoming_cpu(machine);
+        let row = mem_info::values(raw).chain([unread, cpu]);
         self.gaps.extend(self.socket.push(at(), row));
     }
 
@@ -129,5 +137,18 @@ mod tests {
         assert_eq!(tables[0].column(TCP_RCV_WND), None);
         assert_eq!(tables[1].column(SOCKET_RCVBUF), Some([1, 1].as_slice()));
         assert_eq!(tables[1].column(SOCKET_UNREAD), None);
+        assert_eq!(tables[1].column(SOCKET_CPU), None);
+    }
+
+    #[test]
+    fn the_cpu_that_takes_packets_in_is_read_beside_the_queues() {
+        let mem = (0u32..9).flat_map(u32::to_ne_bytes).collect();
+        let cpu = 3i32.to_ne_bytes().to_vec();
+        let machine = replay(&[(SocketAsk::MemInfo, mem), (SocketAsk::IncomingCpu, cpu)]);
+        let fd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let mut probe = SocketProbe::new(Line::new(fd, 3, 0).unwrap());
+        probe.observe(&machine, &|| 0);
+        let tables = probe.take(&mut Vec::new());
+        assert_eq!(tables[0].column(SOCKET_CPU), Some([3].as_slice()));
     }
 }

@@ -93,6 +93,19 @@ impl Judged {
         }
     }
 
+    /// The rate at which the network holds it, where one flow alone cannot show whose that is: both a rate
+    /// of the path and a cap of each flow have evidence.
+    fn network_rate(&self) -> Option<Rate> {
+        let suspects = self.suspects();
+        let found = |id| {
+            let mut all = suspects.iter();
+            all.any(|s| s.cause == id && s.outcome == "finding")
+        };
+        (found("path-rate") && found("flow-rate-cap"))
+            .then(|| self.main().map(|main| self.carried(main.direction)))
+            .flatten()
+    }
+
     /// What would prove it: an experiment that loads the path, between two hosts. None tells of what a
     /// program itself does.
     fn proof(&self) -> Option<String> {

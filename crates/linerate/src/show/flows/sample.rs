@@ -90,17 +90,23 @@ fn windowed() -> Flow {
 
 /// An upload of somebody else's that the far end's window holds.
 fn held_by_far() -> Flow {
+    upload(97_000)
+}
+
+/// An upload of 13 Mb/s that the far window holds for so many microseconds of each 100 ms, and else the
+/// network.
+fn upload(by_window: i64) -> Flow {
     let tcp = [
         (m::TCP_BYTES_ACKED, 163_840),
         (m::TCP_BYTES_RECEIVED, 0),
         (m::TCP_BYTES_SENT, 163_840),
         (m::TCP_BYTES_RETRANS, 0),
         (m::TCP_BUSY, 100_000),
-        (m::TCP_RWND_LIMITED, 97_000),
+        (m::TCP_RWND_LIMITED, by_window),
         (m::TCP_SNDBUF_LIMITED, 0),
         (m::TCP_UNACKED, 45),
         (m::TCP_SND_MSS, 1448),
-        (m::TCP_SND_WND, 65_536),
+        (m::TCP_SND_WND, if by_window > 0 { 65_536 } else { 1 << 20 }),
         (m::TCP_CWND, 90),
         (m::TCP_NOTSENT, 200_000),
         (m::TCP_APP_LIMITED, 0),
@@ -125,6 +131,16 @@ pub(super) fn look() -> Look {
         gaps: Vec::new(),
     };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::from_millis(3))
+}
+
+/// A transfer that the network holds back.
+pub(super) fn by_network() -> Look {
+    let seen = Seen {
+        connections: 1,
+        flows: vec![upload(0)],
+        gaps: Vec::new(),
+    };
+    Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
 /// Nothing to see, and not all of it.

@@ -103,6 +103,13 @@ fn suspected(page: &mut Page, judged: &Judged) {
     for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
         page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, why)], 2);
     }
+    if let Some(rate) = judged.network_rate() {
+        let text = format!(
+            "the network holds it at {rate}: one flow alone does not show whether that is a rate of the \
+             whole path or a cap of each flow"
+        );
+        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, &text)], 2);
+    }
     let gaps = judged.unknown();
     for gap in &gaps {
         let text = format!("{}: {}", gap.what, gap.why);
@@ -158,6 +165,19 @@ mod tests {
     fn golden_of_a_look() {
         insta::assert_snapshot!("flows", text(&sample::look(), Style::PLAIN));
         insta::assert_snapshot!("flows_idle", text(&sample::idle(), Style::PLAIN));
+    }
+
+    #[test]
+    fn what_the_network_holds_is_a_rate_or_a_cap() {
+        let page = |look: &Look| {
+            let text = text(look, Style::PLAIN);
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let network = page(&sample::by_network());
+        let told = "the network holds it at 13.1 Mb/s: one flow alone does not show whether that is a rate \
+                    of the whole path or a cap of each flow";
+        assert!(network.contains(told), "{network}");
+        assert!(!page(&sample::look()).contains("the network holds it"));
     }
 
     #[test]

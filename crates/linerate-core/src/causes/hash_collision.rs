@@ -1,0 +1,187 @@
+//! Streams share a receive queue whose CPU is full, while other queues of the port are idle.
+
+use super::cpu_share::cpus;
+use super::predict::GAIN;
+use super::softirq_core::{FULL, SoftirqCore, spread};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::facts::Gap;
+use crate::facts::odd::ranges;
+use crate::model::{Cpu, Load, Model};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `hash-collision`.
+pub(super) struct HashCollision;
+
+/// Share of its CPU's time in softirq below which a queue has next to nothing to do.
+const IDLE: f64 = 0.2;
+
+/// A CPU that is full of the packets of several streams, beside idle queues.
+pub(crate) struct Crowded {
+    side: Side,
+    cpu: u32,
+    softirq: f64,
+    /// How many streams it takes in.
+    streams: u32,
+    /// CPUs of queues that have next to nothing to do.
+    idle: Vec<u32>,
+}
+
+impl Cause for HashCollision {
+    fn id(&self) -> &'static str {
+        "hash-collision"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn explains(&self) -> &'static [&'static str] {
+        &["softirq-core"]
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let crowded = match check(model, direction) {
+            Ok(crowded) => crowded,
+            Err(answer) => return answer,
+        };
+        let s = if crowded.idle.len() == 1 { "" } else { "s" };
+        Answer::Finding(Finding {
+            side: Place::from(crowded.side),
+            // The full CPU says what is full; this says why, and how much of it is not known
+            // without a trial.
+            share: crowded.softirq / 2.0,
+            enough: true,
+            reached: false,
+            evidence: vec![format!(
+                "CPU {} of {} took in the packets of {} streams and handled packets {} of the time, \
+                 while CPU{s} {}, which other queues of the port are served by, had next to none",
+                crowded.cpu,
+                crowded.side.name(),
+                crowded.streams,
+                percent(crowded.softirq),
+                ranges(&crowded.idle)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let crowded = crowded(model, trial.direction)?;
+        if trial.factor()? == Factor::OtherPorts {
+            // At most as many times as much as there are queues for those that shared one.
+            return spread_out(model, trial).then(|| Range {
+                low: GAIN,
+                high: f64::from(crowded.streams) * 1.1,
+            });
+        }
+        SoftirqCore.predict(model, trial)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::OtherPorts]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Some(crowded) = crowded(model, direction) else {
+            return Vec::new();
+        };
+        let again = Advice {
+            action: "connect again: from other source ports the streams may fall into other queues"
+                .to_owned(),
+            undo: String::new(),
+            gain: None,
+        };
+        let steered = spread(model, crowded.side, crowded.cpu);
+        [again].into_iter().chain(steered).collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/hash-collision.md")
+    }
+}
+
+/// The CPU at the receiving end on which streams collide, if they do.
+pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
+    check(model, direction).ok()
+}
+
+/// Whether the streams of a trial's changed setting kept apart for as long as it ran, or have not run.
+fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
+    let base = model.direction(trial.direction).map(|d| &d.base);
+    let before = base.and_then(Load::crowd);
+    let run = model.trials.iter().find(|t| t.plan.id == trial.id);
+    match run.and_then(|run| run.changed.as_ref()) {
+        Some(changed) => changed
+            .crowd()
+            .zip(before)
+            .is_some_and(|(after, before)| after.streams < before.streams),
+        None => true,
+    }
+}
+
+fn check(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
+    let load = base(model, direction)?;
+    let side = direction.receiver();
+    let clear = |why: String| Err(Answer::Clear(why));
+    if load.streams < 2 {
+        return clear("one stream shares its receive queue with no other".to_owned());
+    }
+    let host = model.host(side);
+    let port = host.and_then(|host| host.facts.port.as_ref());
+    let served = port.map_or(&[][..], |port| port.served_by.as_slice());
+    if served.len() < 2 {
+        return clear(format!(
+            "the {} port is not known to send interrupts to more than one CPU",
+            side.name()
+        ));
+    }
+    let all = cpus(load, direction, side);
+    if all.is_empty() {
+        return Err(lacks(model, "cpu", side));
+    }
+    let serving = all.iter().filter(|cpu| served.contains(&cpu.number));
+    let Some(full) = serving
+        .clone()
+        .max_by(|a, b| a.softirq.total_cmp(&b.softirq))
+    else {
+        return Err(lacks(model, "cpu", side));
+    };
+    if full.softirq < FULL {
+        return clear(format!(
+            "no CPU that serves queues of the {} port handled packets more than {} of the time",
+            side.name(),
+            percent(full.softirq)
+        ));
+    }
+    let idle: Vec<u32> = serving
+        .filter(|cpu| cpu.softirq < IDLE)
+        .map(|cpu| cpu.number)
+        .collect();
+    if idle.is_empty() {
+        return clear(format!("no queue of the {} port was idle", side.name()));
+    }
+    Ok(Crowded {
+        side,
+        cpu: full.number,
+        softirq: full.softirq,
+        streams: taken_in(load, side, full)?,
+        idle,
+    })
+}
+
+/// How many streams the full CPU takes in, where they are several.
+fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, Answer> {
+    let name = side.name();
+    let known: Option<Vec<u32>> = load.receivers.iter().map(|t| t.takes_in).collect();
+    let Some(known) = known else {
+        return Err(Answer::Unknown(vec![Gap {
+            what: format!("the receive queue of each stream at {name}"),
+            why: "the CPU that takes in its packets was not told, or changed".to_owned(),
+            hint: String::new(),
+        }]));
+    };
+    match known.iter().filter(|cpu| **cpu == full.number).count() {
+        several @ 2.. => Ok(several as u32),
+        few => Err(Answer::Clear(format!(
+            "CPU {} of {name} took in the packets of {few} of {} streams",
+            full.number,
+            known.len()
+        ))),
+    }
+}

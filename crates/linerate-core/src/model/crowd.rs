@@ -1,0 +1,87 @@
+//! Which CPU takes in the packets of each stream, and how many streams share one.
+
+use std::collections::BTreeMap;
+
+use super::Load;
+use super::load::load;
+use super::readings::{Window, gauge};
+use crate::metric::SOCKET_CPU;
+use crate::plan::Direction;
+use crate::record::{EndReadings, Record, Step};
+
+/// Streams whose packets one CPU takes in, where they arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowd {
+    /// The CPU.
+    pub cpu: u32,
+    /// How many streams.
+    pub streams: u32,
+}
+
+impl Load {
+    /// The CPU that takes in the packets of most streams; `None` where that was not read of each
+    /// stream, or changed meanwhile.
+    pub fn crowd(&self) -> Option<Crowd> {
+        let mut streams: BTreeMap<u32, u32> = BTreeMap::new();
+        for thread in &self.receivers {
+            *streams.entry(thread.takes_in?).or_default() += 1;
+        }
+        let most = streams.into_iter().max_by_key(|(_, streams)| *streams);
+        most.map(|(cpu, streams)| Crowd { cpu, streams })
+    }
+}
+
+/// The same for one step of a record.
+pub fn crowd(record: &Record, step: &Step, direction: Direction) -> Option<Crowd> {
+    load(record, step, direction)?.crowd()
+}
+
+/// The CPU that took in the packets of one stream at every sample.
+pub(super) fn takes_in(
+    receiving: &EndReadings,
+    set: u32,
+    stream: u32,
+    window: Window,
+) -> Option<u32> {
+    let subject = format!("s{set}/{stream}");
+    let table = receiving.about("socket", |s| s == subject).next()?;
+    let seen = gauge(table, SOCKET_CPU, window);
+    let first = *seen.first()?;
+    let stayed = first >= 0.0 && seen.iter().all(|cpu| (cpu - first).abs() < 0.5);
+    stayed.then_some(first as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Column, Table};
+
+    const WHOLE: Window = Window { from: 0, to: 2 };
+
+    fn end(cpus: Vec<i64>) -> EndReadings {
+        let column = Column {
+            name: SOCKET_CPU.name.to_owned(),
+            unit: SOCKET_CPU.unit,
+            kind: SOCKET_CPU.kind,
+            values: cpus,
+        };
+        EndReadings {
+            tables: vec![Table {
+                source: "socket".to_owned(),
+                subject: "s4/1".to_owned(),
+                at: vec![0, 1, 2],
+                columns: vec![column],
+            }],
+            ..EndReadings::default()
+        }
+    }
+
+    #[test]
+    fn a_cpu_counts_where_it_took_in_all_packets_of_the_stream() {
+        let of = |cpus: &[i64], stream| takes_in(&end(cpus.to_vec()), 4, stream, WHOLE);
+        assert_eq!(of(&[3, 3, 3], 1), Some(3));
+        assert_eq!(of(&[3, 3, 2], 1), None, "it moved");
+        assert_eq!(of(&[-1, -1, -1], 1), None, "no packet came");
+        assert_eq!(of(&[3, 3, 3], 0), None, "of another stream");
+    }
+}
