@@ -11,6 +11,7 @@ use super::cpus::cpus;
 use super::driver::{allowances, paused};
 use super::load::tcp;
 use super::local::{local, shapers};
+use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
 use super::{DirectionModel, Estimate, Load, Model, TcpShares, Thread};
@@ -177,11 +178,13 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         cpus: placed(sends, here),
         memory: [None, None],
         latency: None,
+        probe_waited: [None, None],
         // Others may use a host and its ports as they like: that is no fault of this look.
         contended: false,
         foreign: None,
         local: local(&step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
+        queues: queues(near, 0, window).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.
         packet_bytes: [None, None],
         throttled: [None, None],

@@ -6,6 +6,8 @@ use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
 use super::interruptions::interruptions;
 use super::local::{local, shapers};
+use super::probe::waited;
+use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -82,10 +84,12 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         throttled: ends.map(|side| throttled(end(step, side)?, window)),
         memory: [memory(sending, window), memory(receiving, window)],
         latency: super::latency_of(record, step),
+        probe_waited: ends.map(|side| waited(record, step, side)),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
         shapers: shapers(sending, set.plan.id, window),
+        queues: queues(sending, set.plan.id, window),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),

@@ -65,7 +65,7 @@ fn behind(model: &Model, dir: &DirectionModel, found: &[Limit]) -> Option<Limit>
         trials: Vec::new(),
         ..model.clone()
     };
-    let case = Case::of(&lifted, dir.direction);
+    let case = Case::of(&lifted, dir.direction, Measure::Goodput);
     let (party, finding) = foremost(&case)?;
     if beyond.crowded && !finding.enough {
         return None;
