@@ -6,6 +6,7 @@ use linerate_core::facts::route::{Other, Route};
 use linerate_core::metric::{self, Metric};
 use linerate_core::record::{Column, Record};
 use linerate_core::units::Transfers;
+use linerate_core::verdict::Measure;
 
 use super::slot::card_in;
 use super::*;
@@ -22,7 +23,7 @@ fn run_of(port: f64, path: f64) -> Record {
     record
 }
 
-/// What is named on a record whose routes were changed.
+/// What is named of goodput on a record whose routes were changed.
 fn named(record: &Record, change: impl FnOnce([&mut Route; 2])) -> Vec<(&'static str, Certainty)> {
     let mut record = record.clone();
     let [near, far] = &mut record.hosts[..] else {
@@ -33,6 +34,7 @@ fn named(record: &Record, change: impl FnOnce([&mut Route; 2])) -> Vec<(&'static
     verdict
         .limits
         .iter()
+        .filter(|l| l.metric == Measure::Goodput)
         .map(|l| (l.cause, l.certainty))
         .collect()
 }
