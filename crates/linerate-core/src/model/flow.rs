@@ -9,17 +9,17 @@ use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::driver::{allowances, paused};
-use super::load::tcp;
+use super::load::{estimate, tcp};
 use super::local::{local, shapers};
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
-use super::{DirectionModel, Estimate, Load, Model, TcpShares, Thread};
+use super::{DirectionModel, Load, Model, TcpShares, Thread};
 use crate::facts::{Gap, HostFacts};
 use crate::metric as m;
 use crate::plan::{Direction, Knobs, Purpose, Side, StepPlan};
 use crate::record::{EndReadings, Host, SetEnd, Step, Table};
-use crate::stats::{mean_ci, steady_state};
+use crate::stats::steady_state;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What arrives in a round trip, of the window offered, from which the window is full. Both are means
@@ -154,11 +154,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         streams: 1,
         knobs: Knobs::default(),
         made: placed(sends, end),
-        goodput: Estimate {
-            mean: goodput,
-            interval: mean_ci(&rates),
-            samples: rates.len(),
-        },
+        goodput: estimate(goodput, &rates),
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {

@@ -67,11 +67,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
-        goodput: Estimate {
-            mean: goodput,
-            interval: mean_ci(steady),
-            samples: steady.len(),
-        },
+        goodput: estimate(goodput, steady),
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
@@ -98,6 +94,15 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         tcp,
         ticks: rates,
     })
+}
+
+/// A mean, with what its steady samples say of it.
+pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
+    Estimate {
+        mean,
+        interval: mean_ci(steady),
+        samples: steady.len(),
+    }
 }
 
 /// Share of samples without any payload from which nothing gets through.

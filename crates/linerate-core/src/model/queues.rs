@@ -25,8 +25,8 @@ pub(super) fn queues(sending: &EndReadings, set: u32, window: Window) -> Option<
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
     let ours: f64 = sockets.filter_map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
     let passed = |t: &&Table| {
-        let sent = grown(t, m::QDISC_BYTES);
-        ours > 0.0 && sent.is_some_and(|sent| sent >= ours * PASSED)
+        let carried = grown(t, m::QDISC_BYTES);
+        ours > 0.0 && carried.is_some_and(|bytes| bytes >= ours * PASSED)
     };
     let all = sending.about("qdisc", |_| true).filter(passed);
     Some(all.filter_map(|table| queue(table, window)).collect())
