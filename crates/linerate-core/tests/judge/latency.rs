@@ -5,18 +5,18 @@ use linerate_core::model::{Queue, Shaping};
 use linerate_core::trial::{Factor, slice_time};
 use linerate_core::verdict::{Limit, Measure, next_latency_trial};
 
-fn p50(value: Nanos) -> Option<Latency> {
-    Some(Latency {
+fn p50(value: Nanos) -> Latency {
+    Latency {
         percentiles: vec![(50.0, value)],
         samples: 500,
-    })
+    }
 }
 
 /// A path of 1 ms, and a load that congestion control holds while a round trip beside it, and one of its
 /// own segments, take 40 ms.
 fn queued() -> Model {
     let mut base = load();
-    base.latency = p50(Nanos::from_millis(40));
+    base.latency = Some(p50(Nanos::from_millis(40)));
     base.tcp.rtt = Some(Nanos::from_millis(40));
     base.tcp.min_rtt = Some(Nanos::from_millis(1));
     base.tcp.mss = Some(Bytes(1448));
@@ -24,7 +24,7 @@ fn queued() -> Model {
     base.probe_waited = [Some(0.01), Some(0.02)];
     base.made[0].congestion = "cubic".into();
     let mut m = model(base);
-    m.idle = p50(Nanos::from_millis(1));
+    m.idle = Some(p50(Nanos::from_millis(1)));
     m
 }
 
@@ -59,8 +59,8 @@ fn paced(m: &mut Model, goodput: f64, latency: Option<f64>) {
 fn a_queue_is_suspected_from_twice_the_round_trip_and_five_milliseconds() {
     let at = |idle: u64, loaded: u64| {
         let mut m = queued();
-        m.idle = p50(Nanos::from_micros(idle));
-        base(&mut m).latency = p50(Nanos::from_micros(loaded));
+        m.idle = Some(p50(Nanos::from_micros(idle)));
+        base(&mut m).latency = Some(p50(Nanos::from_micros(loaded)));
         base(&mut m).tcp.rtt = Some(Nanos::from_micros(loaded));
         (outcome(&m, "latency-queue"), judge(&m).unknown.len())
     };
@@ -90,7 +90,7 @@ fn latency_comes_after_goodput_and_is_no_rival_of_it() {
 #[test]
 fn round_trips_that_stay_short_need_no_trial_and_no_word() {
     let mut m = queued();
-    base(&mut m).latency = p50(Nanos::from_millis(5));
+    base(&mut m).latency = Some(p50(Nanos::from_millis(5)));
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(next_latency_trial(&m, Direction::Forward, 1), None);
     let verdict = judge(&m);
@@ -314,7 +314,7 @@ fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
 fn a_slice_holds_some_round_trips_beside_its_load() {
     let slice = |millis| {
         let mut m = queued();
-        base(&mut m).latency = p50(Nanos::from_millis(millis));
+        base(&mut m).latency = Some(p50(Nanos::from_millis(millis)));
         slice_time(base(&mut m), Some(Factor::Paced))
     };
     assert_eq!(slice(20), Nanos::from_millis(400), "as of all trials");
