@@ -6,7 +6,7 @@
 
 mod host;
 
-use crate::causes::{LOSSY, crowded};
+use crate::causes::{LOSSY, crowded, raised};
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
@@ -43,7 +43,8 @@ pub enum Factor {
     Unpaced,
     /// Another congestion control.
     OtherCongestion,
-    /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses.
+    /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses and how
+    /// long round trips beside it take.
     Paced,
     /// Segments of half the size; small ones where none get through.
     SmallerMss,
@@ -131,7 +132,7 @@ pub const TRIALS: &[TrialKind] = &[
     TrialKind {
         id: "half-pace",
         factor: Factor::Paced,
-        words: "whether less is lost at half the pace",
+        words: "whether less is lost, or waits, at half the pace",
         change: "half the pace",
     },
     TrialKind {
@@ -291,7 +292,7 @@ impl TrialKind {
                 after.congestion = Some(other_congestion(model, direction, load)?);
             }
             Factor::Unpaced => after.pacing = None,
-            Factor::Paced => after.pacing = Some(half_pace(load)?),
+            Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
             Factor::NearInterrupts => {
@@ -331,12 +332,19 @@ fn smaller_mss(load: &Load) -> Option<u32> {
     (wanted < mss).then_some(wanted)
 }
 
-/// Half of what each stream carries, where enough is lost for the trial to tell something.
-fn half_pace(load: &Load) -> Option<Rate> {
-    load.tcp.retransmitted.filter(|lost| *lost > LOSSY)?;
+/// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
+/// to tell something.
+fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
+    if !is_lossy(load) && raised(model, direction).is_err() {
+        return None;
+    }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     // The kernel counts it in bytes.
     (each >= 16.0).then_some(Rate((each / 2.0) as u64))
+}
+
+fn is_lossy(load: &Load) -> bool {
+    load.tcp.retransmitted.is_some_and(|lost| lost > LOSSY)
 }
 
 fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits {
@@ -397,19 +405,24 @@ const LONGEST: f64 = 1.0;
 /// Segments that should be lost in a slice at half the pace, for their number to tell something.
 const LOSSES: f64 = 4.0;
 
-/// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, where they
-/// are what is counted.
+/// Round trips beside the load that a slice should hold, for their median to tell something.
+const ROUND_TRIPS: f64 = 8.0;
+
+/// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, or for some
+/// round trips, where they are what is counted.
 pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
+    if factor != Some(Factor::Paced) {
+        return SLICE;
+    }
     let lost = || {
         let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
         Some(load.tcp.retransmitted? * segments / 2.0)
     };
-    match factor {
-        Some(Factor::Paced) => lost().map_or(SLICE, |lost| {
-            Nanos(((LOSSES / lost).clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
-        }),
-        _ => SLICE,
-    }
+    let losses = lost().filter(|_| is_lossy(load)).map(|lost| LOSSES / lost);
+    let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
+    let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
+    let longest = losses.unwrap_or(0.0).max(trips.unwrap_or(0.0));
+    Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
 }
 
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were

@@ -15,6 +15,9 @@ mod flow_rate_cap;
 mod hash_collision;
 mod host_shaping;
 mod interrupted;
+mod latency;
+mod latency_queue;
+mod latency_wakeup;
 mod local_drops;
 mod lossy;
 mod memory_bandwidth;
@@ -44,6 +47,7 @@ mod wrong_route;
 pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
+pub(crate) use latency::raised;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
@@ -53,7 +57,7 @@ use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
+use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
@@ -64,7 +68,7 @@ pub(crate) const LOSSY: f64 = 0.0005;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause. What makes a measurement invalid comes first.
+/// Every cause. What makes a measurement invalid comes first, what concerns latency last.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
     &cpu_steal::CpuSteal,
@@ -99,6 +103,8 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &latency_wakeup::LatencyWakeup,
+    &latency_queue::LatencyQueue,
 ];
 
 /// A reason for slowness that can be tested.
@@ -107,6 +113,16 @@ pub trait Cause: Sync {
     fn id(&self) -> &'static str;
     /// The stage that binds when this cause holds.
     fn stage(&self) -> Stage;
+    /// The stage that binds where it was found at `place`, for a cause that may stand at several.
+    fn stage_at(&self, place: Place) -> Stage {
+        let _ = place;
+        self.stage()
+    }
+    /// What it makes slow. Causes of goodput and of latency are heard apart: neither are rivals of the
+    /// others.
+    fn metric(&self) -> Measure {
+        Measure::Goodput
+    }
     /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
     fn invalidates(&self) -> bool {
         false
@@ -129,6 +145,11 @@ pub trait Cause: Sync {
     /// The share of bytes sent again after the trial's change over that before, if this cause holds;
     /// `None` when it cannot tell. Asked only of trials that run where bytes are sent again.
     fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
+        None
+    }
+    /// The round trip beside the load after the trial's change over that before, if this cause holds;
+    /// `None` when it cannot tell.
+    fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can

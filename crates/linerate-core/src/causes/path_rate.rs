@@ -180,7 +180,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
 }
 
 /// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.
-fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
+pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     [direction.sender(), direction.receiver()]
         .into_iter()
         .find_map(|side| {

@@ -8,7 +8,7 @@ use super::resources::resources;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
 use crate::plan::{Direction, Pattern, Purpose, Side};
-use crate::record::{End, Record, Set, Step, TrialPlan};
+use crate::record::{End, Histogram, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
 use crate::units::Nanos;
 
@@ -53,8 +53,8 @@ pub(super) fn same_machine(record: &Record) -> bool {
     }
 }
 
-/// Round trips of the ping-pong sets of a step.
-pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
+/// Every round trip of the ping-pong sets of a step.
+pub(super) fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     let timed = |set: u32| {
         record
             .sets
@@ -66,7 +66,12 @@ pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
         .iter()
         .flat_map(|e| &e.latencies)
         .filter(|h| timed(h.set));
-    let merged = merge(all)?;
+    merge(all)
+}
+
+/// Percentiles of the round trips of a step.
+pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
+    let merged = round_trips(record, step)?;
     let percentiles = PERCENTILES
         .iter()
         .filter_map(|p| Some((*p, Nanos(percentile(&merged, p / 100.0)?))))
@@ -137,6 +142,21 @@ fn losses(record: &Record, id: u32) -> Vec<(bool, Count)> {
     })
 }
 
+/// The median round trip beside each slice of a trial, in order. A slice is one value, however few round
+/// trips it held: what they scatter is in the interval of the slices.
+fn medians(record: &Record, id: u32) -> Vec<(bool, f64)> {
+    each_slice(record, id, |step, _, _| {
+        let timed = round_trips(record, step)?;
+        let middle = samples(&timed).div_ceil(2);
+        let mut seen = 0_u64;
+        let median = timed.counts.iter().find(|(_, count)| {
+            seen = seen.saturating_add(*count);
+            seen >= middle
+        });
+        median.map(|(value, _)| *value as f64)
+    })
+}
+
 /// What `of` says of the load of each undisturbed slice of a trial: step, set and direction.
 fn each_slice<T>(
     record: &Record,
@@ -202,6 +222,9 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
         goodput: [mean_of(false), mean_of(true)],
         changed: changed(record, plan),
         loss: loss.filter(|_| as_planned),
+        latency: effect(plan, &medians(record, id))
+            .interval()
+            .filter(|_| as_planned),
     })
 }
 

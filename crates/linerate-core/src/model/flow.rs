@@ -9,16 +9,17 @@ use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::driver::{allowances, paused};
-use super::load::tcp;
+use super::load::{estimate, tcp};
 use super::local::{local, shapers};
+use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
-use super::{DirectionModel, Estimate, Load, Model, TcpShares, Thread};
+use super::{DirectionModel, Load, Model, TcpShares, Thread};
 use crate::facts::{Gap, HostFacts};
 use crate::metric as m;
 use crate::plan::{Direction, Knobs, Purpose, Side, StepPlan};
 use crate::record::{EndReadings, Host, SetEnd, Step, Table};
-use crate::stats::{mean_ci, steady_state};
+use crate::stats::steady_state;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What arrives in a round trip, of the window offered, from which the window is full. Both are means
@@ -153,11 +154,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         streams: 1,
         knobs: Knobs::default(),
         made: placed(sends, end),
-        goodput: Estimate {
-            mean: goodput,
-            interval: mean_ci(&rates),
-            samples: rates.len(),
-        },
+        goodput: estimate(goodput, &rates),
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {
@@ -177,11 +174,13 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         cpus: placed(sends, here),
         memory: [None, None],
         latency: None,
+        probe_waited: [None, None],
         // Others may use a host and its ports as they like: that is no fault of this look.
         contended: false,
         foreign: None,
         local: local(&step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
+        queues: queues(near, 0, window).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.
         packet_bytes: [None, None],
         throttled: [None, None],

@@ -7,6 +7,8 @@ use super::driver::{allowances, packet_bytes, paused};
 use super::held::Held;
 use super::interruptions::interruptions;
 use super::local::{local, shapers};
+use super::probe::waited;
+use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -69,11 +71,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
-        goodput: Estimate {
-            mean: goodput,
-            interval: mean_ci(steady),
-            samples: steady.len(),
-        },
+        goodput: estimate(goodput, steady),
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
@@ -86,10 +84,12 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         throttled: ends.map(|side| throttled(end(step, side)?, window)),
         memory: [memory(sending, window), memory(receiving, window)],
         latency: super::latency_of(record, step),
+        probe_waited: ends.map(|side| waited(record, step, side)),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(step, window),
         shapers: shapers(sending, set.plan.id, window),
+        queues: queues(sending, set.plan.id, window),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),
@@ -98,6 +98,15 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         tcp,
         ticks: rates,
     })
+}
+
+/// A mean, with what its steady samples say of it.
+pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
+    Estimate {
+        mean,
+        interval: mean_ci(steady),
+        samples: steady.len(),
+    }
 }
 
 /// Share of samples without any payload from which nothing gets through.

@@ -17,6 +17,8 @@ mod interruptions;
 mod load;
 mod local;
 mod off_node;
+mod probe;
+mod queues;
 mod readings;
 mod resources;
 mod stages;
@@ -31,6 +33,7 @@ pub use flow::{Flow, Owner, carried, flow, name_of};
 pub use interruptions::stalled;
 pub use local::{Local, LocalEvent, Shaping};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
+pub use queues::Queue;
 pub use stages::{PathStage, stages};
 
 use crate::ceiling::Bounds;
@@ -226,6 +229,9 @@ pub struct Load {
     pub memory: [Option<f64>; 2],
     /// Round trips beside the load.
     pub latency: Option<Latency>,
+    /// Share of the time of these round trips that their threads waited for a CPU: on the sender's host
+    /// and on the receiver's; `None` where nothing was timed or that was not read.
+    pub probe_waited: [Option<f64>; 2],
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
     /// Traffic that is not ours on the ports it crossed; `None` where that cannot be told.
@@ -235,6 +241,9 @@ pub struct Load {
     /// Shapers of the sender's own ports that its packets passed; `None` where no queueing discipline
     /// was read.
     pub shapers: Option<Vec<Shaping>>,
+    /// Queues of the sender's own ports that its packets passed; `None` where no queueing discipline was
+    /// read.
+    pub queues: Option<Vec<Queue>>,
     /// Mean bytes of a packet as the port of the sender sent it and as that of the receiver took it in.
     pub packet_bytes: [Option<f64>; 2],
     /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
@@ -378,4 +387,7 @@ pub struct TrialModel {
     /// Share of segments sent again after over before; `None` while too little was measured, and where
     /// nothing was sent again in either setting.
     pub loss: Option<Interval>,
+    /// Round trips beside the load after over before; `None` while too few slices were measured, and
+    /// where none were timed beside them.
+    pub latency: Option<Interval>,
 }

@@ -152,7 +152,7 @@ fn behind(
         trials: Vec::new(),
         ..model.clone()
     };
-    let case = Case::of(&lifted, dir.direction, causes);
+    let case = Case::of(&lifted, dir.direction, Measure::Goodput, causes);
     // What stands on the way is a reason for congestion control to slow down.
     let reason = |p: &&Party| !(stands && p.cause.id() == CONGESTION_CONTROL);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;

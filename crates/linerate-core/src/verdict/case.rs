@@ -1,12 +1,14 @@
 //! The case of one direction: what every cause answers, and what the trials exclude.
 //!
-//! A trial shows two effects: on goodput, and on the share of bytes that had to be sent again.
+//! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
+//! share of bytes that had to be sent again, and on the round trip beside the load.
 
 use crate::causes::{Answer, Cause};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{Interval, Range};
+use crate::verdict::Measure;
 
 /// One cause before the judge.
 pub(super) struct Party {
@@ -36,14 +38,17 @@ pub(super) enum Proof<'a> {
     Trial(&'a TrialModel, Interval),
 }
 
+/// Something for each effect that a trial may show: on goodput, on the share sent again, on the round trip.
+pub(super) type Effects<T> = [Option<T>; 3];
+
+/// What a trial showed.
+pub(super) fn shown(trial: &TrialModel) -> Effects<Interval> {
+    [trial.effect, trial.loss, trial.latency]
+}
+
 /// What a cause expects of a trial.
 #[derive(Clone, Copy)]
-pub(super) struct Expected {
-    /// Of goodput.
-    goodput: Option<Range>,
-    /// Of the share of bytes sent again.
-    loss: Option<Range>,
-}
+pub(super) struct Expected(Effects<Range>);
 
 /// How what was measured fits what was expected.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,35 +66,35 @@ pub(super) enum Fit {
 impl Expected {
     /// What `cause` expects of a trial.
     pub(super) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
-        Self {
-            goodput: cause.predict(model, trial),
-            loss: cause.predict_loss(model, trial),
-        }
+        Self([
+            cause.predict(model, trial),
+            cause.predict_loss(model, trial),
+            cause.predict_latency(model, trial),
+        ])
     }
 
     /// Whether no outcome could fit both this and `other`.
     pub(super) fn parted_from(self, other: Self) -> bool {
-        let apart =
-            |a: Option<Range>, b: Option<Range>| a.zip(b).is_some_and(|(a, b)| !a.overlaps(b));
-        apart(self.goodput, other.goodput) || apart(self.loss, other.loss)
+        let both = self.0.into_iter().zip(other.0);
+        let mut both = both.filter_map(|(a, b)| a.zip(b));
+        both.any(|(a, b)| !a.overlaps(b))
     }
 
     /// Whether it tells something, and that is not "no change".
     pub(super) fn is_change(self) -> bool {
-        let ranges = || [self.goodput, self.loss].into_iter().flatten();
+        let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(crate::stats::EQUAL))
     }
 
-    /// How the effects of a trial fit it; both must, where both were expected.
-    pub(super) fn fits(self, goodput: Option<Interval>, loss: Option<Interval>) -> Fit {
-        let fits = [(self.goodput, goodput), (self.loss, loss)].map(|(range, effect)| match range
-            .zip(effect)
-        {
+    /// How the effects of a trial fit it; all must that were expected.
+    pub(super) fn fits(self, effects: Effects<Interval>) -> Fit {
+        let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
             None => Fit::Silent,
             Some((range, effect)) if range.excludes(effect) => Fit::Outside,
             Some((range, effect)) if range.contains(effect) => Fit::Inside,
             Some(_) => Fit::Cut,
-        });
+        };
+        let fits: Vec<Fit> = self.0.into_iter().zip(effects).map(fit).collect();
         let order = [Fit::Outside, Fit::Cut, Fit::Inside];
         order
             .into_iter()
@@ -113,17 +118,20 @@ fn is_rival(other: &Party, party: &Party) -> bool {
 pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
-    /// Every cause that was heard.
+    /// What is slow.
+    metric: Measure,
+    /// Every cause of that which was heard.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
 impl<'a> Case<'a> {
-    /// Hears all of `causes` and applies every trial of `direction`.
+    /// Hears those of `causes` that are of `metric`, and applies every trial of `direction`.
     pub(super) fn of(
         model: &'a Model,
         direction: Direction,
+        metric: Measure,
         causes: &[&'static dyn Cause],
     ) -> Self {
         let trials: Vec<(&TrialModel, Interval)> = model
@@ -134,21 +142,21 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
+            .filter(|cause| cause.metric() == metric)
             .map(|cause| Party {
                 cause: *cause,
                 answer: cause.check(model, direction),
                 excluded_by: trials
                     .iter()
                     .map(|(t, _)| t)
-                    .filter(|t| {
-                        Expected::of(*cause, model, &t.plan).fits(t.effect, t.loss) == Fit::Outside
-                    })
+                    .filter(|t| Expected::of(*cause, model, &t.plan).fits(shown(t)) == Fit::Outside)
                     .map(|t| t.plan.id)
                     .collect(),
             })
             .collect();
         Self {
             model,
+            metric,
             parties,
             trials,
         }
@@ -175,12 +183,18 @@ impl<'a> Case<'a> {
                 let about = party.cause.is_about(self.model, &trial.plan);
                 let own = Expected::of(party.cause, self.model, &trial.plan);
                 about
-                    && own.fits(trial.effect, trial.loss) == Fit::Inside
+                    && self.tells(trial)
+                    && own.fits(shown(trial)) == Fit::Inside
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
             // The trial that excluded most is the one to show.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
+    }
+
+    /// Whether a trial showed what becomes of what is slow.
+    fn tells(&self, trial: &TrialModel) -> bool {
+        self.metric == Measure::Goodput || trial.latency.is_some()
     }
 
     /// Causes that a trial excluded, the cleared ones included.

@@ -2,9 +2,9 @@
 
 use super::after;
 use super::case::{Case, Party, Proof};
-use super::next::next_trial;
+use super::next::most_telling;
 use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
-use crate::causes::{Answer, CAUSES, Cause, Finding};
+use crate::causes::{Answer, CAUSES, Cause, Finding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
 use crate::stats::Interval;
@@ -20,28 +20,37 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut limits: Vec<Limit> = Vec::new();
     for dir in &model.directions {
-        let case = Case::of(model, dir.direction, causes);
-        verdict
-            .answers
-            .extend(case.parties.iter().map(|p| answered(p, dir.direction)));
+        let [case, slow] = [Measure::Goodput, Measure::Latency]
+            .map(|metric| Case::of(model, dir.direction, metric, causes));
+        verdict.answers.extend(
+            [&case, &slow]
+                .into_iter()
+                .flat_map(|case| case.parties.iter().map(|p| answered(p, dir.direction))),
+        );
         let found = upheld(&case, dir.direction);
-        if !found
-            .iter()
-            .any(|l| l.metric == Measure::Goodput && !invalid(l))
-        {
-            verdict.unknown.push(nothing_upheld(&case, dir));
+        if found.iter().all(invalid) {
+            let what = format!("what limits {}", dir.direction.name());
+            verdict
+                .unknown
+                .push(nothing_upheld(&case, dir.direction, what));
         }
-        let upheld: Vec<Limit> = found.iter().filter(|l| !invalid(l)).cloned().collect();
-        verdict
-            .next
-            .extend(after::next(model, causes, dir, &upheld));
+        let valid: Vec<Limit> = found.iter().filter(|l| !invalid(l)).cloned().collect();
+        verdict.next.extend(after::next(model, causes, dir, &valid));
         limits.extend(found);
         verdict.unknown.extend(unanswered(&case));
+        let slowed = upheld(&slow, dir.direction);
+        if slowed.is_empty() {
+            verdict.unknown.extend(unexplained(&slow, dir.direction));
+        }
+        limits.extend(slowed);
     }
-    // What invalidates the measurement, then the largest gain; a stable sort keeps forward first.
+    // What invalidates the measurement, then goodput, the largest gain first, then latency; a stable
+    // sort keeps forward first.
+    let is_latency = |limit: &Limit| limit.metric == Measure::Latency;
     limits.sort_by(|a, b| {
         invalid(b)
             .cmp(&invalid(a))
+            .then(is_latency(a).cmp(&is_latency(b)))
             .then(best_gain(b).total_cmp(&best_gain(a)))
     });
     verdict.limits = limits;
@@ -118,9 +127,9 @@ fn limit(
     proof: Option<Proof<'_>>,
 ) -> Limit {
     Limit {
-        metric: Measure::Goodput,
+        metric: party.cause.metric(),
         cause: party.cause.id(),
-        stage: party.cause.stage(),
+        stage: party.cause.stage_at(finding.side),
         side: finding.side,
         direction,
         certainty: if proof.is_some() {
@@ -140,12 +149,14 @@ fn limit(
 fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
     let kind = trial::kind(&trial.plan.kind);
     let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
+    let by_latency = party.cause.metric() == Measure::Latency;
     Decided {
         id: trial.plan.id,
         kind: kind.map_or("", |k| k.id),
         words: kind.map_or("a change", |k| k.change),
         effect,
         loss: trial.loss.filter(|_| by_loss),
+        latency: trial.latency.filter(|_| by_latency),
         slices: trial.slices,
         excluded: case.excluded(trial.plan.id),
     }
@@ -178,8 +189,8 @@ fn answered(party: &Party, direction: Direction) -> Answered {
     }
 }
 
-/// Why no limit could be named in a direction.
-fn nothing_upheld(case: &Case<'_>, dir: &DirectionModel) -> Unknown {
+/// Why no cause could be named.
+fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknown {
     let standing: Vec<&str> = case
         .parties
         .iter()
@@ -195,13 +206,34 @@ fn nothing_upheld(case: &Case<'_>, dir: &DirectionModel) -> Unknown {
         )
     };
     Unknown {
-        what: format!("what limits {}", dir.direction.name()),
+        what,
         why,
-        hint: if case.trials.is_empty() && next_trial(case.model, dir.direction, 0).is_some() {
+        hint: if case.trials.is_empty() && most_telling(case, direction, 0).is_some() {
             "run again with trials, and more time for them".to_owned()
         } else {
             String::new()
         },
+    }
+}
+
+/// What prevents an answer where the load makes round trips long and nothing could be named; nothing
+/// where they stay short, or were not timed at all.
+fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
+    let timed = |dir: &DirectionModel| dir.base.latency.is_some();
+    match raised(case.model, direction) {
+        Ok(_) => {
+            let gaps = unanswered(case);
+            let what = format!("what makes round trips long {}", direction.name());
+            if gaps.is_empty() {
+                vec![nothing_upheld(case, direction, what)]
+            } else {
+                gaps
+            }
+        }
+        Err(Answer::Unknown(_)) if case.model.direction(direction).is_some_and(timed) => {
+            unanswered(case)
+        }
+        Err(_) => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ mod judge;
 mod next;
 
 pub use judge::{judge, judge_by};
-pub use next::{decides, next_trial};
+pub use next::{decides, next_latency_trial, next_trial};
 
 use serde::Serialize;
 
@@ -162,6 +162,8 @@ pub struct Decided {
     pub effect: Interval,
     /// Share of bytes sent again after the change over that before, where that is what decided.
     pub loss: Option<Interval>,
+    /// Round trips beside the load after the change over those before, where that is what decided.
+    pub latency: Option<Interval>,
     /// Slices measured.
     pub slices: u32,
     /// Causes that the effect excluded.
@@ -204,11 +206,12 @@ pub struct Answered {
     pub why: Vec<String>,
 }
 
-/// The causes that stay in play where none could be supported, those with evidence first. Left out is
+/// The causes of goodput that stay in play where none could be supported, those with evidence first. Left out is
 /// what would only be a reason for another cause, or would make the measurement invalid.
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         crate::causes::cause(answered.cause)
+            .filter(|cause| cause.metric() == Measure::Goodput)
             .is_some_and(|cause| !cause.invalidates() && cause.explains().is_empty())
     };
     let of = |outcome| {

@@ -1,6 +1,7 @@
 //! Which trial to run next, and when a trial has decided.
 
-use super::case::{Case, Expected, Fit, Party};
+use super::Measure;
+use super::case::{Case, Effects, Expected, Fit, Party, shown};
 use crate::causes::{Answer, CAUSES};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
@@ -8,10 +9,21 @@ use crate::record::TrialPlan;
 use crate::stats::Interval;
 use crate::trial::TRIALS;
 
-/// The trial that tells most about `direction`, numbered `id`; `None` when a cause is proved or no
-/// trial that is left could part what is in play.
+/// The trial that tells most about what limits `direction`, numbered `id`; `None` when a cause is proved
+/// or no trial that is left could part what is in play.
 pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    let case = Case::of(model, direction, CAUSES);
+    let case = Case::of(model, direction, Measure::Goodput, CAUSES);
+    most_telling(&case, direction, id)
+}
+
+/// The same of what makes its round trips long.
+pub fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
+    let case = Case::of(model, direction, Measure::Latency, CAUSES);
+    most_telling(&case, direction, id)
+}
+
+/// The trial that tells most about a case.
+pub(super) fn most_telling(case: &Case<'_>, direction: Direction, id: u32) -> Option<TrialPlan> {
     if case.parties.iter().any(|p| case.proof(p).is_some()) {
         return None;
     }
@@ -25,8 +37,8 @@ pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialP
         })
         .collect();
     let mut best: Option<(f64, TrialPlan)> = None;
-    for plan in untried(model, direction, id) {
-        let score = expected(&case, &suspects, &plan);
+    for plan in untried(case.model, direction, id) {
+        let score = expected(case, &suspects, &plan);
         // Of equals the earlier row stands.
         if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
             best = Some((score, plan));
@@ -73,7 +85,7 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
     parted.iter().filter(|p| p.stands()).count() * 2 + usize::from(proves)
 }
 
-/// Whether a trial decides as it stands: its effects lie inside of what one cause in play predicts and
+/// Whether a trial decides as it stands, for goodput and for latency: its effects lie inside of what one cause in play predicts and
 /// no prediction is cut by them, or well outside of all of them. `model` is the one from before it.
 ///
 /// An effect outside of all predictions must stay so when its interval is twice as wide: to stop at
@@ -88,18 +100,25 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     model.trials.push(TrialModel {
         effect: None,
         loss: None,
+        latency: None,
         ..trial.clone()
     });
-    let expected: Vec<Expected> = Case::of(&model, trial.plan.direction, CAUSES)
+    let metrics = [Measure::Goodput, Measure::Latency];
+    metrics.iter().all(|metric| settles(&model, trial, *metric))
+}
+
+/// Whether it decides what is in play of `metric`; also where it tells nothing of that.
+fn settles(model: &Model, trial: &TrialModel, metric: Measure) -> bool {
+    let expected: Vec<Expected> = Case::of(model, trial.plan.direction, metric, CAUSES)
         .parties
         .iter()
         .filter(|p| p.stands())
-        .map(|p| Expected::of(p.cause, &model, &trial.plan))
+        .map(|p| Expected::of(p.cause, model, &trial.plan))
         .collect();
     let fits = |times: f64| -> Vec<Fit> {
         let wide = |effect: Option<Interval>| effect.map(|e| e.widened(times));
-        let effects = (wide(trial.effect), wide(trial.loss));
-        let fits = expected.iter().map(|e| e.fits(effects.0, effects.1));
+        let effects: Effects<Interval> = shown(trial).map(wide);
+        let fits = expected.iter().map(|e| e.fits(effects));
         fits.filter(|f| *f != Fit::Silent).collect()
     };
     let now = fits(1.0);

@@ -204,6 +204,7 @@ fn a_trial_of_the_pace_decides_by_what_is_lost() {
             goodput: [7e6, 3.5e6],
             loss: Some(ratio(low, high)),
             changed: None,
+            latency: None,
         };
         decides(&m, &so_far)
     };

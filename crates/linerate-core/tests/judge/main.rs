@@ -9,6 +9,7 @@ mod copy;
 mod cpu;
 mod flow;
 mod host;
+mod latency;
 mod loss;
 mod memory;
 mod path;
@@ -77,10 +78,12 @@ fn load() -> Load {
         throttled: [None, None],
         memory: [None; 2],
         latency: None,
+        probe_waited: [None; 2],
         contended: false,
         foreign: None,
         local: Vec::new(),
         shapers: None,
+        queues: None,
         packet_bytes: [None; 2],
         paused: [None; 2],
         allowances: Vec::new(),
@@ -178,5 +181,6 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         goodput: [1e9, 1e9 * ratio],
         changed: None,
         loss: None,
+        latency: None,
     });
 }

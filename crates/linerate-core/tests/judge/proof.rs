@@ -189,6 +189,7 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
             goodput: [1e9, mid * 1e9],
             changed: None,
             loss: None,
+            latency: None,
         };
         decides(&m, &so_far)
     };

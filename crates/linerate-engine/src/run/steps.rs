@@ -14,7 +14,7 @@ use crate::link::LinkError;
 pub(super) const TICK: Nanos = Nanos::from_millis(100);
 
 /// Time between two round trips beside a load.
-const BESIDE: Nanos = Nanos::from_millis(5);
+pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
 /// Payload of a latency probe: fits any MTU.
 const PROBE: Bytes = Bytes(64);
@@ -142,7 +142,7 @@ impl Run<'_> {
         })
     }
 
-    fn ping(&mut self, interval: Nanos) -> Result<u32, LinkError> {
+    pub(super) fn ping(&mut self, interval: Nanos) -> Result<u32, LinkError> {
         let pattern = Pattern::PingPong {
             size: PROBE,
             interval,

@@ -4,14 +4,14 @@ use linerate_core::facts::Gap;
 use linerate_core::model::{
     self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
 };
-use linerate_core::plan::Purpose;
+use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::TrialPlan;
 use linerate_core::trial::{Factor, kind, slice_time, washout};
 use linerate_core::units::Nanos;
-use linerate_core::verdict::{decides, next_trial};
+use linerate_core::verdict::{decides, next_latency_trial, next_trial};
 
 use super::Run;
-use super::steps::TICK;
+use super::steps::{BESIDE, TICK};
 use crate::event::Event;
 use crate::link::LinkError;
 
@@ -33,16 +33,12 @@ const LOOK: Nanos = Nanos(2 * TICK.0);
 
 impl Run<'_> {
     /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to
-    /// try, or the time is up.
+    /// try, or the time is up: for goodput in all directions, then for latency.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
         while !self.stopped {
             let model = derive(&self.record);
             let first = self.record.trials.len() as u32;
-            let directions = self.record.start.plan.directions.clone();
-            let open: Vec<TrialPlan> = directions
-                .into_iter()
-                .filter_map(|d| next_trial(&model, d, first))
-                .collect();
+            let open = open(&model, &self.record.start.plan.directions, first);
             let mut waiting = open.len() as u64;
             let Some(cheapest) = open.iter().map(|p| cost(&model, p)).min() else {
                 return Ok(());
@@ -81,10 +77,13 @@ impl Run<'_> {
             return self.link.release(before);
         };
         let [settle, measure] = times(model, plan);
+        // What waits at less than the full rate is told by round trips beside the slices.
+        let timed = plan.factor() == Some(Factor::Paced);
         let mut trial = Interleaved {
             model,
             plan,
             sets: [before, after],
+            beside: timed.then(|| self.ping(BESIDE)).transpose()?,
             settle,
             measure,
             until,
@@ -94,7 +93,7 @@ impl Run<'_> {
         let outcome = self.unless_refused(plan, outcome);
         // A link that is lost has no sets to release.
         if !matches!(outcome, Err(LinkError::Lost { .. })) {
-            for set in trial.sets {
+            for set in trial.sets.into_iter().chain(trial.beside) {
                 self.link.release(set)?;
             }
         }
@@ -118,8 +117,8 @@ impl Run<'_> {
                 return Ok(());
             };
             let purpose = Purpose::Slice { trial: id, changed };
-            let set = trial.sets[usize::from(changed)];
-            self.step(purpose, &[set], trial.settle, trial.measure, trial.words)?;
+            let sets = trial.of(changed);
+            self.step(purpose, &sets, trial.settle, trial.measure, trial.words)?;
             alive = self.renewed(trial, changed)?;
         }
         Ok(())
@@ -150,6 +149,10 @@ impl Run<'_> {
     fn renewed(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         if !self.broke() || !self.record.steps.last().is_some_and(stalled) {
             return Ok(true);
+        }
+        if let Some(beside) = &mut trial.beside {
+            self.link.release(*beside)?;
+            *beside = self.ping(BESIDE)?;
         }
         self.redialled(trial, changed)
     }
@@ -225,6 +228,8 @@ struct Interleaved<'a> {
     plan: &'a TrialPlan,
     /// Setting A and setting B.
     sets: [u32; 2],
+    /// Round trips beside them, where they are what is counted.
+    beside: Option<u32>,
     /// Wash-out of a slice.
     settle: Nanos,
     /// Time of a slice that counts.
@@ -241,6 +246,12 @@ impl Interleaved<'_> {
         (self.plan.factor() == Some(Factor::OtherPorts))
             .then(|| of(self.plan.direction))
             .flatten()
+    }
+
+    /// The sets of a slice.
+    fn of(&self, changed: bool) -> Vec<u32> {
+        let load = self.sets[usize::from(changed)];
+        std::iter::once(load).chain(self.beside).collect()
     }
 
     /// Time of a slice, wash-out included.
@@ -260,6 +271,21 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
         what: format!("the trial {}", plan.kind),
         why: format!("{DRAWS} times new connections shared receive queues {how}"),
         hint: String::new(),
+    }
+}
+
+/// The next trial of each direction in which one tells more of what limits it; where there is none, of
+/// what makes its round trips long.
+fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
+    let of = |next: fn(&Model, Direction, u32) -> Option<TrialPlan>| -> Vec<TrialPlan> {
+        let each = directions.iter().filter_map(|d| next(model, *d, first));
+        each.collect()
+    };
+    let limits = of(next_trial);
+    if limits.is_empty() {
+        of(next_latency_trial)
+    } else {
+        limits
     }
 }
 

@@ -2,6 +2,7 @@
 //! side, and prove it.
 
 mod beside;
+mod latency;
 mod lossy;
 mod properties;
 mod queues;

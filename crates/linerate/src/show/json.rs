@@ -147,6 +147,8 @@ struct TrialOut<'a> {
     effect_ci: [f64; 2],
     loss: Option<f64>,
     loss_ci: Option<[f64; 2]>,
+    latency: Option<f64>,
+    latency_ci: Option<[f64; 2]>,
     slices: u32,
     excluded: &'a [&'static str],
 }
@@ -296,6 +298,8 @@ fn trial(trial: &Decided) -> TrialOut<'_> {
         effect_ci: [low, high],
         loss: trial.loss.map(|l| l.mid),
         loss_ci: trial.loss.map(|l| [l.low, l.high]),
+        latency: trial.latency.map(|l| l.mid),
+        latency_ci: trial.latency.map(|l| [l.low, l.high]),
         slices: trial.slices,
         excluded: &trial.excluded,
     }
@@ -335,6 +339,7 @@ mod tests {
             sample::limited(),
             sample::unknowing(),
             sample::interrupted(),
+            sample::queued(),
         ] {
             for with_record in [false, true] {
                 let output = output(&result, with_record);

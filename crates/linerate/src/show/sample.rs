@@ -172,10 +172,12 @@ fn load(streams: u32, mean: f64) -> Load {
         throttled: [None, None],
         memory: [None; 2],
         latency: None,
+        probe_waited: [None; 2],
         contended: false,
         foreign: None,
         local: Vec::new(),
         shapers: None,
+        queues: None,
         packet_bytes: [None; 2],
         paused: [None; 2],
         allowances: Vec::new(),
@@ -309,6 +311,7 @@ fn trial(id: u32, kind: &str, effect: Option<Interval>) -> TrialModel {
         goodput: [4.71e9, 2.36e9],
         changed: None,
         loss: effect.map(|_| interval(0.2, 0.9, 4.1)),
+        latency: None,
     }
 }
 
@@ -339,6 +342,7 @@ fn window() -> Limit {
             words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
             loss: None,
+            latency: None,
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
         }),
@@ -348,6 +352,40 @@ fn window() -> Limit {
             gain: Some(1.99),
         }],
     }
+}
+
+/// Forward a slower path with a deep queue in front of it, which is proved too.
+pub(crate) fn queued() -> Result {
+    let (record, mut model, mut verdict) = healthy();
+    model.directions[0].base.latency = Some(latency(98_200_000, 104_000_000));
+    verdict.limits.push(Limit {
+        metric: Measure::Latency,
+        cause: "latency-queue",
+        stage: Stage::Net,
+        side: Place::Path,
+        direction: Direction::Forward,
+        certainty: Certainty::Proved,
+        evidence: vec![
+            "a round trip took 98.2 ms beside the load, 41 us on the idle path (p50)".into(),
+            "the streams' own segments were acknowledged after 97 ms".into(),
+        ],
+        trial: Some(Decided {
+            id: 1,
+            kind: "half-pace",
+            words: "half the pace",
+            effect: interval(0.49, 0.50, 0.51),
+            loss: None,
+            latency: Some(interval(0.004, 0.005, 0.006)),
+            slices: 8,
+            excluded: vec!["latency-wakeup"],
+        }),
+        advice: vec![Advice {
+            action: "on near: sudo tc qdisc replace dev eth0 root cake bandwidth 45000kbit".into(),
+            undo: "as it was: note `tc -d qdisc show dev eth0` before".into(),
+            gain: None,
+        }],
+    });
+    (record, model, verdict)
 }
 
 /// Little could be read: virtual ports, no interval, no ceiling, no cause.

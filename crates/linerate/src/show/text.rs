@@ -332,6 +332,7 @@ mod tests {
         insta::assert_snapshot!("limited", view(sample::limited(), 80, false));
         insta::assert_snapshot!("unknowing", view(sample::unknowing(), 80, false));
         insta::assert_snapshot!("interrupted", view(sample::interrupted(), 80, false));
+        insta::assert_snapshot!("queued", view(sample::queued(), 80, false));
     }
 
     #[test]

@@ -102,12 +102,11 @@ pub(crate) fn metric(limit: &Limit) -> String {
     }
 }
 
-/// `x1.92 (1.88 to 1.95)`.
+/// `x1.92 (1.88 to 1.95)`; of what nearly vanished `x0.003 (0.002 to 0.004)`.
 pub(crate) fn effect(effect: Interval) -> String {
-    format!(
-        "x{:.2} ({:.2} to {:.2})",
-        effect.mid, effect.low, effect.high
-    )
+    let Interval { low, mid, high } = effect;
+    let digits = if mid < 0.1 { 3 } else { 2 };
+    format!("x{mid:.digits$} ({low:.digits$} to {high:.digits$})")
 }
 
 /// The first sentence of a cause's page, without heading and lead-in: what the cause means, in a
@@ -156,6 +155,14 @@ mod tests {
         let mut unsure = estimate(1e9, 0.0);
         unsure.interval = None;
         assert_eq!(goodput(&unsure), "1 Gb/s");
+    }
+
+    #[test]
+    fn an_effect_that_is_small_keeps_its_digits() {
+        let of = |low, mid, high| effect(Interval { low, mid, high });
+        assert_eq!(of(1.88, 1.924, 1.95), "x1.92 (1.88 to 1.95)");
+        assert_eq!(of(0.002, 0.0031, 0.0042), "x0.003 (0.002 to 0.004)");
+        assert_eq!(of(0.08, 0.1, 0.12), "x0.10 (0.08 to 0.12)");
     }
 
     #[test]

@@ -30,9 +30,12 @@ fn told(trial: &TrialModel) -> String {
     let loss = trial.loss.map_or(String::new(), |loss| {
         format!(", {} of the share sent again", words::effect(loss))
     });
+    let latency = trial.latency.map_or(String::new(), |latency| {
+        format!(", {} of the round trip", words::effect(latency))
+    });
     let [before, after] = trial.goodput.map(|bps| Rate(bps.max(0.0) as u64));
     format!(
-        "{what}: {}{loss}, {slices} ({before} before, {after} after)",
+        "{what}: {}{loss}{latency}, {slices} ({before} before, {after} after)",
         words::effect(effect)
     )
 }

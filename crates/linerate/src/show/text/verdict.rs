@@ -71,11 +71,12 @@ fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
 /// The trial that decided.
 fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a Answered>) {
     let slices = words::count(u64::from(trial.slices), "slice");
-    // Where what is lost decided, goodput only follows what was changed.
-    let effect = trial.loss.map_or_else(
-        || words::effect(trial.effect),
-        |loss| format!("{} of the share sent again", words::effect(loss)),
-    );
+    // Where what is lost, or waits, decided, goodput only follows what was changed.
+    let effect = match (trial.loss, trial.latency) {
+        (Some(loss), _) => format!("{} of the share sent again", words::effect(loss)),
+        (None, Some(latency)) => format!("{} of the round trip", words::effect(latency)),
+        (None, None) => words::effect(trial.effect),
+    };
     let mut text = format!("{}: {effect}, {slices}", trial.words);
     if !trial.excluded.is_empty() {
         let _ = write!(text, "; excludes {}", excluded(trial, answers));

@@ -1,0 +1,88 @@
+//! Whether the load makes round trips so long that it is worth a cause.
+
+use super::{Answer, base};
+use crate::facts::Gap;
+use crate::model::{Latency, Model};
+use crate::plan::Direction;
+use crate::units::Nanos;
+
+/// Times the idle round trip from which one beside the load is long. A sender that goes by loss needs a
+/// queue of one round trip to keep the path full; what stands beyond that carries nothing.
+//= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: a buffer of one bandwidth-delay product
+const TIMES: f64 = 2.0;
+
+/// What the load must add at least: less is what a well-kept queue holds, what Linux itself lets a stream
+/// keep in its own port (1 ms at its pace), and what a thread may wait for its turn on a busy CPU.
+//= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
+const ADDED: Nanos = Nanos::from_millis(5);
+
+/// How a load raised the round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Raised {
+    /// On the idle path.
+    pub(crate) idle: Nanos,
+    /// Beside the load.
+    pub(crate) loaded: Nanos,
+}
+
+impl Raised {
+    /// What the load added.
+    pub(crate) fn added(self) -> f64 {
+        self.loaded.0.saturating_sub(self.idle.0) as f64
+    }
+
+    /// Its part of the round trip.
+    pub(super) fn share(self) -> f64 {
+        self.added() / self.loaded.0.max(1) as f64
+    }
+
+    /// Both, in words.
+    pub(super) fn words(self) -> String {
+        let Self { idle, loaded } = self;
+        format!("a round trip took {loaded} beside the load, {idle} on the idle path (p50)")
+    }
+
+    fn is_far(self) -> bool {
+        self.loaded.0 as f64 >= self.idle.0 as f64 * TIMES && self.added() >= ADDED.0 as f64
+    }
+}
+
+/// How the load of a direction raised the round trip, where it did so by far; else why not.
+pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answer> {
+    let load = base(model, direction)?;
+    let idle = median(model.idle.as_ref()).or(load.tcp.min_rtt);
+    let idle = idle.ok_or_else(|| untimed("the idle path", model.idle.as_ref()))?;
+    let Some(loaded) = median(load.latency.as_ref()) else {
+        // Too few were timed; where the streams' own were short none of the others can be long.
+        let own = load.tcp.rtt.map(|loaded| Raised { idle, loaded });
+        return Err(match own.filter(|own| !own.is_far()) {
+            Some(Raised { loaded, .. }) => Answer::Clear(format!(
+                "the streams' own round trip took {loaded}, {idle} on the idle path"
+            )),
+            None => untimed(
+                &format!("{} beside the load", direction.name()),
+                load.latency.as_ref(),
+            ),
+        });
+    };
+    let raised = Raised { idle, loaded };
+    if raised.is_far() {
+        Ok(raised)
+    } else {
+        Err(Answer::Clear(raised.words()))
+    }
+}
+
+fn median(latency: Option<&Latency>) -> Option<Nanos> {
+    latency?.percentile(50.0)
+}
+
+fn untimed(what: &str, latency: Option<&Latency>) -> Answer {
+    Answer::Unknown(vec![Gap {
+        what: format!("round trips {what}"),
+        why: latency.map_or("none were timed".to_owned(), |l| {
+            format!("{} were timed, too few for a median", l.samples)
+        }),
+        hint: latency.map_or(String::new(), |_| "more time: --time 60s".to_owned()),
+    }])
+}

@@ -1,0 +1,205 @@
+//! A queue stands on the way while the path is loaded, and all that passes waits in it.
+
+use super::latency::{Raised, raised};
+use super::path_rate::on_cpus;
+use super::{Answer, Cause, Finding, base, lacks};
+use crate::facts::Gap;
+use crate::model::{Load, Model, Queue};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::{Nanos, Rate};
+use crate::verdict::{Advice, Measure, Place, Stage};
+
+/// Cause `latency-queue`.
+pub(super) struct LatencyQueue;
+
+/// Part of what the load added to the round trip that must be found in one place for it to be there.
+const MOST: f64 = 0.5;
+
+/// Goodput at half the pace over that before: it followed the pace, and nothing else became slow.
+const FOLLOWS: Range = Range {
+    low: 0.35,
+    high: 0.75,
+};
+
+/// Share of the rate that a shaper in front of a path leaves it, for the queue to stand where it can be
+/// kept short.
+const BELOW: f64 = 0.95;
+
+impl Cause for LatencyQueue {
+    fn id(&self) -> &'static str {
+        "latency-queue"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn stage_at(&self, place: Place) -> Stage {
+        match place {
+            Place::Path => Stage::Net,
+            Place::Near | Place::Far => Stage::Port,
+        }
+    }
+    fn metric(&self) -> Measure {
+        Measure::Latency
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        match queued(model, direction) {
+            Ok(finding) => Answer::Finding(finding),
+            Err(answer) => answer,
+        }
+    }
+    fn predict(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
+        (trial.factor()? == Factor::Paced).then_some(FOLLOWS)
+    }
+    fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let raised = raised(model, trial.direction).ok()?;
+        // At half the rate no queue stands: at least half of what the load added goes.
+        (trial.factor()? == Factor::Paced).then(|| Range {
+            low: 0.0,
+            high: 1.0 - raised.share() * MOST,
+        })
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::Paced]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let Ok(raised) = raised(model, direction) else {
+            return Vec::new();
+        };
+        let Some(load) = model.direction(direction).map(|d| &d.base) else {
+            return Vec::new();
+        };
+        let shorter = match own_queue(load, raised) {
+            Some(queue) => fair(load, direction.sender(), queue),
+            None => shaped(model, load, direction.sender()),
+        };
+        shorter
+            .into_iter()
+            .chain(bbr(model, load, direction.sender()))
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/latency-queue.md")
+    }
+}
+
+/// The queue of a direction; why there is none, or what would tell.
+fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+    let raised = raised(model, direction)?;
+    let load = base(model, direction)?;
+    let own = load.tcp.rtt;
+    let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
+    if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {
+        return Err(Answer::Clear(format!(
+            "the streams' own segments were acknowledged after {own}: {}",
+            raised.words()
+        )));
+    }
+    // Packets wait for a CPU that has no time as they do for a path, and no thread's wait tells it.
+    if let Some(why) = on_cpus(model, load, direction) {
+        return Err(Answer::Unknown(vec![Gap {
+            what: format!("where packets wait {}", direction.name()),
+            why: format!("{}, but {why}", raised.words()),
+            hint: "less load on that CPU: --pacing with half the rate".to_owned(),
+        }]));
+    }
+    Ok(finding(load, direction, raised, own))
+}
+
+fn finding(load: &Load, direction: Direction, raised: Raised, own: Nanos) -> Finding {
+    let queue = own_queue(load, raised);
+    let sender = direction.sender();
+    let standing = match (queue, longest(load)) {
+        (Some(Queue { subject, wait }), _) => {
+            format!(
+                "packets waited {wait} in {subject} of the {} host",
+                sender.name()
+            )
+        }
+        (None, Some(Queue { subject, wait })) => format!(
+            "only {wait} of it in the queue of the {} host's own port ({subject})",
+            sender.name()
+        ),
+        (None, None) => format!(
+            "no queue of the {} host's own port was counted",
+            sender.name()
+        ),
+    };
+    Finding {
+        side: queue.map_or(Place::Path, |_| Place::from(sender)),
+        share: raised.share(),
+        enough: true,
+        reached: false,
+        evidence: vec![
+            raised.words(),
+            format!("the streams' own segments were acknowledged after {own}"),
+            standing,
+        ],
+    }
+}
+
+/// The queue of the sender's own ports in which the load's packets waited longest.
+fn longest(load: &Load) -> Option<&Queue> {
+    load.queues.iter().flatten().max_by_key(|queue| queue.wait)
+}
+
+/// That queue, where it explains most of what the load added.
+fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
+    longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
+}
+
+/// A queue of our own port kept short, and apart for each flow.
+fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
+    let port = queue.subject.split(' ').next()?;
+    let of_port = |subject: &str| subject.split(' ').next() == Some(port);
+    let mut shapers = load.shapers.iter().flatten();
+    let rate = shapers.find(|s| of_port(&s.subject)).and_then(|s| s.rate);
+    // What limits the rate now would be gone with its queue.
+    let kind = rate.map_or("fq_codel".to_owned(), |rate| {
+        format!("cake bandwidth {}bit", rate.0)
+    });
+    Some(Advice {
+        action: format!(
+            "on {}: sudo tc qdisc replace dev {port} root {kind}",
+            side.name()
+        ),
+        undo: as_it_was(port),
+        gain: None,
+    })
+}
+
+/// A shaper of our own port just below the rate of the path, so that the queue stands here.
+fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
+    let port = &model.host(side)?.facts.port.as_ref()?.name;
+    let (packet, payload) = (load.tcp.path_mtu?.0 as f64, load.tcp.mss?.0.max(1) as f64);
+    let rate = Rate((load.goodput.mean * packet / payload * BELOW) as u64);
+    Some(Advice {
+        action: format!(
+            "on {}: sudo tc qdisc replace dev {port} root cake bandwidth {}kbit (just below the rate of the path: {rate})",
+            side.name(),
+            rate.0 / 1000
+        ),
+        undo: as_it_was(port),
+        gain: None,
+    })
+}
+
+fn as_it_was(port: &str) -> String {
+    format!("as it was: note `tc -d qdisc show dev {port}` before")
+}
+
+/// A congestion control that keeps little in queues, where the sender may use it.
+fn bbr(model: &Model, load: &Load, side: Side) -> Option<Advice> {
+    let present = load.made[0].congestion.as_str();
+    let may = &model.host(side)?.facts.congestion_available;
+    (!present.starts_with("bbr") && may.iter().any(|name| name == "bbr")).then(|| Advice {
+        action: format!(
+            "on {}: sudo sysctl -w net.ipv4.tcp_congestion_control=bbr",
+            side.name()
+        ),
+        undo: format!("sudo sysctl -w net.ipv4.tcp_congestion_control={present}"),
+        gain: None,
+    })
+}

@@ -1,0 +1,120 @@
+//! What answers is awake too late: a thread waits for a CPU while its packet is there.
+
+use super::latency::raised;
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::Model;
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Measure, Place, Stage};
+
+/// Cause `latency-wakeup`.
+pub(super) struct LatencyWakeup;
+
+/// Share of the round trip below which waiting for a CPU does not explain what the load added: at least
+/// half of it was added.
+const LITTLE: f64 = 0.1;
+
+/// Share from which it explains most of it, whatever else there is.
+const MOST: f64 = 0.5;
+
+/// A mean share may be so many times that of the median round trip: a few waits are long.
+const UNEVEN: f64 = 1.5;
+
+impl Cause for LatencyWakeup {
+    fn id(&self) -> &'static str {
+        "latency-wakeup"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn metric(&self) -> Measure {
+        Measure::Latency
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        match late(model, direction) {
+            Ok(finding) => Answer::Finding(finding),
+            Err(answer) => answer,
+        }
+    }
+    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
+        None
+    }
+    fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        // At half the pace no more can go away than was waited; less work may also let CPUs sleep.
+        let share = total(&waited(model, trial.direction).ok()?);
+        (trial.factor()? == Factor::Paced).then(|| Range {
+            low: (1.0 - share * UNEVEN).max(0.0),
+            high: f64::MAX,
+        })
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let waits = waited(model, direction).ok();
+        let late = waits.map(|waits| worst(&waits).0);
+        let first = late.map(|side| Advice {
+            action: format!(
+                "on {}: let what must answer fast run before the rest: sudo chrt --fifo --pid 1 PID",
+                side.name()
+            ),
+            undo: "sudo chrt --other --pid 0 PID".to_owned(),
+            gain: None,
+        });
+        first.into_iter().collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/latency-wakeup.md")
+    }
+}
+
+/// The waits of a direction; why they are none, or what would tell.
+fn late(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+    let raised = raised(model, direction)?;
+    let waits = waited(model, direction)?;
+    let (share, (side, most)) = (total(&waits), worst(&waits));
+    let told = format!(
+        "the threads that timed it waited for a CPU {} of that time, {} at the {} end",
+        percent(share),
+        percent(most),
+        side.name()
+    );
+    if share < LITTLE {
+        return Err(Answer::Clear(told));
+    }
+    Ok(Finding {
+        side: Place::from(side),
+        share,
+        enough: share >= MOST,
+        reached: false,
+        evidence: vec![raised.words(), told],
+    })
+}
+
+/// The share of the round trips' time that the probe of each end waited for a CPU.
+fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], Answer> {
+    let load = base(model, direction)?;
+    let of = |side: Side, share: Option<f64>| {
+        let share = share.ok_or_else(|| lacks(model, "thread", side))?;
+        Ok((side, share))
+    };
+    let [sender, receiver] = load.probe_waited;
+    Ok([
+        of(direction.sender(), sender)?,
+        of(direction.receiver(), receiver)?,
+    ])
+}
+
+fn total(waits: &[(Side, f64); 2]) -> f64 {
+    (waits[0].1 + waits[1].1).min(1.0)
+}
+
+fn worst(waits: &[(Side, f64); 2]) -> (Side, f64) {
+    if waits[1].1 > waits[0].1 {
+        waits[1]
+    } else {
+        waits[0]
+    }
+}

@@ -1,0 +1,102 @@
+//! How long packets waited in the queues of the sender's own port.
+
+use super::readings::{Window, gauge, growth, mean, per_second};
+use crate::metric as m;
+use crate::record::{EndReadings, Table};
+use crate::units::Nanos;
+
+/// A queueing discipline or class of the sender's port that the load's packets passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// `PORT KIND HANDLE`.
+    pub subject: String,
+    /// Time that a byte waited in it, mean.
+    pub wait: Nanos,
+}
+
+/// Share of our bytes that a discipline must have sent for all of them to pass it.
+const PASSED: f64 = 0.9;
+
+/// The queues that the streams of `set` passed; `None` where none was read, as where a port has none.
+pub(super) fn queues(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Queue>> {
+    sending.about("qdisc", |_| true).next()?;
+    let prefix = format!("s{set}/");
+    let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
+    let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
+    let ours: f64 = sockets.filter_map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
+    let passed = |t: &&Table| {
+        let carried = grown(t, m::QDISC_BYTES);
+        ours > 0.0 && carried.is_some_and(|bytes| bytes >= ours * PASSED)
+    };
+    let all = sending.about("qdisc", |_| true).filter(passed);
+    Some(all.filter_map(|table| queue(table, window)).collect())
+}
+
+//= Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961
+fn queue(table: &Table, window: Window) -> Option<Queue> {
+    let backlog = mean(gauge(table, m::QDISC_BACKLOG, window))?;
+    let rate = per_second(table, m::QDISC_BYTES, window).filter(|rate| *rate > 0.0)?;
+    Some(Queue {
+        subject: table.subject.clone(),
+        wait: Nanos((backlog / rate * 1e9) as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Metric;
+    use crate::record::Column;
+
+    const WHOLE: Window = Window {
+        from: 0,
+        to: 1_000_000_000,
+    };
+
+    fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
+        let column = |(metric, values): &(Metric, [i64; 2])| Column {
+            name: metric.name.to_owned(),
+            unit: metric.unit,
+            kind: metric.kind,
+            values: values.to_vec(),
+        };
+        Table {
+            source: columns[0].0.source.to_owned(),
+            subject: subject.to_owned(),
+            at: vec![0, 1_000_000_000],
+            columns: columns.iter().map(column).collect(),
+        }
+    }
+
+    fn discipline(subject: &str, sent: i64, backlog: i64) -> Table {
+        let sent = (m::QDISC_BYTES, [3, 3 + sent]);
+        table(subject, &[sent, (m::QDISC_BACKLOG, [backlog, backlog])])
+    }
+
+    fn found(disciplines: &[Table]) -> Option<Vec<Queue>> {
+        let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
+        let end = EndReadings {
+            tables: disciplines.iter().cloned().chain([ours]).collect(),
+            ..EndReadings::default()
+        };
+        queues(&end, 3, WHOLE)
+    }
+
+    #[test]
+    fn a_byte_waits_for_what_stands_before_it() {
+        let queue = Queue {
+            subject: "eth0 tbf 1:".into(),
+            wait: Nanos::from_millis(50),
+        };
+        let told = found(&[discipline("eth0 tbf 1:", 1_000_000, 50_000)]);
+        assert_eq!(told, Some(vec![queue]));
+        assert_eq!(found(&[]), None, "nothing was read");
+    }
+
+    #[test]
+    fn a_queue_that_ours_did_not_pass_is_none_of_ours() {
+        let of = |sent| found(&[discipline("eth0 htb 1:10", sent, 50_000)]);
+        assert_eq!(of(899_000).map(|q| q.len()), Some(0));
+        assert_eq!(of(901_000).map(|q| q.len()), Some(1));
+    }
+}

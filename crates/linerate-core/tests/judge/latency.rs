@@ -1,0 +1,323 @@
+//! Latency: when a load makes round trips long, where they wait, and what the trial of it proves.
+
+use super::*;
+use linerate_core::model::{Queue, Shaping};
+use linerate_core::trial::{Factor, slice_time};
+use linerate_core::verdict::{Limit, Measure, next_latency_trial};
+
+fn p50(value: Nanos) -> Latency {
+    Latency {
+        percentiles: vec![(50.0, value)],
+        samples: 500,
+    }
+}
+
+/// A path of 1 ms, and a load that congestion control holds while a round trip beside it, and one of its
+/// own segments, take 40 ms.
+fn queued() -> Model {
+    let mut base = load();
+    base.latency = Some(p50(Nanos::from_millis(40)));
+    base.tcp.rtt = Some(Nanos::from_millis(40));
+    base.tcp.min_rtt = Some(Nanos::from_millis(1));
+    base.tcp.mss = Some(Bytes(1448));
+    base.tcp.path_mtu = Some(Bytes(1500));
+    base.probe_waited = [Some(0.01), Some(0.02)];
+    base.made[0].congestion = "cubic".into();
+    let mut m = model(base);
+    m.idle = Some(p50(Nanos::from_millis(1)));
+    m
+}
+
+fn base(m: &mut Model) -> &mut Load {
+    &mut m.directions[0].base
+}
+
+fn of_latency(m: &Model) -> Vec<Limit> {
+    let limits = judge(m).limits.into_iter();
+    limits.filter(|l| l.metric == Measure::Latency).collect()
+}
+
+fn named(m: &Model) -> Vec<(&'static str, Place, Certainty)> {
+    let limits = of_latency(m).into_iter();
+    limits.map(|l| (l.cause, l.side, l.certainty)).collect()
+}
+
+const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certainty::Supported);
+
+/// Adds half the pace: what it left of goodput and of the round trip.
+fn paced(m: &mut Model, goodput: f64, latency: Option<f64>) {
+    tried(m, "half-pace", goodput);
+    let trial = m.trials.last_mut().expect("just added");
+    trial.latency = latency.map(|mid| Interval {
+        low: mid * 0.9,
+        mid,
+        high: mid * 1.1,
+    });
+}
+
+#[test]
+fn a_queue_is_suspected_from_twice_the_round_trip_and_five_milliseconds() {
+    let at = |idle: u64, loaded: u64| {
+        let mut m = queued();
+        m.idle = Some(p50(Nanos::from_micros(idle)));
+        base(&mut m).latency = Some(p50(Nanos::from_micros(loaded)));
+        base(&mut m).tcp.rtt = Some(Nanos::from_micros(loaded));
+        (outcome(&m, "latency-queue"), judge(&m).unknown.len())
+    };
+    assert_eq!(at(100, 5_099), ("clear", 0), "a busy CPU may take as long");
+    assert_eq!(at(100, 5_100).0, "enough");
+    assert_eq!(at(20_000, 39_900), ("clear", 0), "what keeps a path full");
+    assert_eq!(at(20_000, 40_000).0, "enough");
+}
+
+#[test]
+fn latency_comes_after_goodput_and_is_no_rival_of_it() {
+    let mut m = queued();
+    tried(&mut m, "more-streams", 1.0);
+    let limits = judge(&m).limits;
+    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.metric)).collect();
+    let expected = [
+        ("path-rate", Measure::Goodput),
+        ("latency-queue", Measure::Latency),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(limits[0].certainty, Certainty::Proved);
+    assert_eq!(next_trial(&m, Direction::Forward, 1), None);
+    let next = next_latency_trial(&m, Direction::Forward, 1).expect("something to try");
+    assert_eq!(next.kind, "half-pace");
+}
+
+#[test]
+fn round_trips_that_stay_short_need_no_trial_and_no_word() {
+    let mut m = queued();
+    base(&mut m).latency = Some(p50(Nanos::from_millis(5)));
+    tried(&mut m, "more-streams", 1.0);
+    assert_eq!(next_latency_trial(&m, Direction::Forward, 1), None);
+    let verdict = judge(&m);
+    assert_eq!((of_latency(&m), verdict.unknown), (vec![], vec![]));
+}
+
+#[test]
+fn half_the_pace_proves_a_queue_where_it_takes_most_of_what_the_load_added() {
+    assert_eq!(named(&queued()), [SUPPORTED]);
+    let after = |goodput, latency| {
+        let mut m = queued();
+        paced(&mut m, goodput, latency);
+        named(&m)
+    };
+    let proved = [("latency-queue", Place::Path, Certainty::Proved)];
+    assert_eq!(after(0.5, Some(0.03)), proved);
+    // The load added 39 of 40 ms: at most half of it may be left.
+    assert_eq!(after(0.5, Some(0.46)), proved);
+    assert_eq!(
+        after(0.5, Some(0.48)),
+        [SUPPORTED],
+        "cut by what it predicts"
+    );
+    assert_eq!(after(0.5, Some(0.7)), [], "it stays");
+    assert_eq!(after(0.2, Some(0.03)), [], "goodput did not follow");
+    assert_eq!(after(0.5, None), [SUPPORTED], "nothing was timed");
+}
+
+#[test]
+fn the_trial_that_proves_a_queue_is_told_with_what_it_excludes() {
+    let mut m = queued();
+    paced(&mut m, 0.5, Some(0.03));
+    let limit = of_latency(&m).remove(0);
+    let trial = limit.trial.expect("it decided");
+    assert_eq!(trial.latency.map(|l| l.mid), Some(0.03));
+    assert_eq!(trial.excluded, ["latency-wakeup"]);
+    assert_eq!(next_latency_trial(&m, Direction::Forward, 1), None);
+}
+
+#[test]
+fn a_trial_of_both_goes_on_until_it_tells_of_the_round_trip_too() {
+    let m = queued();
+    let plan = next_latency_trial(&m, Direction::Forward, 0).expect("something to try");
+    let decided = |low, high| {
+        let ratio = |low, high| Interval {
+            low,
+            mid: f64::midpoint(low, high),
+            high,
+        };
+        let so_far = TrialModel {
+            plan: plan.clone(),
+            effect: Some(ratio(0.49, 0.51)),
+            slices: 8,
+            goodput: [1e9, 0.5e9],
+            changed: None,
+            loss: None,
+            latency: Some(ratio(low, high)),
+        };
+        decides(&m, &so_far)
+    };
+    assert!(decided(0.01, 0.05));
+    assert!(!decided(0.01, 0.9));
+    assert!(decided(0.97, 1.01));
+}
+
+#[test]
+fn what_waits_for_a_cpu_is_told_from_what_waits_in_a_queue() {
+    let waiting = |near, far| {
+        let mut m = queued();
+        base(&mut m).probe_waited = [near, far];
+        m
+    };
+    let at = |near, far| outcome(&waiting(near, far), "latency-wakeup");
+    assert_eq!(at(Some(0.05), Some(0.04)), "clear");
+    assert_eq!(at(Some(0.05), Some(0.06)), "suspect");
+    assert_eq!(at(Some(0.05), Some(0.44)), "suspect");
+    assert_eq!(at(Some(0.05), Some(0.46)), "enough");
+    assert_eq!(at(Some(0.05), None), "unknown");
+    let wakeup = ("latency-wakeup", Place::Far, Certainty::Supported);
+    // The streams' own segments are acknowledged by the kernel, which waits for no thread.
+    let mut m = waiting(Some(0.1), Some(0.6));
+    base(&mut m).tcp.rtt = Some(Nanos::from_millis(2));
+    assert_eq!(named(&m), [wakeup]);
+    // No more can go at half the pace than was waited.
+    let mut both = waiting(Some(0.0), Some(0.3));
+    paced(&mut both, 0.5, Some(0.03));
+    assert_eq!(
+        named(&both),
+        [("latency-queue", Place::Path, Certainty::Proved)]
+    );
+    let mut open = waiting(Some(0.0), None);
+    paced(&mut open, 0.5, Some(0.03));
+    assert_eq!(named(&open), [SUPPORTED], "nobody counted");
+}
+
+#[test]
+fn a_queue_is_where_the_streams_own_segments_wait_too() {
+    let own = |millis| {
+        let mut m = queued();
+        base(&mut m).tcp.rtt = Some(Nanos::from_millis(millis));
+        outcome(&m, "latency-queue")
+    };
+    // The load added 39 ms to the probe's round trip.
+    assert_eq!((own(20), own(21)), ("clear", "enough"));
+    let mut m = queued();
+    base(&mut m).tcp.rtt = None;
+    assert_eq!(outcome(&m, "latency-queue"), "unknown");
+}
+
+#[test]
+fn where_a_cpu_has_no_time_left_a_queue_cannot_be_told_from_it() {
+    let busy = |share| {
+        let mut m = queued();
+        base(&mut m).receivers = vec![thread(share)];
+        m
+    };
+    assert_eq!(named(&busy(0.89)), [SUPPORTED]);
+    let m = busy(0.91);
+    assert_eq!(named(&m), []);
+    let unknown = judge(&m).unknown;
+    assert!(
+        unknown.iter().any(|u| u.why.contains("was busy 91 %")),
+        "{unknown:?}"
+    );
+}
+
+/// The same queue, a part of which stands in the near port.
+fn with_own(wait: u64) -> Model {
+    let mut m = queued();
+    base(&mut m).queues = Some(vec![
+        Queue {
+            subject: "eth0 htb 1:10".into(),
+            wait: Nanos::from_micros(wait),
+        },
+        Queue {
+            subject: "eth0 pfifo 2:".into(),
+            wait: Nanos(0),
+        },
+    ]);
+    m
+}
+
+#[test]
+fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
+    let place = |wait| of_latency(&with_own(wait)).remove(0);
+    // Half of the 39 ms that the load added.
+    assert_eq!(place(19_400).side, Place::Path);
+    let own = place(19_600);
+    assert_eq!((own.side, own.stage), (Place::Near, Stage::Port));
+    let action = &own.advice[0].action;
+    assert!(
+        action.contains("tc qdisc replace dev eth0 root fq_codel"),
+        "{action}"
+    );
+    let mut m = with_own(30_000);
+    base(&mut m).shapers = Some(vec![Shaping {
+        subject: "eth0 htb 1:10".into(),
+        rate: Some(Rate(50_000_000)),
+        flow_rate: None,
+        frame: 14.0,
+        waiting: None,
+        held: None,
+    }]);
+    let action = of_latency(&m).remove(0).advice.remove(0).action;
+    assert!(
+        action.contains("root cake bandwidth 50000000bit"),
+        "the rate stays: {action}"
+    );
+}
+
+#[test]
+fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
+    let mut m = queued();
+    m.hosts[0].facts.port = Some(Port {
+        name: "ens3".into(),
+        ..Port::default()
+    });
+    m.hosts[0].facts.congestion_available = vec!["bbr".into(), "cubic".into()];
+    let limit = of_latency(&m).remove(0);
+    assert_eq!((limit.side, limit.stage), (Place::Path, Stage::Net));
+    let actions: Vec<&str> = limit.advice.iter().map(|a| a.action.as_str()).collect();
+    // 1 Gb/s x 1500/1448 x 0.95
+    assert!(
+        actions[0].contains("dev ens3 root cake bandwidth 984116kbit"),
+        "{actions:?}"
+    );
+    assert!(actions[1].ends_with("tcp_congestion_control=bbr"));
+    assert!(
+        limit.advice[1]
+            .undo
+            .ends_with("tcp_congestion_control=cubic")
+    );
+    assert!(limit.advice.iter().all(|a| !a.undo.is_empty()));
+}
+
+#[test]
+fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
+    let few = |own: Nanos| {
+        let mut m = queued();
+        base(&mut m).latency = Some(Latency {
+            percentiles: Vec::new(),
+            samples: 12,
+        });
+        base(&mut m).tcp.rtt = Some(own);
+        tried(&mut m, "more-streams", 1.0);
+        let unknown = judge(&m).unknown;
+        (outcome(&m, "latency-queue"), unknown)
+    };
+    assert_eq!(few(Nanos::from_millis(5)), ("clear", vec![]));
+    let (told, unknown) = few(Nanos::from_millis(40));
+    assert_eq!(told, "unknown");
+    assert!(unknown[0].why.starts_with("12 were timed"), "{unknown:?}");
+    let mut untimed = queued();
+    base(&mut untimed).latency = None;
+    tried(&mut untimed, "more-streams", 1.0);
+    assert_eq!(outcome(&untimed, "latency-queue"), "unknown");
+    assert_eq!(judge(&untimed).unknown, [], "nobody asked for it");
+}
+
+#[test]
+fn a_slice_holds_some_round_trips_beside_its_load() {
+    let slice = |millis| {
+        let mut m = queued();
+        base(&mut m).latency = Some(p50(Nanos::from_millis(millis)));
+        slice_time(base(&mut m), Some(Factor::Paced))
+    };
+    assert_eq!(slice(20), Nanos::from_millis(400), "as of all trials");
+    assert_eq!(slice(100), Nanos::from_millis(800));
+    assert_eq!(slice(500), Nanos::from_secs(1));
+}
