@@ -184,8 +184,11 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
             Answer::Finding(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
-        // Of equals the one that is judged first.
-        .reduce(|a, b| if b.1.share > a.1.share { b } else { a })
+        // What has enough evidence before rivals that have not; of equals the one that is judged first.
+        .reduce(|a, b| {
+            let more = (b.1.enough, b.1.share) > (a.1.enough, a.1.share);
+            if more { b } else { a }
+        })
 }
 
 fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {

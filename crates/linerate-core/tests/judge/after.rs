@@ -69,6 +69,22 @@ fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
 }
 
 #[test]
+fn a_pace_that_is_reached_is_next_and_not_who_keeps_it() {
+    let mut m = model(windowed());
+    let idle = m.idle.as_mut().expect("timed");
+    idle.percentiles = vec![(50.0, Nanos::from_millis(20))];
+    tried(&mut m, "larger-window", 2.4);
+    let mut paced = load();
+    paced.goodput.mean = 2.4e8;
+    paced.tcp.rtt = Some(Nanos::from_millis(20));
+    paced.tcp.min_rtt = paced.tcp.rtt;
+    paced.knobs.pacing = Some(Rate(242_000_000));
+    m.trials[0].changed = Some(paced);
+    m.directions[0].sweep[0].goodput.mean = 4e8;
+    assert_eq!(next_cause(&judge(&m)), Some("pacing"));
+}
+
+#[test]
 fn more_of_the_same_is_no_next_limit() {
     assert_eq!(lifted(1.5, windowed(), 1e9).next, Vec::new());
 }

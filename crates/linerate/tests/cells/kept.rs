@@ -49,6 +49,8 @@ const PLANTED: &[Kept] = &[
     ("planted-cpu-contention", &["cpu-contention"], ""),
     ("planted-cpu-quota", &["cpu-quota"], ""),
     ("planted-one-cpu", &["sender-core"], ""),
+    ("planted-two-streams", &["path-rate"], ""),
+    ("planted-deep-queue", &["latency-queue"], "latency-wakeup"),
     // No other CPU may be used.
     ("planted-shared-core", &["sender-core", "receiver-core"], ""),
 ];

@@ -17,7 +17,7 @@ mod text;
 
 use std::sync::LazyLock;
 
-use linerate_core::causes::Cause;
+use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Model, derive};
 use linerate_core::plan::Direction;
 use linerate_core::record::{Record, frame};
@@ -35,7 +35,7 @@ struct Cell {
     name: String,
     bytes: Vec<u8>,
     model: Model,
-    /// Limits of goodput forward, binding first; others may follow.
+    /// Limits forward of the metric that the first of them is of, binding first; others may follow.
     first: &'static [&'static str],
     /// What must not be among them; empty where nothing is near.
     not: &'static str,
@@ -63,9 +63,11 @@ impl Cell {
     /// What these causes alone name.
     fn named(&self, causes: &[&'static dyn Cause]) -> Vec<&'static str> {
         let limits = judge_by(&self.model, causes).limits;
+        let first = self.first.first().and_then(|id| cause(id));
+        let metric = first.map_or(Measure::Goodput, Cause::metric);
         let forward = limits
             .iter()
-            .filter(|l| l.metric == Measure::Goodput && l.direction == Direction::Forward);
+            .filter(|l| l.metric == metric && l.direction == Direction::Forward);
         forward.map(|l| l.cause).collect()
     }
 

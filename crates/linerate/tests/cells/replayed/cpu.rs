@@ -4,11 +4,11 @@ use linerate_core::facts::cpu::{Clock, Clocked};
 use linerate_core::facts::memory::Channels;
 use linerate_core::facts::topology::Node;
 use linerate_core::metric as m;
-use linerate_core::plan::Side;
-use linerate_core::record::Record;
+use linerate_core::plan::{Pattern, Side};
+use linerate_core::record::{Record, Set};
 use linerate_core::units::{Hertz, Transfers};
 
-use super::super::hardware::{cards, facts, idle_cpu, reads, shift};
+use super::super::hardware::{cards, column, facts, idle_cpu, reads, shift, tables};
 use super::{Replay, Shown};
 
 pub(super) const REPLAYS: &[Replay] = &[
@@ -66,6 +66,34 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "88 %",
             show: |r| interrupted(r, 0.88),
             named: &["path-rate"],
+        },
+    },
+    Replay {
+        cause: "hash-collision",
+        on: "planted-two-streams",
+        over: Shown {
+            words: "one of two queues takes in both streams, and its CPU is full",
+            show: |r| queued(r, [2, 2]),
+            named: &["softirq-core", "hash-collision"],
+        },
+        under: Shown {
+            words: "each takes in one stream",
+            show: |r| queued(r, [2, 3]),
+            named: &["softirq-core"],
+        },
+    },
+    Replay {
+        cause: "latency-wakeup",
+        on: "planted-deep-queue",
+        over: Shown {
+            words: "what answers waits for its CPU 55 % of the round trip",
+            show: |r| woken(r, 0.55),
+            named: &["latency-queue", "latency-wakeup"],
+        },
+        under: Shown {
+            words: "45 %",
+            show: |r| woken(r, 0.45),
+            named: &["latency-queue"],
         },
     },
     Replay {
@@ -140,6 +168,42 @@ fn interrupted(record: &mut Record, share: f64) {
     let facts = facts(record, Side::Far);
     "another".clone_into(&mut facts.boot_id);
     facts.port.as_mut().unwrap().served_by = vec![2];
+}
+
+/// The far port has two queues, on CPUs that the load does not use; these CPUs take in the two streams, and
+/// the first one is full of packets.
+fn queued(record: &mut Record, takes_in: [i64; 2]) {
+    interrupted(record, 0.95);
+    idle_cpu(record, Side::Far, 3);
+    let port = facts(record, Side::Far).port.as_mut();
+    port.unwrap().served_by = vec![2, 3];
+    for table in tables(record, Side::Far, m::SOCKET_CPU.source) {
+        let stream = usize::from(table.subject.ends_with("/1"));
+        column(table, m::SOCKET_CPU).fill(takes_in[stream]);
+    }
+}
+
+/// Without the trial that parts it from a queue, the far end's thread that answers the probe waits for its
+/// CPU this share of the time.
+fn woken(record: &mut Record, share: f64) {
+    record.trials.clear();
+    let pings = |set: &Set| matches!(set.plan.pattern, Pattern::PingPong { .. });
+    let pings: Vec<String> = record
+        .sets
+        .iter()
+        .filter(|set| pings(set))
+        .map(|set| format!("s{}/", set.plan.id))
+        .collect();
+    for table in tables(record, Side::Far, m::THREAD_WAIT.source) {
+        if pings
+            .iter()
+            .any(|set| table.subject.starts_with(set.as_str()))
+        {
+            let at = table.at.clone();
+            let waited = at.iter().map(|at| (*at as f64 * share) as i64);
+            *column(table, m::THREAD_WAIT) = waited.collect();
+        }
+    }
 }
 
 /// Both ends may use CPU 1 as well, which others use for a share of its time.
