@@ -495,8 +495,8 @@ fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
         assert!(tables.iter().any(|(_, _, columns)| moved(columns)));
         assert_eq!(
             captured.sockets.len(),
-            6,
-            "three questions about each stream"
+            8,
+            "four questions about each stream"
         );
     }
     let replayed = captured.map(|c| Arc::new(Replay::new(c)) as Arc<dyn Machine>);

@@ -69,8 +69,8 @@ fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
 }
 
 /// What a thread that gets the share `got` of what it needs expects of a trial: more work takes
-/// `1/got` of its time, or less where it comes in larger batches; whatever frees it gains up to
-/// `1/got`.
+/// `1/got` of its time, less where it comes in larger batches, more where all else costs more with it;
+/// whatever frees it gains up to `1/got`.
 pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
     let direction = trial.direction;
     let role = Role::of(side, direction);

@@ -51,7 +51,7 @@ impl Cause for HashCollision {
             // The full CPU says what is full; this says why, and how much of it is not known
             // without a trial.
             share: crowded.softirq / 2.0,
-            enough: true,
+            enough: !refused(model, direction),
             reached: false,
             evidence: vec![format!(
                 "CPU {} of {} took in the packets of {} streams and handled packets {} of the time, \
@@ -82,14 +82,14 @@ impl Cause for HashCollision {
         let Some(crowded) = crowded(model, direction) else {
             return Vec::new();
         };
-        let again = Advice {
+        let again = (!refused(model, direction)).then(|| Advice {
             action: "connect again: from other source ports the streams may fall into other queues"
                 .to_owned(),
             undo: String::new(),
             gain: None,
-        };
+        });
         let steered = spread(model, crowded.side, crowded.cpu);
-        [again].into_iter().chain(steered).collect()
+        again.into_iter().chain(steered).collect()
     }
     fn page(&self) -> &'static str {
         include_str!("pages/hash-collision.md")
@@ -99,6 +99,15 @@ impl Cause for HashCollision {
 /// The CPU at the receiving end on which streams collide, if they do.
 pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
     check(model, direction).ok()
+}
+
+/// Whether new connections were dialled for a trial and fell into the same queue each time: what hashes
+/// them does not look at ports.
+fn refused(model: &Model, direction: Direction) -> bool {
+    model.trials.iter().any(|trial| {
+        let other = trial.plan.factor() == Some(Factor::OtherPorts);
+        other && trial.plan.direction == direction && trial.slices == 0
+    })
 }
 
 /// Whether the streams of a trial's changed setting kept apart for as long as it ran, or have not run.

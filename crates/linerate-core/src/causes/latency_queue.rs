@@ -154,8 +154,16 @@ fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
 fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let port = queue.subject.split(' ').next()?;
     let of_port = |subject: &str| subject.split(' ').next() == Some(port);
-    let mut shapers = load.shapers.iter().flatten();
-    let rate = shapers.find(|s| of_port(&s.subject)).and_then(|s| s.rate);
+    let shapers = load.shapers.iter().flatten();
+    let rates: Vec<_> = shapers
+        .filter(|s| of_port(&s.subject))
+        .filter_map(|s| s.rate)
+        .collect();
+    // Of several classes one queue is not the port's to replace.
+    if rates.len() > 1 {
+        return None;
+    }
+    let rate = rates.first();
     // What limits the rate now would be gone with its queue.
     let kind = rate.map_or("fq_codel".to_owned(), |rate| {
         format!("cake bandwidth {}bit", rate.0)
@@ -177,7 +185,8 @@ fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
     let rate = Rate((load.goodput.mean * packet / payload * BELOW) as u64);
     Some(Advice {
         action: format!(
-            "on {}: sudo tc qdisc replace dev {port} root cake bandwidth {}kbit (just below the rate of the path: {rate})",
+            "on {}: sudo tc qdisc replace dev {port} root cake bandwidth {}kbit (just below the rate of \
+             the path: {rate})",
             side.name(),
             rate.0 / 1000
         ),

@@ -4,7 +4,7 @@ use super::LOSSY;
 use super::queue::standing_queue;
 use crate::model::{Load, Model};
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Interval, Range};
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
@@ -37,18 +37,20 @@ pub(super) fn lost(load: &Load) -> Option<f64> {
     load.tcp.retransmitted.filter(|share| *share > LOSSY)
 }
 
-/// Half the width of the interval of a goodput, as a share of it, beyond which the mean tells little of what
-/// the next second will bring.
+/// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells
+/// little of what the next second will bring.
 const ERRATIC: f64 = 0.25;
+
+/// Samples that tell how a goodput scatters.
+const SAMPLES: usize = 8;
 
 /// Whether a load carried now much, now little, or too little was seen of it: nothing follows from another
 /// load that carried as much.
 pub(super) fn erratic(load: &Load) -> bool {
-    let goodput = &load.goodput;
-    let half = |i: Interval| (i.high - i.low) / 2.0;
-    goodput
-        .interval
-        .is_none_or(|i| half(i) > ERRATIC * goodput.mean)
+    let n = load.ticks.len() as f64;
+    let mean = load.ticks.iter().sum::<f64>() / n;
+    let variance = load.ticks.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / n;
+    load.ticks.len() < SAMPLES || variance.sqrt() > ERRATIC * mean
 }
 
 /// Whether loss is the only sign of a rate that is exceeded: what comes too fast is dropped, not queued.

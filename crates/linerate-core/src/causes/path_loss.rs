@@ -117,9 +117,11 @@ fn is_bbr(load: &Load) -> bool {
     load.made[0].congestion.starts_with("bbr")
 }
 
-/// Whether BBR carries about what it would without the loss.
+/// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
+/// steadily.
 fn shrugged_off(load: &Load, lost: f64) -> bool {
-    is_bbr(load) && lost < BBR_MINDS && !erratic(load)
+    let waited = load.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
+    is_bbr(load) && lost < BBR_MINDS && !(waited && erratic(load))
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.

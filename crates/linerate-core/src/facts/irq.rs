@@ -48,6 +48,13 @@ pub struct Served {
     pub direction: Option<Direction>,
 }
 
+impl Served {
+    /// Whether packets come in by it.
+    pub fn receives(self) -> bool {
+        self.direction != Some(Direction::Tx)
+    }
+}
+
 impl Irq {
     /// The queue that it is for, by its name; `None` where the name tells none.
     pub fn queue(&self) -> Option<Served> {

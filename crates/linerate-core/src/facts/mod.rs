@@ -90,7 +90,7 @@ pub struct Port {
     pub is_virtual: bool,
     /// NUMA node; `None` when unknown or without meaning.
     pub node: Option<u32>,
-    /// CPUs that the interrupts of its queues are sent to, ascending; empty when unknown.
+    /// CPUs that the interrupts of its receive queues are sent to, ascending; empty when unknown.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub served_by: Vec<u32>,
 }

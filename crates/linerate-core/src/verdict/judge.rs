@@ -197,18 +197,20 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
         .filter(|p| p.stands())
         .map(|p| p.cause.id())
         .collect();
-    let why = if standing.is_empty() {
-        "no cause that linerate knows fits what was measured".to_owned()
-    } else {
-        format!(
+    let why = match &standing[..] {
+        [] => "no cause that linerate knows fits what was measured".to_owned(),
+        [one] => format!("it may be {one}, and no trial proved it"),
+        several => format!(
             "it may be {}, and no trial told them apart",
-            standing.join(" or ")
-        )
+            several.join(" or ")
+        ),
     };
     Unknown {
         what,
         why,
-        hint: if case.trials.is_empty() && most_telling(case, direction, 0).is_some() {
+        hint: if case.trials.is_empty()
+            && most_telling(case, direction, case.model.trials.len() as u32).is_some()
+        {
             "run again with trials, and more time for them".to_owned()
         } else {
             String::new()

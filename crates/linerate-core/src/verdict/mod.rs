@@ -206,8 +206,8 @@ pub struct Answered {
     pub why: Vec<String>,
 }
 
-/// The causes of goodput that stay in play where none could be supported, those with evidence first. Left out is
-/// what would only be a reason for another cause, or would make the measurement invalid.
+/// The causes of goodput that stay in play where none could be supported, those with evidence first. Left
+/// out is what would only be a reason for another cause, or would make the measurement invalid.
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         crate::causes::cause(answered.cause)

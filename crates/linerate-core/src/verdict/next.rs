@@ -85,8 +85,9 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
     parted.iter().filter(|p| p.stands()).count() * 2 + usize::from(proves)
 }
 
-/// Whether a trial decides as it stands, for goodput and for latency: its effects lie inside of what one cause in play predicts and
-/// no prediction is cut by them, or well outside of all of them. `model` is the one from before it.
+/// Whether a trial decides as it stands, for goodput and for latency: its effects lie inside of what one
+/// cause in play predicts and no prediction is cut by them, or well outside of all of them. `model` is the
+/// one from before it.
 ///
 /// An effect outside of all predictions must stay so when its interval is twice as wide: to stop at
 /// the first interval that happens to miss everything would spoil its coverage (the study in

@@ -85,16 +85,21 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
     assert_eq!((bbr(0.099, 0.24), bbr(0.101, 0.24)), ("clear", "suspect"));
     // One that waits for timeouts carries now much, now little.
     assert_eq!((bbr(0.02, 0.24), bbr(0.02, 0.26)), ("clear", "suspect"));
+    let waited = |timeouts| {
+        at(&|l| {
+            l.made[0].congestion = "bbr".into();
+            l.tcp.retransmitted = Some(0.02);
+            l.tcp.timeouts = Some(timeouts);
+            within(l, 0.26);
+        })
+    };
+    assert_eq!((waited(0.0), waited(1.0)), ("clear", "suspect"));
 }
 
-/// Gives a goodput an interval of so much of it to either side.
-pub(super) fn within(load: &mut Load, half: f64) {
+/// Lets the samples of a goodput stand so much of it to either side.
+fn within(load: &mut Load, half: f64) {
     let mean = load.goodput.mean;
-    load.goodput.interval = Some(Interval {
-        low: mean * (1.0 - half),
-        mid: mean,
-        high: mean * (1.0 + half),
-    });
+    load.ticks = [mean * (1.0 - half), mean * (1.0 + half)].repeat(15);
 }
 
 #[test]
@@ -103,6 +108,7 @@ fn loss_that_stands_alone_is_tried_too() {
     let mut m = held_by_loss(1.9);
     m.directions[0].base.made[0].congestion = "bbr".into();
     m.directions[0].base.tcp.retransmitted = Some(0.02);
+    within(&mut m.directions[0].base, 0.3);
     let mut four = m.directions[0].sweep[0].clone();
     four.streams = 4;
     four.goodput.mean = 7e6 * 1.9;

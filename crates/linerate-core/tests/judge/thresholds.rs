@@ -1,6 +1,5 @@
 //! What each cause answers just under and just over its thresholds.
 
-use super::loss::within;
 use super::*;
 
 type Change = fn(&mut Load, f64);
@@ -75,7 +74,6 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.network = Some(v);
             l.tcp.rtt = UNQUEUED;
             l.tcp.retransmitted = Some(0.001);
-            within(l, 0.01);
         },
         &[(0.51, "enough"), (0.49, "clear")],
     ),

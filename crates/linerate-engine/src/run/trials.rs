@@ -83,7 +83,7 @@ impl Run<'_> {
             model,
             plan,
             sets: [before, after],
-            beside: timed.then(|| self.ping(BESIDE)).transpose()?,
+            beside: if timed { self.beside()? } else { None },
             settle,
             measure,
             until,
@@ -98,6 +98,15 @@ impl Run<'_> {
             }
         }
         outcome
+    }
+
+    /// Round trips beside the slices; none where an end refuses them: the trial tells less then.
+    fn beside(&mut self) -> Result<Option<u32>, LinkError> {
+        match self.ping(BESIDE) {
+            Ok(set) => Ok(Some(set)),
+            Err(LinkError::Refused { .. }) => Ok(None),
+            Err(lost) => Err(lost),
+        }
     }
 
     fn interleave(&mut self, trial: &mut Interleaved<'_>) -> Result<(), LinkError> {
@@ -150,9 +159,9 @@ impl Run<'_> {
         if !self.broke() || !self.record.steps.last().is_some_and(stalled) {
             return Ok(true);
         }
-        if let Some(beside) = &mut trial.beside {
-            self.link.release(*beside)?;
-            *beside = self.ping(BESIDE)?;
+        if let Some(beside) = trial.beside.take() {
+            self.link.release(beside)?;
+            trial.beside = self.beside()?;
         }
         self.redialled(trial, changed)
     }
@@ -174,7 +183,9 @@ impl Run<'_> {
             if drawn.is_some_and(|drawn| (drawn.streams < base.streams) == changed) {
                 return Ok(true);
             }
-            let late = self.link.now() >= trial.until;
+            // Two warm-ups and the fewest slices are still to come.
+            let ends = self.link.now().0 + spent(trial.slice(), FEWEST + 2).0;
+            let late = ends > trial.until.0;
             if self.stopped || late || !self.redialled(trial, changed)? {
                 return Ok(false);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use linerate_core::facts::Port;
-use linerate_core::facts::irq::Irq;
+use linerate_core::facts::irq::{Irq, Served};
 use linerate_core::facts::nic::{Nic, speed_of_mbps};
 use linerate_core::facts::route::Route;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
@@ -198,10 +198,12 @@ impl Reader<'_> {
     }
 }
 
-/// CPUs that serve the queues among these interrupts; all of them where no name tells which are.
+/// CPUs that serve the receive queues among these interrupts; all of them where no name tells which are.
+/// One that only tells of what was sent takes in nothing.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
+    let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
     let told = irqs.iter().any(|irq| irq.queue().is_some());
-    let queues = irqs.iter().filter(|irq| !told || irq.queue().is_some());
+    let queues = irqs.iter().filter(|irq| !told || receives(irq));
     let cpus: BTreeSet<u32> = queues.flat_map(|irq| &irq.effective).copied().collect();
     cpus.into_iter().collect()
 }
@@ -299,6 +301,8 @@ mod tests {
         ];
         assert_eq!(port(with(mlx5)).0.served_by, [5, 6, 7]);
         assert_eq!(port(with(["a", "b", "c"])).0.served_by, [4, 5, 6, 7]);
+        let virtio = ["virtio0-config", "virtio0-input.0", "virtio0-output.0"];
+        assert_eq!(port(with(virtio)).0.served_by, [6, 7]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) fn tried(page: &mut Page, model: &Model) {
     }
 }
 
-/// What was changed, and its effects: on goodput, and on what had to be sent again.
+/// What was changed, and its effects: on goodput, on what had to be sent again, and on round trips.
 fn told(trial: &TrialModel) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
