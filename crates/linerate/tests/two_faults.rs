@@ -27,7 +27,7 @@ fn verdict(faults: &[&str]) -> Option<Value> {
         .args([PATIENCE, program, "lab", "run", "--congestion", "cubic"])
         .args(faults)
         .args(["--", program, "run", "FAR", "--open", "--no-save"])
-        .args(["--direction", "forward", "--time", "25s", "--json"])
+        .args(["--direction", "forward", "--time", "40s", "--json"])
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -47,18 +47,31 @@ fn first<'a>(verdict: &'a Value, list: &str) -> &'a str {
     first.map_or("", |limit| limit["cause"].as_str().unwrap())
 }
 
+/// A verdict whose first causes in these lists are `expected`. A busy machine may leave one unknown: then it
+/// is asked again, twice at most; a wrong one is never forgiven.
+fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
+    for _ in 0..3 {
+        let Some(told) = verdict(faults) else {
+            return;
+        };
+        let named = expected.iter().map(|(list, _)| first(&told, list));
+        let named: Vec<&str> = named.collect();
+        for (named, (list, cause)) in named.iter().zip(expected) {
+            assert!(["", *cause].contains(named), "{list}: {told:#}");
+        }
+        if !named.contains(&"") {
+            return;
+        }
+    }
+    panic!("{faults:?}: unknown three times");
+}
+
 #[test]
 fn what_binds_next_is_the_verdict_once_the_first_limit_is_gone() {
     // About 50 Mb/s over 20 ms, and three times that.
     let (delay, window) = ("delay:20ms", "receive-window:far,192KiB");
     let rate = "path-rate:150Mb/s,deep,forward";
-    let Some(both) = verdict(&[delay, window, rate]) else {
-        return;
-    };
-    assert_eq!(first(&both, "limits"), "receive-window", "{both:#}");
-    assert_eq!(first(&both, "next"), "path-rate", "{both:#}");
-    let Some(one) = verdict(&[delay, rate]) else {
-        return;
-    };
-    assert_eq!(first(&one, "limits"), "path-rate", "{one:#}");
+    let both = [("limits", "receive-window"), ("next", "path-rate")];
+    agrees(&[delay, window, rate], &both);
+    agrees(&[delay, rate], &[("limits", "path-rate")]);
 }
