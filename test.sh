@@ -12,10 +12,14 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
 # command:package
-readonly packages=(
+packages=(
   iperf3:iperf3 curl:curl python3:python3 ip:iproute2 unshare:util-linux
   qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod
+  zsh:zsh fish:fish groff:groff-base ssh:openssh-client
 )
+# Debian starts an ssh server where it is installed: only a machine of continuous integration gets one.
+[[ ${CI:-} == true ]] && packages+=(sshd:openssh-server)
+readonly packages
 readonly nobody=65534
 readonly root=$PWD
 readonly kernels=$PWD/target/tmp/linerate/kernels
@@ -23,7 +27,7 @@ readonly kernels=$PWD/target/tmp/linerate/kernels
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
-  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu}
+  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu,sshd}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")
@@ -149,8 +153,13 @@ as_ordinary_user() {
     linerate-sys | linerate-engine | linerate-lab | linerate) ;;
     *) continue ;;
     esac
-    # Virtual machines need no rights, and a minute: once is enough.
-    [[ $crate/$name == linerate/vm ]] && continue
+    case $crate/$name in
+    # Virtual machines need no rights, and these labs the same for everybody: they take minutes, once is
+    # enough.
+    linerate/vm | linerate/changes | linerate/latency | linerate/two_faults) continue ;;
+    # Nobody may log in as this user.
+    linerate/ssh) continue ;;
+    esac
     if [[ $crate == linerate ]] && ! as_nobody test -x "$path"; then
       echo "SKIPPED: tests of the binary as an ordinary user: $path cannot be reached by one"
       continue

@@ -1,11 +1,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{mem_info, run::Mark, tcp_info};
+use linerate_core::parse::{mem_info, run::Mark, tcp_info, zerocopy};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = tcp_info::values(bytes).count();
     let _ = mem_info::values(bytes).count();
+    let _ = zerocopy::completions(bytes).count();
     if let Some(raw) = bytes.first_chunk()
         && let Ok(mark) = Mark::decode(raw)
     {

@@ -70,6 +70,7 @@ metrics! {
     THREAD_CPU = "thread" "cpu" Count Gauge "CPU the thread last ran on, stat field 39.";
     TCP_STATE = "tcp" "state" Count Gauge "tcpi_state.";
     TCP_CA_STATE = "tcp" "ca_state" Count Gauge "tcpi_ca_state.";
+    TCP_OPTIONS = "tcp" "options" Count Gauge "What both ends agreed on, tcpi_options: 1 for time stamps, 2 for selective acknowledgements, 4 for window scaling, 8 for ECN.";
     TCP_RTT = "tcp" "rtt_us" Micros Gauge "Smoothed round-trip time, tcpi_rtt.";
     TCP_RTTVAR = "tcp" "rttvar_us" Micros Gauge "tcpi_rttvar.";
     TCP_MIN_RTT = "tcp" "min_rtt_us" Micros Gauge "Smallest round-trip time in the kernel's window, tcpi_min_rtt.";
@@ -111,6 +112,18 @@ metrics! {
     SOCKET_UNREAD = "socket" "unread_bytes" Bytes Gauge "Payload that waits for the application, SIOCINQ.";
     SOCKET_DROPS = "socket" "drops" Packets Counter "Drops at the socket, SO_MEMINFO.";
     SOCKET_CPU = "socket" "incoming_cpu" Count Gauge "CPU that took in the connection's last packet, SO_INCOMING_CPU; -1 before the first.";
+    ZEROCOPY_SENDS = "zerocopy" "sends" Count Counter "Sends that the kernel took and was asked not to copy (MSG_ZEROCOPY); subject as for tcp.";
+    ZEROCOPY_COMPLETIONS = "zerocopy" "completions" Count Counter "Those of them that the kernel says it is through with, on the socket's error queue.";
+    ZEROCOPY_COPIED = "zerocopy" "copied" Count Counter "Those of these that it copied all the same, SO_EE_CODE_ZEROCOPY_COPIED.";
+    ZEROCOPY_REFUSED = "zerocopy" "refused" Count Counter "Sends that were made by a copy because the kernel had no room to hold pages, ENOBUFS.";
+    UDP_DATAGRAMS = "udp" "datagrams" Packets Counter "Datagrams of this step that were sent, or that came, each counted once; subject as for tcp.";
+    UDP_LOST = "udp" "lost" Packets Gauge "Datagrams of this step up to the highest number seen that have not come: lost, or on their way. Of round trips: messages without an answer so far.";
+    UDP_REORDERED = "udp" "reordered" Packets Counter "Datagrams that came for the first time after one that was sent later (RFC 4737).";
+    UDP_DUPLICATED = "udp" "duplicated" Packets Counter "Datagrams that came again; they are no payload.";
+    UDP_LATE = "udp" "late" Packets Counter "Datagrams that came after so many later ones that they cannot be told from duplicates; no payload, and counted as lost.";
+    UDP_STRAY = "udp" "stray" Packets Counter "Datagrams that came to the socket and are not of this step: another sender's, malformed, cut short, or left over.";
+    UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
+    UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS); they were not sent, and not lost.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";
     CPU_SYSTEM = "cpu" "system" Ticks Counter "/proc/stat.";

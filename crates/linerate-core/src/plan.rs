@@ -67,6 +67,31 @@ impl Side {
     }
 }
 
+/// How the sending application hands its payload over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Handover {
+    /// Copied into the kernel by each send, as applications do.
+    #[default]
+    Copy,
+    /// The kernel sends the application's own pages (`MSG_ZEROCOPY`), and says once it is through with
+    /// them.
+    Zerocopy,
+    /// The kernel sends pages of a file in memory (`sendfile`).
+    Sendfile,
+}
+
+impl Handover {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Zerocopy => "zerocopy",
+            Self::Sendfile => "sendfile",
+        }
+    }
+}
+
 /// How the receiving application takes its payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,11 +116,16 @@ pub struct ExtraWork {
 
 /// What the tool owns on the connections of one set: the factors of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent factors of connections"
+)]
 #[serde(default)]
 pub struct Knobs {
     /// Connections, each with a thread at both ends.
     pub streams: u32,
-    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees.
+    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
+    /// datagrams their size; zero is what fits one packet of the route.
     pub write_size: Bytes,
     /// Largest payload taken from the kernel in one receive; zero lets each end choose.
     pub read_size: Bytes,
@@ -109,10 +139,12 @@ pub struct Knobs {
     pub window_clamp: Option<Bytes>,
     /// `TCP_MAXSEG`.
     pub mss: Option<u32>,
-    /// `SO_MAX_PACING_RATE` of each stream.
+    /// Most that each stream sends: `SO_MAX_PACING_RATE`, of datagrams by the sender's own clock.
     pub pacing: Option<Rate>,
     /// Congestion control of both ends; `None` leaves the system's.
     pub congestion: Option<String>,
+    /// How the sender hands payload over.
+    pub copy: Handover,
     /// How the receiver takes payload.
     pub receive: Receive,
     /// Extra CPU work per byte.
@@ -129,6 +161,11 @@ pub struct Knobs {
     /// Whether connections are dialled anew, from other source ports, until fewer of them share a
     /// receive queue than in the base load. The run draws them; an end only makes what it is told.
     pub other_ports: bool,
+    /// Round trips in open loop: each message is due at its own time, whether those before it were answered
+    /// or not, and is timed from then on. Otherwise one is under way at a time.
+    pub open_loop: bool,
+    /// Both ends of round trips look for messages again and again instead of sleeping until one is there.
+    pub busy_poll: bool,
     /// A setting of a host that is another one while these connections are made and used.
     pub host: Option<HostChange>,
 }
@@ -146,6 +183,7 @@ impl Default for Knobs {
             mss: None,
             pacing: None,
             congestion: None,
+            copy: Handover::Copy,
             receive: Receive::Copy,
             extra_work: ExtraWork::default(),
             sender_node: None,
@@ -153,6 +191,8 @@ impl Default for Knobs {
             sender_cpus: Vec::new(),
             receiver_cpus: Vec::new(),
             other_ports: false,
+            open_loop: false,
+            busy_poll: false,
             host: None,
         }
     }
@@ -240,7 +280,7 @@ pub struct StepPlan {
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The engine's name: `tcp`, `null`, `sim`.
+    /// The engine's name: `tcp`, `udp`, `null`, `sim`.
     pub engine: String,
     /// The far end as it was typed; `None` when this machine is measured against itself.
     pub peer: Option<String>,

@@ -6,7 +6,7 @@
 
 mod host;
 
-use crate::causes::{LOSSY, crowded, raised};
+use crate::causes::{crowded, lost, raised};
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Knobs, Receive};
 use crate::record::TrialPlan;
@@ -258,7 +258,7 @@ impl TrialKind {
             }
             Factor::LargerWindow => {
                 let limit = buffers(model, direction.receiver()).rmem_max;
-                after.recv_buffer = Some(larger(load.recv_memory?, limit)?);
+                after.recv_buffer = Some(larger(window_memory(load)?, limit)?);
             }
             Factor::LargerSendBuffer => {
                 let limit = buffers(model, direction.sender()).wmem_max;
@@ -313,6 +313,12 @@ impl TrialKind {
     }
 }
 
+/// Memory behind the receive window, where more of it makes the window larger: not of one that is not scaled.
+fn window_memory(load: &Load) -> Option<Bytes> {
+    let scaled = load.tcp.window_scaling != Some(false);
+    load.recv_memory.filter(|_| scaled)
+}
+
 /// Moves one end's threads to CPUs that have time.
 fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
     let to = elsewhere(model, direction)?;
@@ -335,16 +341,12 @@ fn smaller_mss(load: &Load) -> Option<u32> {
 /// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
 /// to tell something.
 fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
-    if !is_lossy(load) && raised(model, direction).is_err() {
+    if lost(load).is_none() && raised(model, direction).is_err() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     // The kernel counts it in bytes.
     (each >= 16.0).then_some(Rate((each / 2.0) as u64))
-}
-
-fn is_lossy(load: &Load) -> bool {
-    load.tcp.retransmitted.is_some_and(|lost| lost > LOSSY)
 }
 
 fn buffers(model: &Model, side: crate::plan::Side) -> crate::facts::BufferLimits {
@@ -414,14 +416,13 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     if factor != Some(Factor::Paced) {
         return SLICE;
     }
-    let lost = || {
+    let losses = || {
         let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
-        Some(load.tcp.retransmitted? * segments / 2.0)
+        Some(LOSSES / (lost(load)? * segments / 2.0))
     };
-    let losses = lost().filter(|_| is_lossy(load)).map(|lost| LOSSES / lost);
     let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
     let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
-    let longest = losses.unwrap_or(0.0).max(trips.unwrap_or(0.0));
+    let longest = losses().unwrap_or(0.0).max(trips.unwrap_or(0.0));
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
 }
 

@@ -346,7 +346,29 @@ impl fmt::Display for Transfers {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_exactly_reads_back_as_itself(n in 0..=1_u64 << 53, unit in 0..4_usize) {
+            let round = [1, 1 << 10, 1_000, 1_000_000][unit];
+            for n in [n, n / round * round] {
+                prop_assert_eq!(Bytes(n).exact().parse(), Ok(Bytes(n)));
+                prop_assert_eq!(Rate(n).exact().parse(), Ok(Rate(n)));
+                prop_assert_eq!(Nanos(n).exact().parse(), Ok(Nanos(n)));
+            }
+        }
+
+        #[test]
+        fn what_is_shown_reads_back_within_its_three_digits(n in 0..=1_u64 << 52) {
+            let near = |read: u64| (read as f64 - n as f64).abs() <= n as f64 * 0.00501;
+            prop_assert!(near(Bytes(n).to_string().parse::<Bytes>().unwrap().0), "{}", Bytes(n));
+            prop_assert!(near(Rate(n).to_string().parse::<Rate>().unwrap().0), "{}", Rate(n));
+            prop_assert!(near(Nanos(n).to_string().parse::<Nanos>().unwrap().0), "{}", Nanos(n));
+        }
+    }
 
     #[test]
     fn units_are_read_with_their_meaning() {

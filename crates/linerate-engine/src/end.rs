@@ -4,7 +4,7 @@
 
 mod drive;
 mod lane;
-mod placement;
+pub(crate) mod placement;
 mod running;
 mod sampler;
 mod schedule;
@@ -151,7 +151,11 @@ impl LocalEnd {
         let made = made.collect::<Result<Vec<_>, _>>()?;
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
-        (got.write_size, got.read_size) = sizes(&plan, cap);
+        let (write, read) = sizes(&plan, cap);
+        // Where the engine did not choose by itself.
+        for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
+            *got = if *got == 0 { open } else { *got };
+        }
         self.sets.insert(set, EndSet { plan, lanes: made });
         Ok(got)
     }

@@ -94,11 +94,12 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let worker = table(end, "worker", subject);
         assert_eq!(worker.at[0], 0);
         let planned = [50, 100, 150, 200, 250].map(|ms| ms * 1_000_000);
-        assert_eq!(worker.at.len(), 1 + planned.len());
+        // One that would come when the next is due is left out: so it is on a busy machine.
+        assert!((3..=1 + planned.len()).contains(&worker.at.len()));
         assert!(worker.at[1..].iter().zip(planned).all(|(at, p)| *at >= p));
         assert_eq!(worker.column(WORKER_BYTES).unwrap()[0], 0);
         let ops = worker.column(WORKER_OPS).unwrap();
-        assert!(ops.windows(2).all(|w| w[0] <= w[1]) && ops[5] > 0);
+        assert!(ops.windows(2).all(|w| w[0] <= w[1]) && ops.last() > Some(&0));
 
         let tcp = table(end, "tcp", "s3/0");
         assert!(tcp.column(TCP_RTT).is_some() && tcp.column(TCP_CWND).is_some());
@@ -127,7 +128,7 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
     let acked = table(&ends[0], "tcp", "s3/0")
         .column(TCP_BYTES_ACKED)
         .unwrap();
-    assert!(acked[5] > acked[1]);
+    assert!(acked.last() > acked.get(1));
 }
 
 #[test]
@@ -185,6 +186,26 @@ fn an_abort_returns_promptly_and_its_sets_are_lost() {
         pair.far.arm(&plan),
         Err(LoadError::NotConnected { set: 0 })
     ));
+}
+
+#[test]
+fn a_set_that_ended_in_order_is_lost_by_an_abort_after_it() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    let plan = step(&[0], 20, 60, 20);
+    let [mut near, mut far] = pair.start(&plan);
+    eventually(|| near.done(Duration::from_millis(5)) && far.done(Duration::from_millis(5)));
+    near.abort();
+    far.abort();
+    for end in [near, far].map(Running::finish) {
+        assert!(!end.totals[0].complete);
+    }
+    for end in [&mut pair.near, &mut pair.far] {
+        assert!(matches!(
+            end.arm(&plan),
+            Err(LoadError::NotConnected { set: 0 })
+        ));
+    }
 }
 
 #[test]

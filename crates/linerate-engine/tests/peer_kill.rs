@@ -69,6 +69,7 @@ fn server(key: Key, log: Log) -> Server {
         listen: vec!["127.0.0.1".parse().unwrap()],
         port: 0,
         key: Some(key),
+        allow: Vec::new(),
         limits: Limits::default(),
         machine: Arc::new(Blank),
         changes: None,

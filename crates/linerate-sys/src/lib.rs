@@ -3,6 +3,7 @@
 //! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
 
 pub mod clock;
+pub mod datagram;
 pub mod ethtool;
 pub mod namespace;
 pub mod packet;
@@ -10,3 +11,4 @@ pub mod process;
 pub mod shared;
 pub mod socket;
 pub mod thread;
+pub mod zerocopy;

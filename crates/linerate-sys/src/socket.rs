@@ -14,6 +14,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
 
 /// `TCP_WINDOW_CLAMP`, tcp(7).
 const TCP_WINDOW_CLAMP: c_int = 10;
+/// `SO_BUSY_POLL` (3.11+), asm-generic/socket.h.
+const SO_BUSY_POLL: c_int = 46;
 /// `SO_MAX_PACING_RATE`, asm-generic/socket.h.
 const SO_MAX_PACING_RATE: c_int = 47;
 /// `SO_INCOMING_CPU` (3.19+), asm-generic/socket.h.
@@ -29,9 +31,18 @@ const SOCK_RCVBUF_LOCK: c_int = 2;
 
 /// Sends bytes without raising SIGPIPE; `more` says that the next send belongs to the same segment.
 pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
+    Ok(rustix_send(fd, bytes, sending(more))?)
+}
+
+/// Like [`send`], of what there is room for now: it does not wait for more.
+pub fn offer(fd: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
+    Ok(rustix_send(fd, bytes, sending(more) | SendFlags::DONTWAIT)?)
+}
+
+fn sending(more: bool) -> SendFlags {
     let mut flags = SendFlags::NOSIGNAL;
     flags.set(SendFlags::MORE, more);
-    Ok(rustix_send(fd, bytes, flags)?)
+    flags
 }
 
 /// Receives at most as many bytes as fit; zero when the other end has closed. Without `wait` it
@@ -136,6 +147,12 @@ pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_raw(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
+/// `SO_BUSY_POLL`: a receive that finds nothing asks the device's queue itself for so many microseconds.
+/// More than net.core.busy_read allows needs CAP_NET_ADMIN.
+pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))
+}
+
 /// The congestion control in force.
 pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     // TCP_CA_NAME_MAX is 16.
@@ -179,7 +196,7 @@ fn int(value: u64) -> c_int {
     c_int::try_from(value).unwrap_or(c_int::MAX)
 }
 
-fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     set_raw(fd, level, name, &value.to_ne_bytes())
 }
 
@@ -260,6 +277,18 @@ mod tests {
         assert_eq!(unread(far.as_fd()).unwrap(), 3);
         assert_eq!(discard(far.as_fd(), &mut into, true).unwrap(), 3);
         assert_eq!(&into, b"abc");
+    }
+
+    #[test]
+    fn what_is_offered_does_not_wait_for_room() {
+        let (near, _far) = pair();
+        let bytes = vec![0; 64 * 1024];
+        let full = loop {
+            if let Err(full) = offer(near.as_fd(), &bytes, false) {
+                break full;
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -168,19 +168,42 @@ impl<'de> Deserialize<'de> for Expect {
     }
 }
 
+/// What was found that bounds are held against.
+#[derive(Debug, Default)]
+pub struct Found<'a> {
+    /// Goodput of each direction that was measured, in bits per second.
+    pub goodput: Vec<(Direction, f64)>,
+    /// Round trips on the idle path.
+    pub idle: Option<&'a Latency>,
+    /// Round trips beside the load of each direction.
+    pub beside: Vec<(Direction, &'a Latency)>,
+    /// The causes; `None` where none were looked for.
+    pub verdict: Option<&'a Verdict>,
+}
+
+impl<'a> Found<'a> {
+    /// Of a run.
+    pub fn of(model: &'a Model, verdict: &'a Verdict) -> Self {
+        let each = || model.directions.iter();
+        Self {
+            goodput: each().map(|d| (d.direction, d.base.goodput.mean)).collect(),
+            idle: model.idle.as_ref(),
+            beside: each()
+                .filter_map(|d| Some((d.direction, d.base.latency.as_ref()?)))
+                .collect(),
+            verdict: Some(verdict),
+        }
+    }
+}
+
 impl Expect {
     /// Holds the result against the bound; `asked` are the directions that the plan wanted.
     /// An error says in words what was found instead.
-    pub fn check(
-        &self,
-        asked: &[Direction],
-        model: &Model,
-        verdict: &Verdict,
-    ) -> Result<(), String> {
+    pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
-            Bound::Goodput(compare, bound) => self.goodput(*compare, *bound, asked, model),
-            Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, model),
-            Bound::Cause(id) => self.cause(id, verdict),
+            Bound::Goodput(compare, bound) => self.goodput(*compare, *bound, asked, found),
+            Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, found),
+            Bound::Cause(id) => self.cause(id, found),
         }
     }
 
@@ -189,16 +212,17 @@ impl Expect {
         compare: Compare,
         bound: Rate,
         asked: &[Direction],
-        model: &Model,
+        found: &Found<'_>,
     ) -> Result<(), String> {
         let one = self.direction.map(|d| [d]);
         let wanted = one.as_ref().map_or(asked, |d| d.as_slice());
         for direction in wanted {
             let name = direction.name();
-            let measured = model
-                .direction(*direction)
+            let (_, mean) = *found
+                .goodput
+                .iter()
+                .find(|(d, _)| d == direction)
                 .ok_or_else(|| format!("{name} goodput was not measured"))?;
-            let mean = measured.base.goodput.mean;
             if !compare.holds(mean, bound.0 as f64) {
                 return Err(format!("{name} goodput was {}", Rate(mean as u64)));
             }
@@ -206,12 +230,19 @@ impl Expect {
         Ok(())
     }
 
-    fn latency(&self, p: f64, compare: Compare, bound: Nanos, model: &Model) -> Result<(), String> {
+    fn latency(
+        &self,
+        p: f64,
+        compare: Compare,
+        bound: Nanos,
+        found: &Found<'_>,
+    ) -> Result<(), String> {
+        let beside = |d| found.beside.iter().find(|(of, _)| *of == d);
         let (what, latency): (String, Option<&Latency>) = match self.direction {
-            None => ("idle latency".into(), model.idle.as_ref()),
+            None => ("idle latency".into(), found.idle),
             Some(d) => (
                 format!("latency beside the {} load", d.name()),
-                model.direction(d).and_then(|m| m.base.latency.as_ref()),
+                beside(d).map(|(_, latency)| *latency),
             ),
         };
         let latency = latency.ok_or_else(|| format!("{what} was not measured"))?;
@@ -228,7 +259,8 @@ impl Expect {
         }
     }
 
-    fn cause(&self, id: &str, verdict: &Verdict) -> Result<(), String> {
+    fn cause(&self, id: &str, found: &Found<'_>) -> Result<(), String> {
+        let verdict = found.verdict.ok_or("no causes were looked for")?;
         let in_reach = || {
             verdict
                 .limits
@@ -257,7 +289,7 @@ mod tests {
     fn check(text: &str) -> Result<(), String> {
         let (_, model, verdict) = sample::limited();
         let expect: Expect = text.parse().unwrap();
-        expect.check(&Direction::ALL, &model, &verdict)
+        expect.check(&Direction::ALL, &Found::of(&model, &verdict))
     }
 
     #[test]

@@ -5,8 +5,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod lab;
+mod skip;
 
 use tempfile::TempDir;
 
@@ -21,9 +21,6 @@ const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max
 
 /// A run in the near host, which receives. What a socket may ask for is too little for the window.
 const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
-
-/// Most seconds a script may take.
-const PATIENCE: &str = "240";
 
 /// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
 /// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
@@ -59,11 +56,7 @@ struct Lab {
     limited: &'static str,
     /// How the far host serves.
     serve: &'static str,
-    /// One lab at a time: what another one sends would hold back what is to be proved.
-    _turn: MutexGuard<'static, ()>,
 }
-
-static TURN: Mutex<()> = Mutex::new(());
 
 impl Lab {
     fn new(limited: &'static str, serve: &'static str) -> Self {
@@ -72,43 +65,26 @@ impl Lab {
             home,
             limited,
             serve,
-            _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
     /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
     /// `None` where there can be no lab.
     fn run(&self, script: &str) -> Option<[String; 2]> {
-        let program = env!("CARGO_BIN_EXE_linerate");
         // Send buffers are no limit of theirs.
         let far = format!(
             "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > now; do sleep 0.1; done & \
-             {program} serve --open {} 2> far.log",
+             {} serve --open {} 2> far.log",
+            lab::PROGRAM,
             self.serve
         );
         let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
         let script =
             format!("set -m; cd \"$HOME\"; {STARTED}; {LARGE}; {listening}; {script}; true");
         let [window, delay] = faults(self.limited);
-        let output = Command::new("timeout")
-            .env_clear()
-            .env("HOME", self.home.path())
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("PROGRAM", program)
-            .args([PATIENCE, program, "lab", "run"])
-            .args(["--fault", &window, "--fault", &delay, "--far", &far])
-            .args(["sh", "-c", &script, "sh", "FAR"])
-            .output()
-            .unwrap();
-        let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
-        if errors.contains("cannot build the lab") {
-            let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
-            assert!(!wanted.contains("namespaces"), "{errors}");
-            println!("SKIPPED: no lab here: {}", errors.trim());
-            return None;
-        }
-        assert!(output.status.success(), "{}: {out}{errors}", output.status);
-        Some([out, errors])
+        let faults = ["--fault", &window, "--fault", &delay, "--far", &far];
+        let near = ["sh", "-c", &script, "sh", "FAR"];
+        lab::run(self.home.path(), &[&faults[..], &near].concat())
     }
 }
 
@@ -212,7 +188,7 @@ fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
     let script = format!(
         "started {changed} $PROGRAM run $1 --open --direction forward --no-save --time 40s \
          --allow-changes; kill -9 $run; wait $run; \
-         until grep -q 'session ended' far.log && cmp -s now was; do sleep 0.05; done; \
+         until grep -q 'session 1 ended' far.log && cmp -s now was; do sleep 0.05; done; \
          echo '== far'; cat far.log; echo '== left'; ls .local/state/linerate | grep changes"
     );
     let Some([out, _]) = Lab::new("far", "--allow-changes").run(&script) else {

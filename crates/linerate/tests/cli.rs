@@ -4,6 +4,9 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+#[path = "skip/mod.rs"]
+mod skip;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -41,7 +44,8 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn help_of_every_verb() {
     for verb in [
-        "run", "serve", "pair", "show", "host", "flows", "demo", "whatif", "causes", "lab",
+        "run", "serve", "bw", "lat", "pair", "show", "diff", "host", "flows", "demo", "whatif",
+        "causes", "lab", "generate",
     ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
@@ -76,6 +80,86 @@ fn wrong_quantities_are_usage_errors_that_name_option_value_and_range() {
             }
         }
     }
+}
+
+/// Hands `text` to a program that reads it from stdin; `None` where that is not installed.
+fn read_by(program: &[&str], text: &[u8]) -> Option<Output> {
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).stdin(Stdio::piped());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        skip::skip(program[0], &format!("{} is not installed", program[0]));
+        return None;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    // What it writes meanwhile may fill its pipe: it is fed beside.
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(text).unwrap());
+        child.wait_with_output().unwrap()
+    });
+    Some(output)
+}
+
+#[test]
+fn what_is_generated_is_read_by_those_that_it_is_made_for() {
+    let page = run(&["generate", "man"]).stdout;
+    if let Some(set) = read_by(&["groff", "-mandoc", "-Tascii", "-ww", "-P-cbu"], &page) {
+        assert!(set.status.success());
+        assert_eq!(words(&set.stderr), "", "groff warns");
+        let text = words(&set.stdout);
+        assert!(text.contains("LINERATE RUN") && text.contains("--congestion"));
+    }
+    for (shell, check) in [
+        ("bash", &["bash", "-n"][..]),
+        ("zsh", &["zsh", "-n"]),
+        ("fish", &["fish", "--no-execute"]),
+    ] {
+        let script = run(&["generate", "completions", shell]).stdout;
+        if let Some(read) = read_by(check, &script) {
+            assert!(read.status.success(), "{}", words(&read.stderr));
+            assert_eq!(words(&read.stderr), "", "{shell}");
+        }
+    }
+    let list = words(&run(&["generate", "schema"]).stdout);
+    for line in list.lines() {
+        let name = line.split_whitespace().next().unwrap();
+        let schema = run(&["generate", "schema", name]).stdout;
+        assert!(
+            serde_json::from_slice::<serde_json::Value>(&schema).is_ok(),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        refusal(&["generate", "schema", "no-such-schema"]).0,
+        Some(2)
+    );
+    assert_eq!(
+        refusal(&["generate", "completions", "no-such-shell"]).0,
+        Some(2)
+    );
+}
+
+#[test]
+fn a_generated_configuration_is_read_where_it_says_it_belongs() {
+    let home = TempDir::new().unwrap();
+    let config = words(&run(&["generate", "config"]).stdout);
+    let file = home.path().join(".config/linerate/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, &config).unwrap();
+    let output = linerate(home.path()).arg("causes").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
+    // One option uncommented is one option set.
+    fs::write(
+        &file,
+        config.replace("# engine = \"tcp\"", "engine = \"pigeon\""),
+    )
+    .unwrap();
+    let output = linerate(home.path()).arg("run").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(words(&output.stderr).contains("`pigeon`"));
 }
 
 #[test]
@@ -185,6 +269,7 @@ fn what_makes_no_sense_is_exit_code_2() {
         &["run", "--save", "x", "--no-save"],
         &["run", "not/a/host"],
         &["run", "--engine", "pigeon"],
+        &["run", "--json", "--stream-json"],
         &["run", "--expect", "goodput"],
         &["causes", "no-such-cause"],
         &["demo", "no-such-fault"],

@@ -4,75 +4,37 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
-use std::process::{Command, Output};
+mod lab;
+mod skip;
 
 use linerate::show::flows::SCHEMA;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
-
 /// Serves one file that does not end while anybody looks.
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
-/// Most seconds that a lab may take here.
-const PATIENCE: &str = "120";
-
-fn program(home: &TempDir) -> Command {
-    let mut command = Command::new("timeout");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command
-        .env_clear()
-        .env("HOME", home.path())
-        .env("PATH", path)
-        .args([PATIENCE, PROGRAM]);
-    command
-}
-
-/// Whether a lab can be built here, and whether these programs are installed; says loudly where not.
-fn can_run(home: &TempDir, programs: &[&str]) -> bool {
-    let lab = program(home)
-        .args(["lab", "run", "--", "true"])
-        .output()
-        .unwrap();
+/// Whether these programs are installed; says loudly where not.
+fn are_there(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|p| p.join(name).exists());
-    let mut lacking: Vec<&str> = programs.iter().copied().filter(|p| !is_there(p)).collect();
-    if !lab.status.success() {
-        lacking.push("namespaces");
-    }
-    let required = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
-    for name in &lacking {
-        assert!(
-            !required.split(',').any(|r| r == *name),
-            "{name} is required (LINERATE_REQUIRE) and not to be had"
-        );
-        println!("SKIPPED: this case needs {name}, which is not to be had here");
-    }
-    lacking.is_empty()
+    let lacking = programs.iter().filter(|name| !is_there(name));
+    let lacking = lacking.inspect(|name| skip::skip(name, &format!("{name} is not installed")));
+    lacking.count() == 0
 }
 
 /// What `flows` tells in near of a transfer between near and far.
 fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
-    let home = TempDir::new().unwrap();
-    if !can_run(&home, &["curl", "python3"]) {
+    if !are_there(&["curl", "python3"]) {
         return None;
     }
-    let mut command = program(&home);
-    command.args(["lab", "run", "--congestion", "cubic"]);
-    for fault in faults {
-        command.args(["--fault", fault]);
-    }
-    command.args(["--far", far, "sh", "-c", near, PROGRAM, "FAR"]);
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let said = String::from_utf8_lossy(&stderr);
-    assert!(status.success(), "{said}");
-    let document: Value = serde_json::from_slice(&stdout).unwrap();
+    let home = TempDir::new().unwrap();
+    let mut args = vec!["--congestion", "cubic"];
+    args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+    args.extend(["--far", far, "sh", "-c", near, "sh", "FAR"]);
+    let [out, _] = lab::run(home.path(), &args)?;
+    let document: Value = serde_json::from_str(&out).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<_> = schema
@@ -87,7 +49,7 @@ fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
 fn download(options: &str) -> String {
     format!(
         "curl -s --retry 50 --retry-connrefused --retry-delay 1 {options} -o /dev/null \
-         \"http://$1:8000/file\" & sleep 3; \"$0\" flows :8000 --json --time 3s; kill $!"
+         \"http://$1:8000/file\" & sleep 3; $PROGRAM flows :8000 --json --time 3s; kill $!"
     )
 }
 
@@ -137,7 +99,7 @@ fn upload() -> (String, String) {
     let near = format!(
         "({SERVE}) >/dev/null 2>&1 & ip -4 -o addr show dev eth0 | \
          sed 's/.*inet \\([0-9.]*\\).*/\\1/' >\"$HOME/new\" && mv \"$HOME/new\" \"$HOME/near\"; \
-         sleep 4; \"$0\" flows :8000 --json --time 3s; kill $!"
+         sleep 4; $PROGRAM flows :8000 --json --time 3s; kill $!"
     );
     let far = "until [ -s \"$HOME/near\" ]; do sleep 0.1; done; \
                exec curl -s --retry 50 --retry-connrefused --retry-delay 1 -o /dev/null \

@@ -5,40 +5,18 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+mod lab;
+mod skip;
 
 use serde_json::Value;
 
-/// One lab at a time: what another one sends would take the CPUs that round trips need.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Most seconds a run may take.
-const PATIENCE: &str = "240";
-
 /// The result of a run through a fault, in its direction; `None` where there can be no lab.
 fn verdict(fault: &str) -> Option<Value> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let home = tempfile::TempDir::new().unwrap();
-    let program = env!("CARGO_BIN_EXE_linerate");
-    let output = Command::new("timeout")
-        .env_clear()
-        .env("HOME", home.path())
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args([PATIENCE, program, "lab", "run", "--fault", fault, "--"])
-        .args([program, "run", "FAR", "--open", "--congestion", "cubic"])
-        .args(["--direction", "forward", "--time", "90s"])
-        .args(["--no-save", "--quiet", "--json"])
-        .output()
-        .unwrap();
-    let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
-    if errors.contains("cannot build the lab") {
-        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
-        assert!(!wanted.contains("namespaces"), "{errors}");
-        println!("SKIPPED: no lab here: {}", errors.trim());
-        return None;
-    }
-    assert!(output.status.success(), "{}: {out}{errors}", output.status);
+    let lab = ["--fault", fault, "--", lab::PROGRAM, "run", "FAR", "--open"];
+    let plan = ["--congestion", "cubic", "--direction", "forward"];
+    let rest = ["--time", "90s", "--no-save", "--quiet", "--json"];
+    let [out, _] = lab::run(home.path(), &[&lab[..], &plan, &rest].concat())?;
     Some(serde_json::from_str(&out).unwrap())
 }
 

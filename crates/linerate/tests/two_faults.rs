@@ -5,38 +5,21 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod lab;
 mod skip;
-
-use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Most seconds that a run may take, with its lab.
-const PATIENCE: &str = "120";
-
 /// A run in near whose path has these faults; `None` where there can be no lab.
 fn verdict(faults: &[&str]) -> Option<Value> {
     let home = TempDir::new().unwrap();
-    let program = env!("CARGO_BIN_EXE_linerate");
-    let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
-    let output = Command::new("timeout")
-        .env_clear()
-        .env("HOME", home.path())
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args([PATIENCE, program, "lab", "run", "--congestion", "cubic"])
-        .args(faults)
-        .args(["--", program, "run", "FAR", "--open", "--no-save"])
-        .args(["--direction", "forward", "--time", "40s", "--json"])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    if errors.contains("cannot build the lab") {
-        skip::skip("namespaces", errors.trim());
-        return None;
-    }
-    assert!(output.status.success(), "{}: {errors}", output.status);
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut args = vec!["--congestion", "cubic"];
+    args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+    args.extend(["--", lab::PROGRAM, "run", "FAR", "--open", "--no-save"]);
+    args.extend(["--direction", "forward", "--time", "40s", "--json"]);
+    let [out, _] = lab::run(home.path(), &args)?;
+    let result: Value = serde_json::from_str(&out).unwrap();
     Some(result["verdict"].clone())
 }
 

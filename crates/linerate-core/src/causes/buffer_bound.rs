@@ -18,14 +18,26 @@ pub(super) const SUSPECT: f64 = 0.2;
 /// Share of time from which the evidence is enough without a trial.
 const ENOUGH: f64 = 0.5;
 
-/// The answer where nothing gets through: what is kept for retransmission fills any buffer.
-pub(super) fn nothing_arrived(load: &Load) -> Option<Answer> {
-    load.silent().map(|silent| {
-        Answer::Clear(format!(
+/// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
+const WAITS: f64 = 0.5;
+
+/// The answer where what is kept for retransmission fills any buffer: nothing gets through, or the sender waits
+/// for its timers most of the time.
+pub(super) fn overruled(load: &Load) -> Option<Answer> {
+    let silent = load.silent().map(|silent| {
+        format!(
             "no payload arrived in {} of the samples, whatever a buffer holds",
             percent(silent)
-        ))
-    })
+        )
+    });
+    let waits = load.tcp.timer_limited.filter(|share| *share >= WAITS);
+    let waits = waits.map(|share| {
+        format!(
+            "the sender waited for its retransmission timer {} of the time at least",
+            percent(share)
+        )
+    });
+    silent.or(waits).map(Answer::Clear)
 }
 
 /// Which end's buffer.

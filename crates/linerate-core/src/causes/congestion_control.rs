@@ -1,9 +1,10 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
+use super::lossy::lost;
 use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, LOSSY, lacks, percent};
+use super::{Answer, Cause, Finding, lacks, percent};
 use crate::facts::Gap;
 use crate::model::Model;
 use crate::plan::Direction;
@@ -43,7 +44,7 @@ impl Cause for CongestionControl {
         if held.load.tcp.retransmitted.is_none() {
             return lacks(model, "tcp", direction.sender());
         }
-        if let Some(again) = held.load.tcp.retransmitted.filter(|r| *r > LOSSY) {
+        if let Some(again) = lost(held.load) {
             return Answer::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",
                 percent(again)

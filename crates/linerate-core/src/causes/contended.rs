@@ -13,7 +13,7 @@ pub(super) struct Contended;
 
 /// Foreign bytes over ours from which they matter. Two ends read their counters up to a sample
 /// apart, which is a twentieth of a short step.
-const FOREIGN: f64 = 0.2;
+pub(super) const FOREIGN: f64 = 0.2;
 
 impl Cause for Contended {
     fn id(&self) -> &'static str {

@@ -16,6 +16,9 @@ pub(super) struct CpuQuota;
 /// Share of time in which the quota must have stopped an end.
 const STOPPED: f64 = 0.1;
 
+/// Share of a CPU's time that others use at most where nobody else is there.
+const NOBODY: f64 = 0.05;
+
 /// An end that a quota stopped.
 struct Stopped<'a> {
     side: Side,
@@ -119,6 +122,16 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, An
     let read = thread.and_then(|t| Some((t.busy?, t.waiting.unwrap_or(0.0))));
     let (busy, waiting) = read.ok_or_else(|| lacks(model, "thread", side))?;
     let waits = waiting >= cpu_share::LOST && busy + waiting >= SUSPECT;
+    let home = thread.and_then(|t| cpu_share::home(t, cpu_share::cpus(load, direction, side)));
+    // What a quota takes from a thread, its CPU has left, for others if not for nobody.
+    let full = home.filter(|cpu| cpu.busy >= ENOUGH && cpu.others.is_some_and(|o| o < NOBODY));
+    if let Some(cpu) = full {
+        return Err(Answer::Clear(format!(
+            "CPU {} of {name} was busy {} of the time, with this run alone",
+            cpu.number,
+            percent(cpu.busy)
+        )));
+    }
     let Some(by) = &load.throttled[usize::from(side != direction.sender())] else {
         let unread = model.gaps.iter();
         let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));

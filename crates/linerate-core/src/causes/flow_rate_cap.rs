@@ -91,6 +91,7 @@ fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
         .sweep
         .iter()
         .find(|l| Some(l.streams) == dir.base.streams.checked_mul(4))?;
-    let gain = four.goodput.mean / dir.base.goodput.mean;
-    (only_dropped(model, &dir.base) && gain < 4.0 * EACH).then_some((four.streams, gain))
+    let gain = four.over(&dir.base);
+    let few = only_dropped(model, &dir.base) && gain.high < 4.0 * EACH;
+    few.then_some((four.streams, gain.mid))
 }

@@ -2,7 +2,7 @@
 
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Answer, Cause, Finding, base, lacks};
+use super::{Answer, Cause, Finding, base, bbr, lacks};
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
 use crate::plan::{Direction, Side};
@@ -77,7 +77,7 @@ impl Cause for LatencyQueue {
         };
         shorter
             .into_iter()
-            .chain(bbr(model, load, direction.sender()))
+            .chain(bbr::advice(model, load, direction.sender(), None))
             .collect()
     }
     fn page(&self) -> &'static str {
@@ -197,18 +197,4 @@ fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
 
 fn as_it_was(port: &str) -> String {
     format!("as it was: note `tc -d qdisc show dev {port}` before")
-}
-
-/// A congestion control that keeps little in queues, where the sender may use it.
-fn bbr(model: &Model, load: &Load, side: Side) -> Option<Advice> {
-    let present = load.made[0].congestion.as_str();
-    let may = &model.host(side)?.facts.congestion_available;
-    (!present.starts_with("bbr") && may.iter().any(|name| name == "bbr")).then(|| Advice {
-        action: format!(
-            "on {}: sudo sysctl -w net.ipv4.tcp_congestion_control=bbr",
-            side.name()
-        ),
-        undo: format!("sudo sysctl -w net.ipv4.tcp_congestion_control={present}"),
-        gain: None,
-    })
 }

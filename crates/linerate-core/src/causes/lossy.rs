@@ -4,7 +4,7 @@ use super::LOSSY;
 use super::queue::standing_queue;
 use crate::model::{Load, Model};
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
@@ -33,8 +33,17 @@ const FILLED: Range = Range {
 };
 
 /// The share of bytes sent again, where it is enough to hold congestion control back.
-pub(super) fn lost(load: &Load) -> Option<f64> {
+pub(crate) fn lost(load: &Load) -> Option<f64> {
     load.tcp.retransmitted.filter(|share| *share > LOSSY)
+}
+
+/// Packets that overtook others for each segment that was sent again, from which that is why.
+const OVERTAKEN: f64 = 0.2;
+
+/// How often packets overtook others, as a share of the segments sent again, where it explains them.
+pub(super) fn reordered(load: &Load) -> Option<f64> {
+    let share = load.tcp.reordered? / load.tcp.repeated.filter(|again| *again > 0.0)?;
+    (share >= OVERTAKEN).then_some(share)
 }
 
 /// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells
@@ -47,9 +56,10 @@ const SAMPLES: usize = 8;
 /// Whether a load carried now much, now little, or too little was seen of it: nothing follows from another
 /// load that carried as much.
 pub(super) fn erratic(load: &Load) -> bool {
-    let n = load.ticks.len() as f64;
-    let mean = load.ticks.iter().sum::<f64>() / n;
-    let variance = load.ticks.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / n;
+    let ticks = without_swing(&load.ticks);
+    let n = ticks.len() as f64;
+    let mean = ticks.iter().sum::<f64>() / n;
+    let variance = ticks.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / n;
     load.ticks.len() < SAMPLES || variance.sqrt() > ERRATIC * mean
 }
 

@@ -73,7 +73,7 @@ impl Cause for MemoryBandwidth {
             let added = added_work(model, trial, on_sender)?;
             // From all of it, where one thread waits, to none, where many do.
             Some(Range {
-                low: 0.88 / (1.0 + added),
+                low: 0.8 / (1.0 + added),
                 high: EQUAL.high,
             })
         };

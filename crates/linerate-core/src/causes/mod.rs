@@ -1,5 +1,6 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
+mod bbr;
 mod buffer_bound;
 mod cloud_allowance;
 mod congestion_control;
@@ -16,6 +17,8 @@ mod hash_collision;
 mod host_shaping;
 mod interrupted;
 mod latency;
+mod latency_idle_states;
+mod latency_interrupts;
 mod latency_queue;
 mod latency_wakeup;
 mod local_drops;
@@ -26,6 +29,7 @@ mod numa_remote;
 mod pacing;
 mod path_loss;
 mod path_rate;
+mod path_reordering;
 mod pause_frames;
 mod pcie_slot;
 mod predict;
@@ -48,6 +52,7 @@ pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
+pub(crate) use lossy::lost;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
@@ -80,6 +85,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &path_rate::PathRate,
     &flow_rate_cap::FlowRateCap,
     &path_loss::PathLoss,
+    &path_reordering::PathReordering,
     &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
@@ -103,6 +109,8 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &latency_idle_states::LatencyIdleStates,
+    &latency_interrupts::LatencyInterrupts,
     &latency_wakeup::LatencyWakeup,
     &latency_queue::LatencyQueue,
 ];
@@ -122,6 +130,11 @@ pub trait Cause: Sync {
     /// others.
     fn metric(&self) -> Measure {
         Measure::Goodput
+    }
+    /// Whether it is of the idle path, which is one for both directions: it is told of the first that was
+    /// measured, and of the other it is clear.
+    fn told_once(&self) -> bool {
+        false
     }
     /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
     fn invalidates(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
-use super::lossy::{STAYS, erratic, lost};
+use super::lossy::{STAYS, erratic, lost, reordered};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, lacks, percent};
+use super::{Answer, Cause, Finding, LOSSY, bbr, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -50,6 +50,13 @@ impl Cause for PathLoss {
                 percent(share)
             ));
         };
+        // What is left of it once those are taken away.
+        if let Some(share) = reordered(load).filter(|share| lost * (1.0 - share) < LOSSY) {
+            return Answer::Clear(format!(
+                "packets overtook each other {} as often as segments were sent again",
+                percent(share)
+            ));
+        }
         if shrugged_off(load, lost) {
             return Answer::Clear(format!(
                 "bbr does not slow down where {} of the bytes have to be sent again",
@@ -82,9 +89,9 @@ impl Cause for PathLoss {
         };
         match trial.factor()? {
             // One fills the pauses of another.
-            Factor::MoreStreams if is_bbr(load) && erratic(load) => Some(any_gain),
+            Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // What BBR loses, all streams lose of one rate that they share.
-            Factor::MoreStreams | Factor::OtherCongestion if is_bbr(load) => None,
+            Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
             Factor::OtherCongestion => Some(any_gain),
             _ => bystander(model, trial),
@@ -113,22 +120,18 @@ impl Cause for PathLoss {
     }
 }
 
-fn is_bbr(load: &Load) -> bool {
-    load.made[0].congestion.starts_with("bbr")
-}
-
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
 /// steadily.
 fn shrugged_off(load: &Load, lost: f64) -> bool {
     let waited = load.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
-    is_bbr(load) && lost < BBR_MINDS && !(waited && erratic(load))
+    bbr::sends(load) && lost < BBR_MINDS && !(waited && erratic(load))
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.
 fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
     let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
-    (!is_bbr(load)).then_some(each * f64::from(load.streams))
+    (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
 fn evidence(
@@ -157,24 +160,12 @@ fn evidence(
     [Some(again), law, scaled].into_iter().flatten().collect()
 }
 
-/// A congestion control that does not take loss for a full path, where the sender may use it.
+/// BBR does not take loss for a full path.
 fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
-    let host = model.hosts.iter().find(|h| h.side == direction.sender())?;
-    let may = host.facts.congestion_available.iter().any(|c| c == "bbr");
     let tried = model.trials.iter().find(|t| {
         t.plan.direction == direction && t.plan.after.congestion.as_deref() == Some("bbr")
     });
     let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
-    (may && !is_bbr(load)).then(|| Advice {
-        action: format!(
-            "on the {} host: sysctl -w net.ipv4.tcp_congestion_control=bbr",
-            host.side.name()
-        ),
-        undo: format!(
-            "sysctl -w net.ipv4.tcp_congestion_control={}",
-            load.made[0].congestion
-        ),
-        gain,
-    })
+    bbr::advice(model, load, direction.sender(), gain)
 }

@@ -7,12 +7,13 @@ use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, Finding, base, host_shaping, lacks, local_drops, percent, reached,
+    Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops, percent,
+    reached,
 };
 use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::{EQUAL, Range};
+use crate::stats::{EQUAL, Interval, Range};
 use crate::trial::Factor;
 use crate::units::Rate;
 use crate::verdict::{Advice, Place, Stage};
@@ -205,15 +206,21 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
         .into_iter()
         .flatten()
         .map(|more| (more, gain(model, direction, load, more)));
-    if let Some((more, gain)) = gains.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        if gain > SAME.max(filled(model, load).high) {
-            return Answer::Clear(format!(
-                "{} streams carried {gain:.2} times as much",
-                more.streams
-            ));
-        }
+    let gains: Vec<(&Load, Interval)> = gains.collect();
+    let sure = gains.iter().max_by(|a, b| a.1.low.total_cmp(&b.1.low));
+    if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
+        return Answer::Clear(format!(
+            "{} streams carried {:.2} times as much",
+            more.streams, gain.mid
+        ));
+    }
+    if let Some((more, gain)) = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid)) {
+        let gain = gain.mid;
         evidence.push(if gain > SAME {
-            format!("{} streams carried {gain:.2} times as much", more.streams)
+            format!(
+                "{} streams carried {gain:.2} times as much, which is not surely more than one rate gives",
+                more.streams
+            )
         } else {
             format!(
                 "{} streams carried no more than {}: {}",
@@ -228,6 +235,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     evidence.extend(queue.clone());
     let lossy = lost(load);
     evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
+    evidence.extend(shared(load));
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
@@ -237,16 +245,30 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     })
 }
 
+/// Bytes of others on a port, as a share of ours, from which the path's rate is told to be more than ours.
+const OTHERS: f64 = 0.05;
+
+/// That others have a part of the rate, where it is too small to invalidate the measurement.
+fn shared(load: &Load) -> Option<String> {
+    let few = OTHERS..contended::FOREIGN;
+    let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
+    Some(format!(
+        "the port of {} carried {} as many bytes of others",
+        foreign.side.name(),
+        percent(foreign.share)
+    ))
+}
+
 /// How many times as much more streams carried: by the trial of as many, which takes turns with the load,
 /// else by one short look at them.
-fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> f64 {
+fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
     let of = |t: &&TrialModel| {
         t.plan.direction == direction
             && t.plan.factor() == Some(Factor::MoreStreams)
             && t.plan.after.streams == more.streams
     };
     let tried = model.trials.iter().find(of).and_then(|t| t.effect);
-    tried.map_or(more.goodput.mean / load.goodput.mean, |effect| effect.mid)
+    tried.unwrap_or_else(|| more.over(load))
 }
 
 /// Whether more streams carried more, as far as it was measured.

@@ -156,8 +156,8 @@ fn origin(crossing: &Crossing<'_>) -> String {
         (Some(best), _, _) if best.rate() > now.rate() => {
             format!("the link of {card} runs at {now}, and both its ends could do {best}")
         }
-        (_, Some(own), Some(most)) if own.rate() > most.rate() => {
-            format!("{card} could use {own}, and its slot (port {slot}) gives {most} at most")
+        (Some(best), Some(own), _) if own.rate() > best.rate() => {
+            format!("{card} could use {own}, and its slot (port {slot}) leaves it {best} at most")
         }
         (_, Some(own), Some(_)) => format!("{card} itself can do no more than {own}"),
         _ => format!("the link of {card} runs at {now}; its ends do not say what they could do"),
@@ -171,7 +171,7 @@ fn remedy(crossing: &Crossing<'_>) -> String {
             "seat the card {card} anew, clean its contacts, look for a limit of its slot in the \
              firmware's setup: {best} is possible"
         ),
-        (_, Some(own), Some(most)) if own.rate() > most.rate() => {
+        (Some(best), Some(own), _) if own.rate() > best.rate() => {
             format!("move the card {card} to a slot of {own}")
         }
         _ => format!("a card with a faster link than that of {card}, in a slot that has it"),

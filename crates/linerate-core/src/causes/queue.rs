@@ -1,12 +1,20 @@
 //! What the round trip tells of queues on the way.
 
+use super::lossy::lost;
 use crate::model::{Load, Model};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// Longer than the idle round trip by this much at least: scheduling alone takes some.
 const NOTABLE: Nanos = Nanos(200_000);
 
-/// A round trip under load well over that of an empty path, in words.
+/// What a sender sends in one go at most: what its pace carries in this time, in one group of segments.
+//= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
+const BURST: Nanos = Nanos(1_000_000);
+const GROUP: Bytes = Bytes(64 << 10);
+
+/// A round trip under load well over that of an empty path, in words. Where packets are lost, a wait for the
+/// sender's own burst to pass is no queue: a rate that drops what exceeds it makes the sender slow, and its
+/// bursts long.
 pub(super) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;
     Some(format!(
@@ -38,6 +46,18 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let empty = empty.or_else(|| load.tcp.min_rtt.map(Empty::Least))?;
     let (Empty::Idle(before) | Empty::Least(before)) = empty;
     let loaded = load.tcp.rtt?;
-    let well = loaded.0 as f64 > before.0 as f64 * times && loaded.0 > before.0 + NOTABLE.0;
+    let notable = if lost(load).is_some() {
+        NOTABLE.max(burst(load))
+    } else {
+        NOTABLE
+    };
+    let well = loaded.0 as f64 > before.0 as f64 * times && loaded.0 > before.0 + notable.0;
     well.then_some((empty, loaded))
+}
+
+/// The time that a burst of one stream takes at the rate that it gets.
+fn burst(load: &Load) -> Nanos {
+    let each = load.goodput.mean / f64::from(load.streams.max(1));
+    let group = GROUP.0 as f64 * 8.0 / each.max(1.0) * 1e9;
+    BURST.min(Nanos(group as u64))
 }

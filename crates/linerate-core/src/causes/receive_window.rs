@@ -32,7 +32,7 @@ impl Cause for ReceiveWindow {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        if let Some(answer) = buffer_bound::nothing_arrived(load) {
+        if let Some(answer) = buffer_bound::overruled(load) {
             return answer;
         }
         let Some(limited) = load.tcp.rwnd_limited else {
@@ -103,13 +103,33 @@ pub(super) fn unread_share(load: &Load) -> Option<f64> {
 fn evidence(load: &Load) -> Option<String> {
     let (flight, window) = (load.tcp.in_flight?, load.tcp.window?);
     let rtt = load.tcp.rtt?;
+    let unscaled = if is_scaled(load) {
+        ""
+    } else {
+        "; the ends did not agree to scale windows, and without that none exceeds 64 KiB"
+    };
     Some(format!(
-        "{flight} in flight of a window of {window}, and a round trip of {rtt}"
+        "{flight} in flight of a window of {window}, and a round trip of {rtt}{unscaled}"
     ))
 }
 
+fn is_scaled(load: &Load) -> bool {
+    load.tcp.window_scaling != Some(false)
+}
+
 fn advice(model: &Model, direction: Direction) -> Option<Advice> {
-    let knobs = &model.direction(direction)?.base.knobs;
+    let load = &model.direction(direction)?.base;
+    if !is_scaled(load) {
+        return Some(Advice {
+            action: "on the host where `sysctl net.ipv4.tcp_window_scaling` says 0: sysctl -w \
+                     net.ipv4.tcp_window_scaling=1 (if both say 1, a firewall takes the option out of \
+                     the handshake)"
+                .to_owned(),
+            undo: "sysctl -w net.ipv4.tcp_window_scaling=0".to_owned(),
+            gain: None,
+        });
+    }
+    let knobs = &load.knobs;
     if knobs.recv_buffer.is_some() || knobs.window_clamp.is_some() {
         return Some(Advice {
             action: "run without --recv-buffer: the kernel then sizes the buffer itself".to_owned(),

@@ -24,7 +24,7 @@ impl Cause for SendBuffer {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        if let Some(answer) = buffer_bound::nothing_arrived(load) {
+        if let Some(answer) = buffer_bound::overruled(load) {
             return answer;
         }
         let Some(limited) = load.tcp.sndbuf_limited else {

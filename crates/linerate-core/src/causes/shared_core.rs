@@ -1,10 +1,11 @@
-//! Threads of this run, or a thread and the port's interrupts, share a full CPU beside an idle one.
+//! Threads of this run, or a thread and the port's interrupts, share a full CPU: beside an idle one, or
+//! because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
 use super::predict::{busiest, need, threads};
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::facts::odd::ranges;
-use crate::model::{Cpu, Model, idle};
+use crate::model::{Cpu, Load, Model, idle};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -38,6 +39,25 @@ impl Shared {
     fn got(&self) -> f64 {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
+
+    /// What of a byte's time is left once the two are parted: where both share the CPU, that of the end which
+    /// needs more of it.
+    fn left(&self) -> f64 {
+        if self.idle.is_empty() {
+            self.got().max(1.0 - self.got())
+        } else {
+            self.got()
+        }
+    }
+
+    /// The end at which a trial meets it: where both share the CPU, the one that has more work.
+    fn at(&self, trial: &TrialPlan) -> Side {
+        match trial.factor() {
+            Some(Factor::SenderWork) if self.idle.is_empty() => trial.direction.sender(),
+            Some(Factor::ReceiverWork) if self.idle.is_empty() => trial.direction.receiver(),
+            _ => self.side,
+        }
+    }
 }
 
 impl Cause for SharedCore {
@@ -61,42 +81,53 @@ impl Cause for SharedCore {
         let beside: Vec<String> = beside
             .map(|(share, who)| format!("{who} had it {}", percent(share)))
             .collect();
-        let s = if shared.idle.len() == 1 { "" } else { "s" };
         Answer::Finding(Finding {
             side: Place::from(shared.side),
             share: shared.threads + shared.interrupts,
             enough: used_up,
             reached: used_up,
             evidence: vec![format!(
-                "a thread of {} ran on CPU {} {} of the time, and {}, while CPU{s} {} had little to do",
+                "a thread of {} ran on CPU {} {} of the time, and {}, {}",
                 shared.side.name(),
                 shared.cpu,
                 percent(shared.busy),
                 beside.join(" and "),
-                ranges(&shared.idle)
+                elsewhere(&shared.idle)
             )],
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let shared = worst(model, trial.direction).ok()?;
-        cpu_share::predict(model, trial, shared.side, shared.got())
+        cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu]
+        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let at = worst(model, trial.direction).map(|shared| shared.side);
-        trial.factor() == Some(Factor::OtherCpu)
-            && at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
+        // Where threads can go elsewhere, that they do is the trial; where they cannot, more work is.
+        worst(model, trial.direction).is_ok_and(|shared| {
+            let moves = trial.factor() == Some(Factor::OtherCpu);
+            moves != shared.idle.is_empty()
+                && cpu_share::is_about(trial, trial.direction, shared.at(trial))
+        })
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(shared) = worst(model, direction) else {
             return Vec::new();
         };
+        let action = if shared.idle.is_empty() {
+            format!(
+                "move one end to another machine, or let it use other CPUs than CPU {} where this one has \
+                 some (taskset, cpuset)",
+                shared.cpu
+            )
+        } else {
+            cpu_share::taskset(shared.side, &shared.idle)
+        };
         vec![Advice {
-            action: cpu_share::taskset(shared.side, &shared.idle),
+            action,
             undo: String::new(),
-            gain: cpu_share::gain(model, direction, shared.got()),
+            gain: cpu_share::gain(model, direction, shared.left()),
         }]
     }
     fn page(&self) -> &'static str {
@@ -142,7 +173,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer>
         )));
     }
     let idle = idle(model, direction, side);
-    if idle.is_empty() {
+    if idle.is_empty() && of_the_other_end(model, load, direction, side, cpu) < LOST {
         return Err(Answer::Clear(format!(
             "no other CPU that {name} may use had time to spare"
         )));
@@ -156,6 +187,40 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer>
         interrupts,
         idle,
     })
+}
+
+/// Whether the two ends share a core, and no trial has excluded it.
+pub(super) fn between(model: &Model, direction: Direction) -> bool {
+    worst(model, direction).is_ok_and(|shared| {
+        shared.idle.is_empty() && cpu_share::stands(&SharedCore, model, direction, shared.side)
+    })
+}
+
+/// Where else the threads could be, in words.
+fn elsewhere(idle: &[u32]) -> String {
+    match idle {
+        [] => "and no other CPU that they may use was idle".to_owned(),
+        [one] => format!("while CPU {one} had little to do"),
+        several => format!("while CPUs {} had little to do", ranges(several)),
+    }
+}
+
+/// Share of a CPU's time that threads of the other end had it, where both ends share the machine.
+fn of_the_other_end(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+    cpu: &Cpu,
+) -> f64 {
+    let other = if side == direction.sender() {
+        direction.receiver()
+    } else {
+        direction.sender()
+    };
+    let there = threads(load, direction, other).iter();
+    let there = there.filter(|t| model.same_machine && t.home == Some(cpu.number));
+    there.filter_map(|t| t.busy).sum()
 }
 
 /// Whether interrupts of the port are sent to a CPU. Where none is known to be, as behind a virtual

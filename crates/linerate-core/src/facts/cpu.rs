@@ -72,13 +72,20 @@ impl Processors {
     pub fn topology(&self) -> Topology {
         let node = |node: &Node| topology::Node {
             id: node.id,
-            cpus: node.cpus.clone(),
+            cpus: node.known_cpus().to_vec(),
             distances: node.distances.clone(),
         };
         Topology {
             nodes: self.nodes.iter().map(node).collect(),
             ..Topology::default()
         }
+    }
+}
+
+impl Node {
+    /// Its CPUs, as far as they are known.
+    pub fn known_cpus(&self) -> &[u32] {
+        self.cpus.as_deref().unwrap_or_default()
     }
 }
 
@@ -98,8 +105,8 @@ pub struct Clocked {
 pub struct Node {
     /// Its number.
     pub id: u32,
-    /// Its CPUs; there may be none.
-    pub cpus: Vec<u32>,
+    /// Its CPUs; there may be none. `None` when unknown.
+    pub cpus: Option<Vec<u32>>,
     /// Its memory; there may be none.
     pub total: Option<Bytes>,
     /// What of it nobody uses.
@@ -134,7 +141,8 @@ pub struct Kind {
 }
 
 /// A way for a CPU to rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct IdleState {
     /// `C6`.
     pub name: String,

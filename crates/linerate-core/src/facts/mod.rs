@@ -135,6 +135,10 @@ pub struct HostFacts {
     /// in most virtual machines, `None` where that cannot be told.
     #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
+    /// How its CPUs may rest; empty where nothing puts them to rest, as in most virtual machines, `None`
+    /// where that cannot be told.
+    #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
+    pub idle_states: Option<Vec<cpu::IdleState>>,
     /// Its memory channels; `None` where the firmware's list was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.

@@ -158,27 +158,19 @@ pub(super) fn throttled(end: &EndReadings, window: Window) -> Option<Throttled> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{self, WHOLE};
     use super::*;
     use crate::plan::{Purpose, StepPlan};
-    use crate::record::Column;
     use crate::units::Nanos;
 
+    /// Counters that grew by so much, and gauges.
     fn table(subject: &str, columns: &[(m::Metric, i64)]) -> Table {
-        let column = |(metric, grown): &(m::Metric, i64)| Column {
-            name: metric.name.to_owned(),
-            unit: metric.unit,
-            kind: metric.kind,
-            values: match metric.kind {
-                m::Kind::Counter => vec![7, 7 + grown],
-                m::Kind::Gauge => vec![*grown; 2],
-            },
+        let read = |&(metric, value): &(m::Metric, i64)| match metric.kind {
+            m::Kind::Counter => (metric, [7, 7 + value]),
+            m::Kind::Gauge => (metric, [value; 2]),
         };
-        Table {
-            source: columns[0].0.source.to_owned(),
-            subject: subject.to_owned(),
-            at: vec![0, 1_000_000_000],
-            columns: columns.iter().map(column).collect(),
-        }
+        let columns: Vec<_> = columns.iter().map(read).collect();
+        testing::table(subject, &columns)
     }
 
     /// A second in which CPU 0 spent these ticks as user, system, idle and softirq, and a thread of
@@ -220,11 +212,6 @@ mod tests {
             trouble: None,
         }
     }
-
-    const WHOLE: Window = Window {
-        from: 0,
-        to: 1_000_000_000,
-    };
 
     fn near(step: &Step, shared: bool) -> Cpu {
         cpus(step, Side::Near, shared, WHOLE).remove(0)

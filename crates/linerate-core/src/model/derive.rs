@@ -3,10 +3,11 @@
 use super::ceilings::ceilings;
 use super::interruptions::{outages, stalled};
 use super::load::{end, index, load, sent, slice_goodput, stream_set};
-use super::readings::Window;
+use super::readings::{Window, per_second};
 use super::resources::resources;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
+use crate::metric as m;
 use crate::plan::{Direction, Pattern, Purpose, Side};
 use crate::record::{End, Histogram, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
@@ -40,7 +41,7 @@ pub fn derive(record: &Record) -> Model {
     }
 }
 
-fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&Step> {
+pub(super) fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&Step> {
     record.steps.iter().find(|s| is(&s.plan.purpose))
 }
 
@@ -54,7 +55,7 @@ pub(super) fn same_machine(record: &Record) -> bool {
 }
 
 /// Every round trip of the ping-pong sets of a step.
-pub(super) fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
+pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     let timed = |set: u32| {
         record
             .sets
@@ -69,8 +70,21 @@ pub(super) fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     merge(all)
 }
 
+/// Round trips a second that were answered while a step counted; `None` where that was not read.
+pub fn round_trip_rate(record: &Record, step: &Step) -> Option<f64> {
+    let timed = round_trips(record, step)?.set;
+    let set = record.sets.iter().find(|set| set.plan.id == timed)?;
+    let Pattern::PingPong { size, .. } = set.plan.pattern else {
+        return None;
+    };
+    let subject = format!("s{timed}/tx0");
+    let mut workers = end(step, Side::Near)?.about(m::WORKER_BYTES.source, |s| s == subject);
+    let bytes = per_second(workers.next()?, m::WORKER_BYTES, Window::of(step))?;
+    Some(bytes / size.0.max(1) as f64)
+}
+
 /// Percentiles of the round trips of a step.
-pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
+pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     let merged = round_trips(record, step)?;
     let percentiles = PERCENTILES
         .iter()
@@ -79,6 +93,7 @@ pub(super) fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     Some(Latency {
         percentiles,
         samples: samples(&merged),
+        least: Nanos(merged.counts.iter().map(|&(value, _)| value).min()?),
     })
 }
 
@@ -105,13 +120,18 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
-        ceilings: ceilings(
-            &record.hosts,
-            direction,
-            &base.tcp,
-            base.shapers.as_deref().unwrap_or_default(),
-            base.goodput.mean,
-        ),
+        // They are worked out for the packets of connections.
+        ceilings: if base.datagrams.is_some() {
+            Vec::new()
+        } else {
+            ceilings(
+                &record.hosts,
+                direction,
+                &base.tcp,
+                base.shapers.as_deref().unwrap_or_default(),
+                base.goodput.mean,
+            )
+        },
         base,
         sweep,
     })

@@ -162,7 +162,9 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         } else {
             receiving(table, &ticks, window)
         },
+        datagrams: None,
         senders,
+        copied: None,
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
         behind: (!sends)
             .then(|| behind(near, 0, window, goodput, &receivers))

@@ -68,27 +68,11 @@ fn beyond(step: &Step, side: Side, metric: m::Metric, ours: f64) -> Option<f64> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::table;
     use super::*;
     use crate::plan::{Purpose, StepPlan};
-    use crate::record::{Column, EndReadings};
+    use crate::record::EndReadings;
     use crate::units::Nanos;
-
-    fn table(subject: &str, columns: &[(m::Metric, [i64; 2])]) -> Table {
-        Table {
-            source: columns[0].0.source.to_owned(),
-            subject: subject.to_owned(),
-            at: vec![0, 1_000_000_000],
-            columns: columns
-                .iter()
-                .map(|(metric, values)| Column {
-                    name: metric.name.to_owned(),
-                    unit: metric.unit,
-                    kind: metric.kind,
-                    values: values.to_vec(),
-                })
-                .collect(),
-        }
-    }
 
     /// 1 GB in segments of 1400 bytes, forward; what the ports counted meanwhile.
     fn share(name: &str, sent: i64, received: i64) -> Option<Foreign> {

@@ -1,10 +1,21 @@
 //! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
 
+use std::collections::BTreeSet;
+
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::plan::Side;
 use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
+
+/// Least time after which a sender sends again what was not acknowledged, without any sign of more; and how
+/// many such times may follow each other before it is the path that was away: one, and one twice as long.
+//= Linux, TCP_RTO_MIN; RFC 6298, section 5.5: the timer doubles
+pub(super) const TIMEOUT: Nanos = Nanos::from_millis(200);
+const TIMEOUTS: u64 = 3;
+
+/// Parts of a step in each of which packets must be sent again for loss to be what the path does.
+const PARTS: u64 = 4;
 
 /// What a link says of a step that the user ended.
 const STOPPED: &str = "stopped";
@@ -37,8 +48,15 @@ pub fn stalled(step: &Step) -> bool {
 pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
     let mut found = outages(step);
     if let Some(silent) = longest_silence(ticks) {
-        // A path that is long compared with a sample is silent between two windows.
-        let natural = rtt.map_or(0, |r| r.0 * 2 / step.plan.tick.0.max(1)) as usize;
+        // A path that is long compared with a sample is silent between two windows, and one that drops
+        // packets all the time while its sender waits for a timeout.
+        let rtt = rtt.unwrap_or_default().0;
+        let waits = if keeps_losing(step) {
+            TIMEOUTS.saturating_mul(TIMEOUT.0.saturating_add(rtt))
+        } else {
+            rtt.saturating_mul(2)
+        };
+        let natural = (waits / step.plan.tick.0.max(1)) as usize;
         if silent > natural {
             found.push(format!(
                 "no payload arrived for {silent} samples in a row, in mid-flow"
@@ -53,6 +71,24 @@ pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> V
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found
+}
+
+/// Whether packets were sent again throughout a step: not around one outage alone.
+fn keeps_losing(step: &Step) -> bool {
+    let part = (step.plan.measure.0 / PARTS).max(1);
+    let sockets = step.ends.iter().flat_map(|end| end.about("tcp", |_| true));
+    let again = |table: &Table| -> Vec<u64> {
+        let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
+        let grown = counts.windows(2).zip(table.at.iter().skip(1));
+        // What is lost while the streams start is no sign.
+        let counts = |at: u64| at > step.plan.washout.0;
+        let grown = grown.filter(|(pair, at)| pair[1] > pair[0] && counts(**at));
+        grown
+            .map(|(_, at)| (at - step.plan.washout.0 - 1) / part)
+            .collect()
+    };
+    let parts: BTreeSet<u64> = sockets.flat_map(again).collect();
+    (0..PARTS).all(|n| parts.contains(&n))
 }
 
 /// Links and ends that were away during a step, whatever its payload says.
@@ -194,6 +230,58 @@ mod tests {
             clock: None,
             trouble: None,
         })
+    }
+
+    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
+    /// these of its 30 rows.
+    fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {
+        let rows = 0..=30_usize;
+        let sent_again = rows.clone().scan(0, |sum, row| {
+            *sum += i64::from(again(row));
+            Some(*sum)
+        });
+        let socket = Table {
+            source: "tcp".to_owned(),
+            subject: "s0/0".to_owned(),
+            at: rows.map(|row| row as u64 * 100_000_000).collect(),
+            columns: vec![Column {
+                name: m::TCP_RETRANS.name.to_owned(),
+                unit: m::TCP_RETRANS.unit,
+                kind: m::TCP_RETRANS.kind,
+                values: sent_again.collect(),
+            }],
+        };
+        let mut ticks = vec![1e6; 30];
+        ticks[12..12 + silent].fill(0.0);
+        let near = EndReadings {
+            tables: vec![socket],
+            ..EndReadings::default()
+        };
+        let step = Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::Both,
+                sets: vec![0],
+                washout: Nanos(0),
+                measure: Nanos::from_secs(3),
+                tick: Nanos::from_millis(100),
+            },
+            began: Nanos(0),
+            ends: vec![near, EndReadings::default()],
+            clock: None,
+            trouble: None,
+        };
+        !interruptions(&step, &ticks, None).is_empty()
+    }
+
+    #[test]
+    fn silence_is_an_outage_unless_the_path_loses_packets_all_the_time() {
+        let never = |_| false;
+        assert!(!silence(1, never) && silence(2, never));
+        // Around the outage alone, and up to the last quarter.
+        assert!(silence(2, |row| (12..16).contains(&row)));
+        assert!(silence(2, |row| row <= 22 && row % 2 == 1));
+        assert!(!silence(6, |row| row % 2 == 1) && silence(7, |row| row % 2 == 1));
     }
 
     /// The same of an end that moved nothing.

@@ -3,9 +3,11 @@
 use super::behind::behind;
 use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
+use super::datagrams::datagrams;
 use super::driver::{allowances, packet_bytes, paused};
+use super::handover::copied;
 use super::held::Held;
-use super::interruptions::interruptions;
+use super::interruptions::{TIMEOUT, interruptions};
 use super::local::{local, shapers};
 use super::probe::waited;
 use super::queues::queues;
@@ -14,7 +16,7 @@ use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{Count, mean_ci, steady_state};
+use crate::stats::{Count, Interval, SHORTEST, mean_ci, steady_state};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// The readings of one side.
@@ -43,7 +45,7 @@ pub(super) fn stream_set<'a>(
 }
 
 /// What a step says about one direction; `None` when it did not load it or nothing was counted.
-pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
+pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
     let set = stream_set(record, step, direction)?;
     let sending = end(step, direction.sender())?;
     let receiving = end(step, direction.receiver())?;
@@ -52,11 +54,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
     let rates: Vec<f64> = ticks.iter().map(|(_, r)| *r).collect();
     let ramp_end = steady_state(&rates);
     let steady = &rates[ramp_end.unwrap_or(0).min(rates.len())..];
-    let window = whole.starting(
-        ramp_end
-            .and_then(|i| ticks.get(i))
-            .map_or(0, |(from, _)| *from),
-    );
+    let window = whole.starting(start_of(&ticks, ramp_end));
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let tcp = tcp(sending, set.plan.id, window);
@@ -75,6 +73,7 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
         steady: ramp_end.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
+        copied: copied(sending, set.plan.id, window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
         receivers,
@@ -96,8 +95,23 @@ pub(super) fn load(record: &Record, step: &Step, direction: Direction) -> Option
         collided: ends.map(|side| collided(step, side, window)),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,
+        datagrams: datagrams(receiving, set.plan.id, window),
         ticks: rates,
     })
+}
+
+/// The steady part of a step; all that counts of it where none is found.
+pub(super) fn steady_window(step: &Step, receiving: &EndReadings, set: u32) -> Window {
+    let whole = Window::of(step);
+    let ticks = ticks(receiving, set, whole);
+    let rates: Vec<f64> = ticks.iter().map(|(_, rate)| *rate).collect();
+    whole.starting(start_of(&ticks, steady_state(&rates)))
+}
+
+/// When the tick began that a ramp ended with.
+fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
+    let first = ramp_end.and_then(|at| ticks.get(at));
+    first.map_or(0, |(from, _)| *from)
 }
 
 /// A mean, with what its steady samples say of it.
@@ -109,6 +123,13 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     }
 }
 
+/// `tcpi_options` of a connection whose windows are scaled.
+//= include/uapi/linux/tcp.h, TCPI_OPT_WSCALE
+const SCALING: u8 = 4;
+
+/// Fewest samples that tell anything of how a goodput scatters.
+const LOOK: usize = 4;
+
 /// Share of samples without any payload from which nothing gets through.
 const SILENT: f64 = 0.9;
 
@@ -118,6 +139,40 @@ impl Load {
         let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();
         let share = silent as f64 / self.ticks.len().max(1) as f64;
         (share >= SILENT).then_some(share)
+    }
+
+    /// How many times as much as `base` it carried. What is known of each widens the interval, as independent
+    /// errors do; it is open both ways where nothing is.
+    pub fn over(&self, base: &Self) -> Interval {
+        let ratio = self.goodput.mean / base.goodput.mean;
+        let mid = if ratio.is_finite() { ratio } else { 0.0 };
+        let (low, high) = match self.doubt().zip(base.doubt()) {
+            Some((own, other)) => {
+                let wide = 1.0 + own.hypot(other);
+                (mid / wide, mid * wide)
+            }
+            None => (0.0, f64::MAX),
+        };
+        Interval { low, mid, high }
+    }
+
+    /// By what share its goodput may be another: the interval of its mean; of one short look three standard
+    /// errors, as a few samples tell them; of a longer load that wanders too slowly for an interval, all
+    /// that its samples span.
+    fn doubt(&self) -> Option<f64> {
+        let known = self.goodput.interval.and_then(Interval::relative);
+        known.or_else(|| {
+            let n = self.ticks.len() as f64;
+            let mean = self.ticks.iter().sum::<f64>() / n;
+            let squares: f64 = self.ticks.iter().map(|t| (t - mean).powi(2)).sum();
+            let wide = if self.ticks.len() < SHORTEST {
+                3.0 * (squares / (n - 1.0) / n).sqrt()
+            } else {
+                let most = self.ticks.iter().copied().fold(0.0, f64::max);
+                most - self.ticks.iter().copied().fold(f64::MAX, f64::min)
+            };
+            (self.ticks.len() >= LOOK && mean > 0.0).then(|| wide / mean)
+        })
     }
 }
 
@@ -229,6 +284,10 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
         network: held.network,
         in_flight: segments(m::TCP_UNACKED),
         window: bytes(m::TCP_SND_WND),
+        window_scaling: all(&tables, m::TCP_OPTIONS)
+            .into_iter()
+            .map(|options| options as u8 & SCALING != 0)
+            .reduce(|all, scaled| all && scaled),
         cwnd: segments(m::TCP_CWND),
         not_sent: bytes(m::TCP_NOTSENT),
         rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
@@ -240,6 +299,10 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
         timeouts: total(m::TCP_TOTAL_RTO),
+        timer_limited: total(m::TCP_TOTAL_RTO)
+            .and_then(per_sec)
+            .map(|each| (each * TIMEOUT.secs() / tables.len().max(1) as f64).min(1.0)),
+        reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,

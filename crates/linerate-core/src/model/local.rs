@@ -206,30 +206,9 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{WHOLE, table};
     use super::*;
-    use crate::metric::Metric;
-    use crate::record::Column;
     use crate::units::Bytes;
-
-    const WHOLE: Window = Window {
-        from: 0,
-        to: 1_000_000_000,
-    };
-
-    fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
-        let column = |(metric, values): &(Metric, [i64; 2])| Column {
-            name: metric.name.to_owned(),
-            unit: metric.unit,
-            kind: metric.kind,
-            values: values.to_vec(),
-        };
-        Table {
-            source: columns[0].0.source.to_owned(),
-            subject: subject.to_owned(),
-            at: vec![0, 1_000_000_000],
-            columns: columns.iter().map(column).collect(),
-        }
-    }
 
     /// A discipline or class that sent so many bytes, and is set to rates.
     fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {

@@ -7,33 +7,45 @@ mod behind;
 mod ceilings;
 mod cpus;
 mod crowd;
+mod datagrams;
 mod derive;
 mod driver;
 mod elsewhere;
 mod flow;
 mod foreign;
+mod handover;
 mod held;
 mod interruptions;
 mod load;
 mod local;
 mod off_node;
+mod once;
 mod probe;
 mod queues;
 mod readings;
 mod resources;
+mod spread;
 mod stages;
+#[cfg(test)]
+mod testing;
 
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
-use derive::{contended, latency_of};
-pub use derive::{derive, effect, slices, trial, undisturbed};
+pub use datagrams::Datagrams;
+use derive::contended;
+pub use derive::{
+    derive, effect, latency_of, round_trip_rate, round_trips, slices, trial, undisturbed,
+};
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use flow::{Flow, Owner, carried, flow, name_of};
 pub use interruptions::stalled;
+pub use load::load;
 pub use local::{Local, LocalEvent, Shaping};
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
+pub use once::{Once, once};
 pub use queues::Queue;
+pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
 
 use crate::ceiling::Bounds;
@@ -178,6 +190,8 @@ pub struct Latency {
     pub percentiles: Vec<(f64, Nanos)>,
     /// Number of round trips.
     pub samples: u64,
+    /// The shortest of them.
+    pub least: Nanos,
 }
 
 impl Latency {
@@ -209,10 +223,14 @@ pub struct Load {
     pub steady: bool,
     /// The sender's sockets.
     pub tcp: TcpShares,
+    /// What became of its datagrams; `None` for a load by connections.
+    pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,
     /// The receiving threads.
     pub receivers: Vec<Thread>,
+    /// Share of the sends without a copy that the kernel copied all the same; `None` where it told of none.
+    pub copied: Option<f64>,
     /// Payload that waits for the receiving application, mean bytes over streams and time.
     pub unread: Option<f64>,
     /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
@@ -296,6 +314,8 @@ pub struct TcpShares {
     pub in_flight: Option<Bytes>,
     /// Window offered to one stream, mean.
     pub window: Option<Bytes>,
+    /// Whether both ends agreed to scale windows: without, none exceeds 64 KiB.
+    pub window_scaling: Option<bool>,
     /// Congestion window of one stream, mean.
     pub cwnd: Option<Bytes>,
     /// Payload of one stream that waits in the send queue, mean.
@@ -308,10 +328,14 @@ pub struct TcpShares {
     pub retransmitted: Option<f64>,
     /// Segments sent in a second, all streams, those that were sent again included.
     pub segments: Option<f64>,
+    /// How often in a second packets overtook others on the way, as the sender saw it.
+    pub reordered: Option<f64>,
     /// Segments sent again in a second, all streams.
     pub repeated: Option<f64>,
     /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
     pub timeouts: Option<f64>,
+    /// Share of time, at least, that a stream waited for such a timer; `None` before Linux 6.7.
+    pub timer_limited: Option<f64>,
     /// The pace the application asked for, each stream.
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.

@@ -44,29 +44,8 @@ fn queue(table: &Table, window: Window) -> Option<Queue> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{WHOLE, table};
     use super::*;
-    use crate::metric::Metric;
-    use crate::record::Column;
-
-    const WHOLE: Window = Window {
-        from: 0,
-        to: 1_000_000_000,
-    };
-
-    fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
-        let column = |(metric, values): &(Metric, [i64; 2])| Column {
-            name: metric.name.to_owned(),
-            unit: metric.unit,
-            kind: metric.kind,
-            values: values.to_vec(),
-        };
-        Table {
-            source: columns[0].0.source.to_owned(),
-            subject: subject.to_owned(),
-            at: vec![0, 1_000_000_000],
-            columns: columns.iter().map(column).collect(),
-        }
-    }
 
     fn discipline(subject: &str, sent: i64, backlog: i64) -> Table {
         let sent = (m::QDISC_BYTES, [3, 3 + sent]);

@@ -1,5 +1,5 @@
 //! Decoders of what the kernel answers: text of /proc and /sys, netlink messages, socket options;
-//! and of the marks that another end puts into its payload.
+//! and of the marks and headers that another end puts into its payload.
 //!
 //! One format is one file. Everything here takes bytes and gives values or [`Malformed`]: no
 //! input makes it panic, nothing is guessed, and what a newer kernel adds is passed over.
@@ -8,6 +8,7 @@ pub mod address;
 pub mod cgroup;
 pub mod cpu_stat;
 pub mod cpuinfo;
+pub mod datagram;
 pub mod driver;
 pub mod ethtool;
 pub mod genetlink;
@@ -36,6 +37,7 @@ pub mod sysfs;
 pub mod task_stat;
 pub mod tcp_info;
 mod text;
+pub mod zerocopy;
 
 /// Why bytes from the kernel could not be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -162,7 +162,11 @@ pub fn speed(text: &[u8]) -> Result<Option<Transfers>, Malformed> {
     else {
         return Err(Malformed::NotANumber(WHAT));
     };
-    Ok(Some(Transfers(whole * 1_000_000_000 + tenth * 100_000_000)).filter(|s| s.0 > 0))
+    match whole * 1_000_000_000 + tenth * 100_000_000 {
+        0 => Ok(None),
+        speed if SPEEDS.contains(&speed) => Ok(Some(Transfers(speed))),
+        _ => Err(Malformed::NotANumber(WHAT)),
+    }
 }
 
 /// The width as sysfs writes it; `None` for 0 and 255, which mean that there is no link.
@@ -274,6 +278,8 @@ mod tests {
             "",
             "8.0 GT/s",
             "-1 GT/s\n",
+            "2 GT/s\n",
+            "9.9 GT/s\n",
             "8.0\n",
             "8.0 MT/s\n",
             "99999999999 GT/s\n",

@@ -61,6 +61,7 @@ impl Store {
 const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_STATE, 0, Store::U8),
     (metric::TCP_CA_STATE, 1, Store::U8),
+    (metric::TCP_OPTIONS, 5, Store::U8),
     (metric::TCP_APP_LIMITED, 7, Store::FirstBit),
     (metric::TCP_SND_MSS, 16, Store::U32),
     (metric::TCP_RCV_MSS, 20, Store::U32),

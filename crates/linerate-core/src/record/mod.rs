@@ -213,6 +213,18 @@ pub struct Histogram {
     pub set: u32,
     /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
     pub counts: Vec<(u64, u64)>,
+    /// How many of them were due and were not answered: they took at least as long as they are told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
+}
+
+/// Records without such round trips are those of before there was a number of them.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// How a run ended.

@@ -37,14 +37,33 @@ pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interv
         return None;
     }
     let whole = slices.get(..blocks * BLOCK)?;
-    let [a, b] = [false, true].map(|changed| Setting::of(whole, changed));
+    let [a, b] = [false, true].map(|changed| {
+        let own = whole.iter().filter(|(setting, _)| *setting == changed);
+        Setting::of(own.map(|(_, count)| count))
+    });
+    ratio(&a, &b, |freedom| critical(freedom, max_blocks))
+}
+
+/// The share of events after over that before, each counted in parts of one stretch of time, with its
+/// 95 % interval; `None` where nothing happened at all, and for fewer than two parts of either.
+pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
+    if before.len() < 2 || after.len() < 2 {
+        return None;
+    }
+    let [a, b] = [before, after].map(Setting::of);
+    ratio(&a, &b, |freedom| critical(freedom, MIN_BLOCKS))
+}
+
+/// The ratio of two shares; `critical` is the factor of a standard error with so many degrees of
+/// freedom.
+fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Interval> {
     if a.of <= 0.0 || b.of <= 0.0 || a.events + b.events <= 0.0 {
         return None;
     }
-    let (spread, freedom) = overdispersion(&[&a, &b]);
-    let [in_a, in_b] = [&a, &b].map(|s| (s.events / spread).min(ENOUGH));
+    let (spread, freedom) = overdispersion(&[a, b]);
+    let [in_a, in_b] = [a, b].map(|s| (s.events / spread).min(ENOUGH));
     let share = |s: &Setting| (s.events / spread + 0.5) / s.of;
-    let mid = share(&b) / share(&a);
+    let mid = share(b) / share(a);
     let ratio = FisherSnedecor::new(2.0 * in_b + 1.0, 2.0 * in_a + 1.0).ok()?;
     let interval = Interval {
         low: mid * ratio.inverse_cdf(0.025).min(1.0),
@@ -52,7 +71,7 @@ pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interv
         high: mid * ratio.inverse_cdf(0.975).max(1.0),
     };
     // The spread is itself an estimate, and looks are taken on the way.
-    let interval = interval.widened(critical(freedom, max_blocks) / NORMAL);
+    let interval = interval.widened(critical(freedom) / NORMAL);
     let finite = interval.low.is_finite() && interval.high.is_finite();
     (finite && interval.low <= mid && mid <= interval.high).then_some(interval)
 }
@@ -65,11 +84,11 @@ struct Setting {
 }
 
 impl Setting {
-    fn of(slices: &[(bool, Count)], changed: bool) -> Self {
+    fn of<'a>(slices: impl IntoIterator<Item = &'a Count>) -> Self {
         let usable = |v: f64| if v.is_finite() { v.max(0.0) } else { 0.0 };
-        let own = slices.iter().filter(|(setting, _)| *setting == changed);
-        let slices: Vec<Count> = own
-            .map(|(_, count)| Count {
+        let slices: Vec<Count> = slices
+            .into_iter()
+            .map(|count| Count {
                 events: usable(count.events),
                 of: usable(count.of),
             })
@@ -176,6 +195,21 @@ mod tests {
             count.of = 0.0;
         }
         assert_eq!(share_ratio(&dead, 5), None, "nothing was sent");
+    }
+
+    #[test]
+    fn parts_of_two_stretches_compare_as_slices_do_and_few_say_nothing() {
+        let parts = |events| vec![Count { events, of: 1000.0 }; 10];
+        let half = share_change(&parts(200.0), &parts(100.0)).expect("counted");
+        assert!((half.mid - 0.5).abs() < 0.01 && half.high < 0.6, "{half:?}");
+        assert!(
+            share_change(&parts(0.0), &parts(50.0))
+                .expect("counted")
+                .low
+                > 5.0
+        );
+        assert_eq!(share_change(&parts(0.0), &parts(0.0)), None);
+        assert_eq!(share_change(&parts(9.0)[..1], &parts(9.0)), None);
     }
 
     /// Whether the interval covers the truth as often as it says: single losses and bursts of five,

@@ -1,17 +1,22 @@
 //! Statistics: what a handful of noisy samples allow one to say, and no more.
 //!
 //! Owns comparisons of two settings ([`Comparison`], of rare events [`share_ratio`]), means of correlated series ([`mean_ci`]),
-//! the end of a ramp ([`steady_state`]) and percentiles ([`percentile`]). Everything answers
+//! the end of a ramp ([`steady_state`]), percentiles ([`percentile`]), what became of a mean ([`change`]) and of numbered
+//! datagrams ([`Arrivals`]). Everything answers
 //! `None` where the samples do not support an answer; nothing here returns NaN.
 
+mod arrivals;
 mod compare;
 mod counts;
 mod interval;
 mod percentile;
+mod ratio;
 mod series;
 
+pub use arrivals::{Arrival, Arrivals, WINDOW};
 pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
-pub use counts::{Count, share_ratio};
+pub use counts::{Count, share_change, share_ratio};
 pub use interval::{EQUAL, Interval, Range, is_equal};
-pub use percentile::{BEYOND, merge, percentile, samples};
-pub use series::{mean_ci, steady_state};
+pub use percentile::{BEYOND, merge, percentile, percentile_ci, samples};
+pub use ratio::{change, ratio_ci};
+pub use series::{SHORTEST, mean_ci, steady_state, without_swing};

@@ -1,5 +1,6 @@
 //! Percentiles of sparse histograms, only where the samples support them.
 
+use super::Interval;
 use crate::record::Histogram;
 
 /// Samples that must lie beyond a percentile on its thinner side.
@@ -23,7 +24,34 @@ pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
     if !(0.0..=1.0).contains(&q) || q.min(1.0 - q) * all + 1e-6 < BEYOND {
         return None;
     }
-    let rank = (q * all - 1e-6).ceil().max(1.0) as u64;
+    at_rank(histogram, (q * all - 1e-6).ceil())
+}
+
+/// Quantile of the normal distribution that bounds 95 %.
+const NORMAL: f64 = 1.96;
+
+/// A percentile with its 95 % interval, where the samples support it as for [`percentile`]: between the
+/// samples that it may lie at, as the number of samples below it is binomial (Conover, Practical
+/// Nonparametric Statistics, 1999, section 3.2).
+///
+/// That holds for round trips that are independent of each other. Those of one queue resemble their
+/// neighbours: the interval is the least that can be meant.
+pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
+    let mid = percentile(histogram, q)?;
+    let all = samples(histogram) as f64;
+    let half = NORMAL * (all * q * (1.0 - q)).sqrt();
+    let low = at_rank(histogram, (q * all - half).floor())?;
+    let high = at_rank(histogram, (q * all + half).ceil() + 1.0)?;
+    Some(Interval {
+        low: low as f64,
+        mid: mid as f64,
+        high: high as f64,
+    })
+}
+
+/// The value of so many samples that are not larger, counted from 1 and within what there is.
+fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
+    let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut sorted = histogram.counts.clone();
     sorted.sort_unstable();
     let mut seen = 0_u64;
@@ -40,6 +68,7 @@ pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<
     let mut merged = rest.next()?.clone();
     for histogram in rest {
         merged.counts.extend_from_slice(&histogram.counts);
+        merged.unanswered = merged.unanswered.saturating_add(histogram.unanswered);
     }
     merged.counts.sort_unstable();
     merged.counts.dedup_by(|later, kept| {
@@ -59,7 +88,11 @@ mod tests {
     use super::*;
 
     fn of(counts: Vec<(u64, u64)>) -> Histogram {
-        Histogram { set: 0, counts }
+        Histogram {
+            set: 0,
+            counts,
+            unanswered: 0,
+        }
     }
 
     #[test]
@@ -78,7 +111,20 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_lies_between_the_ranks_that_the_percentile_may_have() {
+        let thousand = of((1..=1000).map(|v| (v, 1)).collect());
+        let i = percentile_ci(&thousand, 0.5).unwrap();
+        assert_eq!((i.low, i.mid, i.high), (469.0, 500.0, 532.0));
+        let tail = percentile_ci(&thousand, 0.99).unwrap();
+        assert_eq!((tail.low, tail.mid, tail.high), (983.0, 990.0, 998.0));
+        assert_eq!(percentile_ci(&thousand, 0.999), None);
+        let same = percentile_ci(&of(vec![(7, 20)]), 0.5).unwrap();
+        assert_eq!((same.low, same.high), (7.0, 7.0));
+    }
+
+    #[test]
     fn hostile_counts_do_not_overflow() {
+        assert!(percentile_ci(&of(vec![(2, u64::MAX), (1, u64::MAX)]), 0.5).is_some());
         let huge = of(vec![(2, u64::MAX), (1, u64::MAX)]);
         assert_eq!(percentile(&huge, 0.5), Some(1));
         assert_eq!(merge([&huge, &huge]).unwrap().counts[0], (1, u64::MAX));

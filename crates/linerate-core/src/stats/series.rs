@@ -1,11 +1,13 @@
 //! Series of equal ticks: their mean with an interval, and where their ramp ends.
 
+use std::borrow::Cow;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Interval;
 
 /// Fewest ticks that say anything about their own correlation.
-const SHORTEST: usize = 10;
+pub const SHORTEST: usize = 10;
 
 /// Fewest independent values that a series must be worth for an interval of its mean.
 const WORTH: f64 = 2.0;
@@ -14,8 +16,23 @@ const WORTH: f64 = 2.0;
 /// 0.6745 x sqrt(2).
 const MEDIAN_STEP: f64 = 0.954;
 
+/// First autocorrelation below which a series swings from each value to the next.
+const SWINGS: f64 = -0.5;
+
+/// A series without a swing from each value to the next: where it has one, the means of its pairs. A sender
+/// that waits for a timer every second sample makes one; it says nothing of how well the mean is known.
+pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    if values.len() < 2 * SHORTEST || autocorrelation(values, mean).is_none_or(|r| r > SWINGS) {
+        return Cow::Borrowed(values);
+    }
+    let pairs = values.rchunks_exact(2).rev();
+    Cow::Owned(pairs.map(|pair| f64::midpoint(pair[0], pair[1])).collect())
+}
+
 /// Mean of a correlated series with its 95 % interval.
 ///
+/// A swing from each value to the next is taken out first ([`without_swing`]).
 /// Each value counts for less the more it resembles its neighbour: the series is worth
 /// n(1-r)/(1+r) independent values, with r the first autocorrelation, corrected for its bias in
 /// short series (Marriott and Pope, Biometrika 41, 1954). `None` for fewer than 10 values, values
@@ -24,13 +41,14 @@ const MEDIAN_STEP: f64 = 0.954;
 /// series is some 20 times its correlation time; a wander slower than that looks like a level, and
 /// cannot be seen from within.
 pub fn mean_ci(values: &[f64]) -> Option<Interval> {
-    let n = values.len() as f64;
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
     }
+    let values = &*without_swing(values);
+    let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let worth = n / inflation(values, mean, squares);
+    let worth = n / inflation(values, mean);
     if worth < WORTH {
         return None;
     }
@@ -47,18 +65,21 @@ pub fn mean_ci(values: &[f64]) -> Option<Interval> {
 }
 
 /// How many values of the series carry as much as one independent value; 1 or more.
-fn inflation(values: &[f64], mean: f64, squares: f64) -> f64 {
-    if squares <= 0.0 {
+fn inflation(values: &[f64], mean: f64) -> f64 {
+    let Some(raw) = autocorrelation(values, mean) else {
         return 1.0;
-    }
+    };
     let n = values.len() as f64;
-    let lagged: f64 = values
-        .windows(2)
-        .map(|w| (w[0] - mean) * (w[1] - mean))
-        .sum();
-    let raw = lagged / squares;
     let r = (raw + (1.0 + 3.0 * raw) / n).clamp(0.0, 0.99);
     (1.0 + r) / (1.0 - r)
+}
+
+/// How much each value resembles the next, from -1 to 1; `None` where all are the same.
+fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let neighbours = values.windows(2);
+    let lagged: f64 = neighbours.map(|w| (w[0] - mean) * (w[1] - mean)).sum();
+    (squares > 0.0).then(|| lagged / squares)
 }
 
 /// The first index from which the series is steady; `None` when it never is.
@@ -123,6 +144,27 @@ mod tests {
         bad[3] = f64::NAN;
         assert_eq!(mean_ci(&bad), None);
         assert_eq!(mean_ci(&[f64::MAX; 20]), None);
+    }
+
+    #[test]
+    fn a_swing_from_each_value_to_the_next_hides_no_mean() {
+        let swing = |half: f64| -> Vec<f64> {
+            let side = |i| if i % 2 == 0 { half } else { -half };
+            (0..25).map(|i| 100.0 + side(i) + noise(i)).collect()
+        };
+        let wide = mean_ci(&swing(90.0)).unwrap();
+        assert!(wide.relative().unwrap() < 0.02, "{wide:?}");
+        assert_eq!(
+            without_swing(&swing(90.0)).len(),
+            12,
+            "the first is left out"
+        );
+        assert_eq!(
+            without_swing(&swing(90.0)[..19]).len(),
+            19,
+            "too few to tell"
+        );
+        assert_eq!(without_swing(&swing(0.0)).len(), 25);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Trials that change a setting of a host, where nothing that the tool owns could be asked for as much.
 
-use super::{buffers, larger};
+use super::{buffers, larger, window_memory};
 use crate::change::{HostChange, Setting};
 use crate::model::Model;
 use crate::plan::{Direction, Knobs, Side};
@@ -13,7 +13,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     let limits = buffers(model, side);
     let buffer = Buffer {
         side,
-        memory: load.recv_memory?,
+        memory: window_memory(load)?,
         asked: load.knobs.recv_buffer.is_some(),
         autotuning: (Setting::TcpRmem, limits.tcp_rmem.map(|[.., most]| most)),
         asking: (Setting::RmemMax, limits.rmem_max),

@@ -4,6 +4,7 @@
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
 use crate::causes::{Answer, Cause};
+use crate::facts::Gap;
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -126,6 +127,34 @@ pub(super) struct Case<'a> {
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
+/// What a cause says of a direction. What causes know of loads they know of connections, which hold back
+/// what they send and send again what is lost: of datagrams only what spoils any measurement is heard.
+fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
+    let base = model.direction(direction).map(|d| &d.base);
+    let Some(told) = base.and_then(|load| load.datagrams) else {
+        return cause.check(model, direction);
+    };
+    if cause.invalidates() {
+        return cause.check(model, direction);
+    }
+    let per_cent = |share: f64| format!("{:.2} %", share * 100.0);
+    let socket = told.at_socket.map_or(String::new(), |share| {
+        format!(" (at least {} at the receiver's socket)", per_cent(share))
+    });
+    Answer::Unknown(vec![Gap {
+        what: format!("causes for datagrams {}", direction.name()),
+        why: format!(
+            "no cause is known for loads by UDP yet; {:.0} datagrams came in a second, {} were lost{socket}, \
+             {} overtaken, {} doubled",
+            told.per_sec,
+            per_cent(told.lost),
+            per_cent(told.reordered),
+            per_cent(told.duplicated)
+        ),
+        hint: "what limits connections: --engine tcp".to_owned(),
+    }])
+}
+
 impl<'a> Case<'a> {
     /// Hears those of `causes` that are of `metric`, and applies every trial of `direction`.
     pub(super) fn of(
@@ -145,7 +174,7 @@ impl<'a> Case<'a> {
             .filter(|cause| cause.metric() == metric)
             .map(|cause| Party {
                 cause: *cause,
-                answer: cause.check(model, direction),
+                answer: heard(*cause, model, direction),
                 excluded_by: trials
                     .iter()
                     .map(|(t, _)| t)

@@ -44,18 +44,31 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
         }
         limits.extend(slowed);
     }
-    // What invalidates the measurement, then goodput, the largest gain first, then latency; a stable
-    // sort keeps forward first.
+    // What invalidates the measurement, then goodput, by far the slower direction first, else the largest
+    // gain, then latency; a stable sort keeps forward first.
+    let slow = slower(model);
     let is_latency = |limit: &Limit| limit.metric == Measure::Latency;
     limits.sort_by(|a, b| {
         invalid(b)
             .cmp(&invalid(a))
             .then(is_latency(a).cmp(&is_latency(b)))
+            .then((Some(b.direction) == slow).cmp(&(Some(a.direction) == slow)))
             .then(best_gain(b).total_cmp(&best_gain(a)))
     });
     verdict.limits = limits;
     dedup(&mut verdict.unknown);
     verdict
+}
+
+/// The direction that carries less than half of what the other one does.
+fn slower(model: &Model) -> Option<Direction> {
+    let carried = |dir: &DirectionModel| dir.base.goodput.mean;
+    let least = |than: &DirectionModel| {
+        let mut others = model.directions.iter();
+        others.any(|other| carried(than) * 2.0 < carried(other))
+    };
+    let slow = model.directions.iter().find(|dir| least(dir));
+    slow.map(|dir| dir.direction)
 }
 
 fn invalid(limit: &Limit) -> bool {
@@ -197,8 +210,14 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
         .filter(|p| p.stands())
         .map(|p| p.cause.id())
         .collect();
+    let base = case.model.direction(direction).map(|d| &d.base);
     let why = match &standing[..] {
-        [] => "no cause that linerate knows fits what was measured".to_owned(),
+        // Every cause stands, and none was heard.
+        _ if base.is_some_and(|load| load.datagrams.is_some()) => {
+            "no cause is known for loads by UDP yet".to_owned()
+        }
+        [] => unforeseen(case)
+            .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
         [one] => format!("it may be {one}, and no trial proved it"),
         several => format!(
             "it may be {}, and no trial told them apart",
@@ -216,6 +235,20 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
             String::new()
         },
     }
+}
+
+/// A trial that excluded all that was found: nobody expected what it showed.
+fn unforeseen(case: &Case<'_>) -> Option<String> {
+    let found = |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.invalidates();
+    let found: Vec<&Party> = case.parties.iter().filter(found).collect();
+    let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
+    let mut trials = case.trials.iter().filter(|_| !found.is_empty());
+    let (trial, effect) = trials.find(|(trial, _)| by_all(trial.plan.id))?;
+    let change = trial::kind(&trial.plan.kind)?.change;
+    Some(format!(
+        "{change} gave x{:.2} ({:.2} to {:.2}), which no cause that linerate knows predicts",
+        effect.mid, effect.low, effect.high
+    ))
 }
 
 /// What prevents an answer where the load makes round trips long and nothing could be named; nothing

@@ -21,6 +21,9 @@ pub struct PlanLimits {
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
+/// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
+/// their operations open.
+const ROOM_MAX: Bytes = Bytes(4 << 30);
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Columns that are read of one stream at most: its thread, its socket, its connection.
@@ -31,6 +34,53 @@ const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
+
+/// What the sets of a session take already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Sets.
+    pub sets: usize,
+    /// Streams of all of them.
+    pub streams: u32,
+    /// Buffers of all of them.
+    pub room: Bytes,
+}
+
+impl Taken {
+    /// With another set beside them.
+    #[must_use]
+    pub fn with(self, plan: &SetPlan) -> Self {
+        Self {
+            sets: self.sets + 1,
+            streams: self.streams.saturating_add(plan.knobs.streams),
+            room: Bytes(self.room.0.saturating_add(room(plan).0)),
+        }
+    }
+}
+
+/// The buffers that a set may take.
+fn room(plan: &SetPlan) -> Bytes {
+    Bytes(
+        operation(plan)
+            .0
+            .saturating_mul(u64::from(plan.knobs.streams)),
+    )
+}
+
+/// The largest operation of each stream of a set.
+fn operation(plan: &SetPlan) -> Bytes {
+    let open = |size: Bytes| {
+        if size == Bytes(0) {
+            OPERATION_OPEN
+        } else {
+            size
+        }
+    };
+    match plan.pattern {
+        Pattern::Stream { .. } => open(plan.knobs.write_size).max(open(plan.knobs.read_size)),
+        Pattern::PingPong { size, .. } => size,
+    }
+}
 
 impl Default for PlanLimits {
     fn default() -> Self {
@@ -45,17 +95,17 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// Whether a set may be prepared beside sets of `streams` streams; the error says what is too
-    /// much, as a lowercase fragment.
-    pub fn set(&self, plan: &SetPlan, sets: usize, streams: u32) -> Result<(), String> {
+    /// Whether a set may be prepared beside others; the error says what is too much, as a lowercase
+    /// fragment.
+    pub fn set(&self, plan: &SetPlan, beside: Taken) -> Result<(), String> {
         let knobs = &plan.knobs;
-        if sets >= self.sets {
+        if beside.sets >= self.sets {
             return Err(format!("more than {} sets at a time", self.sets));
         }
         if knobs.streams == 0 {
             return Err("a set without streams".into());
         }
-        if knobs.streams > self.streams.saturating_sub(streams) {
+        if knobs.streams > self.streams.saturating_sub(beside.streams) {
             return Err(format!("more than {} streams at a time", self.streams));
         }
         let message = match plan.pattern {
@@ -65,25 +115,20 @@ impl PlanLimits {
         if message == Bytes(0) {
             return Err("a ping-pong without payload".into());
         }
-        let operation = message.max(knobs.write_size).max(knobs.read_size);
-        if operation > OPERATION_MAX {
+        let largest = message.max(knobs.write_size).max(knobs.read_size);
+        if largest > OPERATION_MAX {
             return Err(format!("an operation of more than {OPERATION_MAX}"));
         }
-        let open = |size: Bytes| {
-            if size == Bytes(0) {
-                OPERATION_OPEN
-            } else {
-                size
-            }
-        };
-        let each = match plan.pattern {
-            Pattern::Stream { .. } => open(knobs.write_size).max(open(knobs.read_size)),
-            Pattern::PingPong { size, .. } => size,
-        };
-        if each.0.saturating_mul(u64::from(knobs.streams)) > OPERATIONS_MAX.0 {
+        let (each, all) = (operation(plan), room(plan));
+        if all > OPERATIONS_MAX {
             return Err(format!(
                 "{} streams with operations of {each}: more than {OPERATIONS_MAX} together",
                 knobs.streams
+            ));
+        }
+        if beside.with(plan).room > ROOM_MAX {
+            return Err(format!(
+                "operations of more than {ROOM_MAX} in all sets of a session"
             ));
         }
         let buffers = [knobs.send_buffer, knobs.recv_buffer, knobs.window_clamp];
@@ -189,6 +234,41 @@ mod tests {
         }
     }
 
+    fn taken(sets: usize, streams: u32) -> Taken {
+        Taken {
+            sets,
+            streams,
+            room: Bytes(0),
+        }
+    }
+
+    fn alone(plan: &SetPlan) -> Result<(), String> {
+        PlanLimits::default().set(plan, Taken::default())
+    }
+
+    #[test]
+    fn the_buffers_of_all_sets_are_bounded_together() {
+        let limits = PlanLimits::default();
+        let large = stream(Knobs {
+            streams: 64,
+            write_size: OPERATION_MAX,
+            ..Knobs::default()
+        });
+        let mut beside = Taken::default();
+        for _ in 0..4 {
+            assert!(limits.set(&large, beside).is_ok(), "{beside:?}");
+            beside = beside.with(&large);
+        }
+        assert_eq!(
+            (beside.sets, beside.streams, beside.room),
+            (4, 256, ROOM_MAX)
+        );
+        assert!(limits.set(&large, beside).is_err());
+        assert!(limits.set(&pings(1), beside).is_err());
+        beside.room.0 -= 1;
+        assert!(limits.set(&pings(1), beside).is_ok());
+    }
+
     #[test]
     fn settings_of_a_host_are_bounded() {
         let change = |value| {
@@ -201,7 +281,7 @@ mod tests {
                 host,
                 ..Knobs::default()
             };
-            PlanLimits::default().set(&stream(knobs), 0, 0)
+            alone(&stream(knobs))
         };
         assert!(change(4096).is_ok() && change(1 << 30).is_ok());
         assert!(change(4095).is_err() && change((1 << 30) + 1).is_err());
@@ -216,51 +296,49 @@ mod tests {
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&set(1024), 31, 0).is_ok());
-        assert!(limits.set(&set(1), 32, 0).is_err());
-        assert!(limits.set(&set(1025), 0, 0).is_err());
-        assert!(limits.set(&set(8), 0, 4088).is_ok());
-        assert!(limits.set(&set(8), 0, 4089).is_err());
-        assert!(limits.set(&set(u32::MAX), 0, u32::MAX).is_err());
-        assert!(limits.set(&set(0), 0, 0).is_err());
+        assert!(limits.set(&set(1024), taken(31, 0)).is_ok());
+        assert!(limits.set(&set(1), taken(32, 0)).is_err());
+        assert!(alone(&set(1025)).is_err());
+        assert!(limits.set(&set(8), taken(0, 4088)).is_ok());
+        assert!(limits.set(&set(8), taken(0, 4089)).is_err());
+        assert!(limits.set(&set(u32::MAX), taken(0, u32::MAX)).is_err());
+        assert!(alone(&set(0)).is_err());
     }
 
     #[test]
     fn operations_are_bounded() {
-        let limits = PlanLimits::default();
-        assert!(limits.set(&pings(OPERATION_MAX.0), 0, 0).is_ok());
-        assert!(limits.set(&pings(OPERATION_MAX.0 + 1), 0, 0).is_err());
-        assert!(limits.set(&pings(0), 0, 0).is_err());
+        assert!(alone(&pings(OPERATION_MAX.0)).is_ok());
+        assert!(alone(&pings(OPERATION_MAX.0 + 1)).is_err());
+        assert!(alone(&pings(0)).is_err());
         let write = |n| {
             stream(Knobs {
                 write_size: Bytes(n),
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&write(OPERATION_MAX.0), 0, 0).is_ok());
-        assert!(limits.set(&write(OPERATION_MAX.0 + 1), 0, 0).is_err());
+        assert!(alone(&write(OPERATION_MAX.0)).is_ok());
+        assert!(alone(&write(OPERATION_MAX.0 + 1)).is_err());
     }
 
     #[test]
     fn extra_work_and_names_are_bounded() {
-        let limits = PlanLimits::default();
         let work = |ps| {
             let mut knobs = Knobs::default();
             knobs.extra_work.receiver_ps_per_byte = ps;
             stream(knobs)
         };
-        assert!(limits.set(&work(EXTRA_WORK_MAX_PS), 0, 0).is_ok());
-        assert!(limits.set(&work(EXTRA_WORK_MAX_PS + 1), 0, 0).is_err());
+        assert!(alone(&work(EXTRA_WORK_MAX_PS)).is_ok());
+        assert!(alone(&work(EXTRA_WORK_MAX_PS + 1)).is_err());
         let congestion = |name: &str| {
             stream(Knobs {
                 congestion: Some(name.into()),
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&congestion("bbr"), 0, 0).is_ok());
-        assert!(limits.set(&congestion(&"b".repeat(15)), 0, 0).is_ok());
+        assert!(alone(&congestion("bbr")).is_ok());
+        assert!(alone(&congestion(&"b".repeat(15))).is_ok());
         for name in ["", "b b", &"b".repeat(16)] {
-            assert!(limits.set(&congestion(name), 0, 0).is_err(), "{name}");
+            assert!(alone(&congestion(name)).is_err(), "{name}");
         }
     }
 
@@ -296,8 +374,8 @@ mod tests {
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&write(64, OPERATION_MAX.0), 0, 0).is_ok());
-        assert!(limits.set(&write(65, OPERATION_MAX.0), 0, 0).is_err());
+        assert!(alone(&write(64, OPERATION_MAX.0)).is_ok());
+        assert!(alone(&write(65, OPERATION_MAX.0)).is_err());
         let step = step(10_000, 100_000_000, &[0, 1]);
         let most = (VALUES_MAX / STREAM_COLUMNS / 102 / 2) as u32;
         assert!(most > 256, "{most}");

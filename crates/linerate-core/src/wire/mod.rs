@@ -3,7 +3,7 @@
 //! A connection opens with the [`preamble`], readable by every version. A control connection goes
 //! on with a Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the
 //! [`chunk`]s of Noise transport frames. A data connection goes on with the [`proof`] that it
-//! belongs to a session, and then carries payload. [`limits`] bound what a plan may ask of a
+//! belongs to a session, and then carries payload, or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a
 //! server.
 //!
 //! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is
@@ -11,6 +11,7 @@
 
 pub mod chunk;
 pub mod codec;
+pub mod knock;
 pub mod limits;
 pub mod message;
 pub mod preamble;

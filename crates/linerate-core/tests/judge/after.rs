@@ -19,7 +19,7 @@ fn windowed() -> Load {
 fn lifted(gain: f64, after: Load, two: f64) -> Verdict {
     let mut m = model(windowed());
     m.idle = None;
-    m.directions[0].sweep[0].goodput.mean = two;
+    m.directions[0].sweep[0].goodput = steady(two);
     tried(&mut m, "larger-window", gain);
     m.trials[0].changed = Some(after);
     judge(&m)
@@ -41,7 +41,7 @@ fn what_held_the_lifted_load_is_next() {
 /// flight of the small one three times as much arrives.
 fn full_again() -> Load {
     let mut load = windowed();
-    load.goodput.mean = 3e8;
+    load.goodput = steady(3e8);
     load.tcp.in_flight = load.tcp.in_flight.map(|b| Bytes(b.0 * 4));
     load.tcp.window = load.tcp.in_flight;
     load.tcp.rtt = Some(Nanos::from_micros(26_700));

@@ -210,7 +210,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
 #[test]
 fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
     let at = |busy, waiting| {
-        let mut m = crowded(busy, waiting, 0.0);
+        let mut m = crowded(busy, waiting, 0.3);
         let gap = unread("cgroup");
         m.gaps.push((Side::Far, gap));
         outcome(&m, "cpu-quota")
@@ -284,6 +284,51 @@ fn a_core_is_shared_where_another_one_is_idle_else_the_core_is_full() {
     assert_eq!(outcome(&one, "shared-core"), "clear");
     assert_eq!(outcome(&one, "cpu-contention"), "clear");
     assert_eq!(outcome(&one, "receiver-core"), "enough");
+}
+
+/// Both ends on one machine, kept on CPU 1: the near thread has it `near`, the far one 0.4 of the time.
+fn together(near: f64, same_machine: bool) -> Model {
+    let mut m = beside(0.4, 0.55, near, 0.0);
+    m.same_machine = same_machine;
+    m.hosts[1].facts.cpus = vec![1];
+    let [near_cpus, far_cpus] = &mut m.directions[0].base.cpus;
+    near_cpus.clone_from(far_cpus);
+    m.directions[0].base.senders = vec![Thread {
+        home: Some(1),
+        waiting: Some(0.5),
+        ..thread(near)
+    }];
+    m
+}
+
+#[test]
+fn ends_of_one_machine_share_a_core_where_they_may_use_no_other() {
+    for (near, same_machine, answer) in [
+        (0.14, true, "clear"),
+        (0.16, true, "enough"),
+        (0.4, false, "clear"),
+    ] {
+        let m = together(near, same_machine);
+        assert_eq!(outcome(&m, "shared-core"), answer, "{near}");
+    }
+    let mut m = together(0.4, true);
+    assert_eq!(outcome(&m, "receiver-core"), "clear");
+    tried(&mut m, "receiver-work", 0.7);
+    let proved = ("shared-core", Certainty::Proved, Place::Near);
+    assert_eq!(named(&m)[0], proved);
+    let advice = &judge(&m).limits[0].advice[0].action;
+    assert!(advice.contains("let it use other CPUs"), "{advice}");
+    let gain = judge(&m).limits[0].advice[0].gain;
+    assert_eq!(gain, Some(2.0), "each has half of the CPU");
+}
+
+#[test]
+fn no_quota_stops_what_has_its_whole_cpu() {
+    for (others, answer) in [(0.06, "unknown"), (0.04, "clear")] {
+        let mut m = crowded(0.4, 0.5, others);
+        m.gaps.push((Side::Far, unread("cgroup")));
+        assert_eq!(outcome(&m, "cpu-quota"), answer, "{others}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Latency: when a load makes round trips long, where they wait, and what the trial of it proves.
 
 use super::*;
+use linerate_core::facts::cpu::IdleState;
+use linerate_core::facts::nic::Coalesce;
 use linerate_core::model::{Queue, Shaping};
 use linerate_core::trial::{Factor, slice_time};
 use linerate_core::verdict::{Limit, Measure, next_latency_trial};
@@ -9,6 +11,7 @@ fn p50(value: Nanos) -> Latency {
     Latency {
         percentiles: vec![(50.0, value)],
         samples: 500,
+        least: Nanos(value.0 / 2),
     }
 }
 
@@ -287,12 +290,34 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
 }
 
 #[test]
+fn few_long_round_trips_say_at_least_how_long_they_are() {
+    let few = |samples, least| {
+        let mut m = queued();
+        base(&mut m).latency = Some(Latency {
+            percentiles: Vec::new(),
+            samples,
+            least,
+        });
+        (outcome(&m, "latency-queue"), judge(&m))
+    };
+    let (told, verdict) = few(6, Nanos::from_millis(30));
+    assert_eq!(told, "enough");
+    let limit = verdict.limits.iter().find(|l| l.cause == "latency-queue");
+    let words = &limit.unwrap().evidence[0];
+    assert!(words.contains("at least 30 ms beside"), "{words}");
+    // Five may all be longer than usual, and one short one says nothing of the others.
+    assert_eq!(few(5, Nanos::from_millis(30)).0, "unknown");
+    assert_eq!(few(6, Nanos::from_millis(5)).0, "unknown");
+}
+
+#[test]
 fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
     let few = |own: Nanos| {
         let mut m = queued();
         base(&mut m).latency = Some(Latency {
             percentiles: Vec::new(),
-            samples: 12,
+            samples: 5,
+            least: Nanos::from_millis(1),
         });
         base(&mut m).tcp.rtt = Some(own);
         tried(&mut m, "more-streams", 1.0);
@@ -302,7 +327,7 @@ fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
     assert_eq!(few(Nanos::from_millis(5)), ("clear", vec![]));
     let (told, unknown) = few(Nanos::from_millis(40));
     assert_eq!(told, "unknown");
-    assert!(unknown[0].why.starts_with("12 were timed"), "{unknown:?}");
+    assert!(unknown[0].why.starts_with("5 were timed"), "{unknown:?}");
     let mut untimed = queued();
     base(&mut untimed).latency = None;
     tried(&mut untimed, "more-streams", 1.0);
@@ -320,4 +345,111 @@ fn a_slice_holds_some_round_trips_beside_its_load() {
     assert_eq!(slice(20), Nanos::from_millis(400), "as of all trials");
     assert_eq!(slice(100), Nanos::from_millis(800));
     assert_eq!(slice(500), Nanos::from_secs(1));
+}
+
+/// An idle path of these microseconds, and 100 beside the load; CPUs of far may rest in a state that takes so
+/// long to leave.
+fn rested(idle: u64, leave: u64) -> Model {
+    let mut m = queued();
+    m.idle = Some(p50(Nanos::from_micros(idle)));
+    let beside = Nanos::from_micros(100);
+    (base(&mut m).latency, base(&mut m).tcp.rtt) = (Some(p50(beside)), Some(beside));
+    m.hosts[0].facts.idle_states = Some(Vec::new());
+    let state = |name: &str, latency, disabled| IdleState {
+        name: name.into(),
+        latency: Nanos::from_micros(latency),
+        disabled,
+    };
+    let states = [
+        state("C1", 2, false),
+        state("C6", leave, false),
+        state("C8", 900, true),
+    ];
+    m.hosts[1].facts.idle_states = Some(states.to_vec());
+    m
+}
+
+#[test]
+fn an_idle_path_that_is_slower_than_a_loaded_one_waits_for_cpus_that_rest() {
+    for (idle, leave, answer) in [
+        (125, 200, "clear"),
+        (135, 200, "enough"),
+        // Half of what the idle path takes more.
+        (200, 49, "clear"),
+        (200, 51, "enough"),
+    ] {
+        let m = rested(idle, leave);
+        assert_eq!(outcome(&m, "latency-idle-states"), answer, "{idle} {leave}");
+    }
+    let mut m = rested(200, 133);
+    let verdict = judge(&m);
+    let limit = verdict
+        .limits
+        .iter()
+        .find(|l| l.cause == "latency-idle-states");
+    let limit = limit.expect("named");
+    assert_eq!((limit.side, limit.metric), (Place::Far, Measure::Latency));
+    assert!(
+        limit.evidence[1].contains("C6"),
+        "the deepest that is not off"
+    );
+    let [advice] = &limit.advice[..] else {
+        panic!("near has none to switch off: {limit:?}");
+    };
+    assert!(
+        advice
+            .action
+            .starts_with("on far: sudo cpupower idle-set -D 20 ")
+    );
+    assert!(
+        advice.undo.ends_with("; sudo cpupower idle-set -d 2"),
+        "{}",
+        advice.undo
+    );
+    m.hosts[1].facts.idle_states = None;
+    assert_eq!(outcome(&m, "latency-idle-states"), "unknown");
+}
+
+/// An idle path of 100 us, whose far card holds interrupts back for so many.
+fn held_back(micros: u32, adapts: bool) -> Model {
+    let mut m = queued();
+    m.idle = Some(p50(Nanos::from_micros(100)));
+    let beside = Nanos::from_micros(100);
+    (base(&mut m).latency, base(&mut m).tcp.rtt) = (Some(p50(beside)), Some(beside));
+    for (host, micros) in m.hosts.iter_mut().zip([0, micros]) {
+        let mut route = path::route(10);
+        route.ports[0].coalesce = Some(Coalesce {
+            rx_usecs: Some(micros),
+            adaptive_rx: Some(adapts),
+            ..Coalesce::default()
+        });
+        host.facts.route = Some(route);
+    }
+    m
+}
+
+#[test]
+fn interrupts_that_are_held_back_make_up_a_share_of_a_short_round_trip() {
+    for (micros, adapts, answer) in [
+        (29, false, "clear"),
+        (31, false, "suspect"),
+        (51, false, "enough"),
+        (51, true, "clear"),
+    ] {
+        let m = held_back(micros, adapts);
+        assert_eq!(outcome(&m, "latency-interrupts"), answer, "{micros}");
+    }
+    let mut m = held_back(60, false);
+    let verdict = judge(&m);
+    let limit = verdict
+        .limits
+        .iter()
+        .find(|l| l.cause == "latency-interrupts");
+    let limit = limit.expect("named");
+    assert_eq!((limit.side, limit.stage), (Place::Far, Stage::Port));
+    assert_eq!(limit.advice.len(), 1, "the near one holds nothing back");
+    let undo = &limit.advice[0].undo;
+    assert!(undo.ends_with("rx-usecs 60"), "{undo}");
+    m.hosts[1].facts.route = Some(path::route(10));
+    assert_eq!(outcome(&m, "latency-interrupts"), "unknown");
 }

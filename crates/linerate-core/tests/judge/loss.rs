@@ -6,6 +6,7 @@ use super::*;
 fn lossy(share: f64) -> Load {
     let mut load = load();
     load.tcp.retransmitted = Some(share);
+    load.tcp.reordered = Some(0.0);
     load
 }
 
@@ -46,7 +47,7 @@ fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
 /// `gain` times as much.
 fn held_by_loss(gain: f64) -> Model {
     let mut base = lossy(0.01);
-    base.goodput.mean = 7e6;
+    base.goodput = steady(7e6);
     base.tcp.rtt = Some(Nanos::from_millis(20));
     base.tcp.min_rtt = Some(Nanos::from_millis(20));
     base.tcp.mss = Some(Bytes(1448));
@@ -54,7 +55,7 @@ fn held_by_loss(gain: f64) -> Model {
     let mut m = model(base);
     let idle = m.idle.as_mut().expect("timed");
     idle.percentiles = vec![(50.0, Nanos::from_millis(20))];
-    m.directions[0].sweep[0].goodput.mean = 7e6 * gain;
+    m.directions[0].sweep[0].goodput = steady(7e6 * gain);
     m
 }
 
@@ -99,7 +100,8 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
 /// Lets the samples of a goodput stand so much of it to either side.
 fn within(load: &mut Load, half: f64) {
     let mean = load.goodput.mean;
-    load.ticks = [mean * (1.0 - half), mean * (1.0 + half)].repeat(15);
+    let [low, high] = [mean * (1.0 - half), mean * (1.0 + half)];
+    load.ticks = [low, low, high, high].repeat(8);
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn loss_that_stands_alone_is_tried_too() {
     within(&mut m.directions[0].base, 0.3);
     let mut four = m.directions[0].sweep[0].clone();
     four.streams = 4;
-    four.goodput.mean = 7e6 * 1.9;
+    four.goodput = steady(7e6 * 1.9);
     m.directions[0].sweep.push(four);
     for rate in ["path-rate", "flow-rate-cap"] {
         assert_eq!(outcome(&m, rate), "clear", "{rate}");
@@ -180,7 +182,7 @@ fn loss_that_ends_at_half_the_pace_proves_the_rate_that_four_streams_share() {
         let mut m = held_by_loss(1.06);
         let mut four = m.directions[0].sweep[0].clone();
         four.streams = 4;
-        four.goodput.mean = 7e6 * 1.03;
+        four.goodput = steady(7e6 * 1.03);
         m.directions[0].sweep.push(four);
         tried_with_loss(&mut m, "half-pace", 0.5, loss);
         first_limit(&m)
@@ -279,12 +281,70 @@ fn segments_are_halved_down_to_what_every_link_carries() {
 }
 
 #[test]
+fn a_wait_for_the_senders_own_burst_is_no_queue_where_packets_are_lost() {
+    // Two streams carry a little more of a rate of 208 Mb/s that drops what exceeds it; of one that queues
+    // they carry the same.
+    let at = |rtt, lost| {
+        let mut m = held_by_loss(1.2);
+        m.idle.as_mut().unwrap().percentiles = vec![(50.0, Nanos::from_micros(100))];
+        m.directions[0].sweep[0].goodput = steady(2.5e8);
+        let base = &mut m.directions[0].base;
+        base.goodput = steady(2.08e8);
+        base.tcp.retransmitted = Some(lost);
+        base.tcp.rtt = Some(Nanos::from_micros(rtt));
+        outcome(&m, "path-rate")
+    };
+    assert_eq!(at(1_050, 0.08), "suspect");
+    assert_eq!(at(1_150, 0.08), "clear", "more than 1 ms beyond 100 us");
+    assert_eq!(at(1_050, 0.0), "clear", "nothing is dropped");
+}
+
+#[test]
+fn a_buffer_is_full_for_nothing_while_the_sender_waits_for_its_timer() {
+    for (waits, answer) in [(0.49, "suspect"), (0.51, "clear")] {
+        let mut m = held_by_loss(1.9);
+        let tcp = &mut m.directions[0].base.tcp;
+        (tcp.sndbuf_limited, tcp.timer_limited) = (Some(0.34), Some(waits));
+        assert_eq!(outcome(&m, "send-buffer"), answer, "{waits}");
+    }
+}
+
+#[test]
+fn packets_that_overtake_are_told_from_packets_that_are_lost() {
+    // Of 100 segments sent again in a second.
+    let at = |overtook: f64, by: &str| {
+        let mut m = held_by_loss(1.9);
+        let base = &mut m.directions[0].base;
+        base.tcp.repeated = Some(100.0);
+        base.tcp.reordered = Some(overtook);
+        base.made[0].congestion = by.into();
+        ["path-reordering", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
+    assert_eq!(at(21.0, "cubic"), ["suspect", "suspect"]);
+    assert_eq!(at(51.0, "cubic"), ["suspect", "suspect"]);
+    // Of 1 % sent again that leaves 0.06 % and 0.04 %.
+    assert_eq!(at(94.0, "cubic"), ["suspect", "suspect"]);
+    assert_eq!(at(96.0, "cubic"), ["suspect", "clear"]);
+    assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
+    let mut m = held_by_loss(1.9);
+    m.directions[0].base.tcp.reordered = None;
+    assert_eq!(outcome(&m, "path-reordering"), "unknown");
+    let base = &mut m.directions[0].base;
+    (base.tcp.repeated, base.tcp.reordered) = (Some(100.0), Some(98.0));
+    m.hosts[0].facts.congestion_available = ["cubic", "bbr"].map(str::to_owned).to_vec();
+    tried(&mut m, "other-congestion", 4.5);
+    let proved = Some(("path-reordering", Certainty::Proved));
+    assert_eq!(first_limit(&m), proved);
+}
+
+#[test]
 fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
     for (gain, answer) in [(3.1, "suspect"), (2.9, "clear")] {
         let mut m = held_by_loss(2.0);
         let mut four = m.directions[0].sweep[0].clone();
         four.streams = 4;
-        four.goodput.mean = 7e6 * gain;
+        four.goodput = steady(7e6 * gain);
         m.directions[0].sweep.push(four);
         assert_eq!(outcome(&m, "flow-rate-cap"), answer, "x{gain}");
     }

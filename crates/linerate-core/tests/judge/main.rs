@@ -7,6 +7,7 @@ mod clock;
 mod collision;
 mod copy;
 mod cpu;
+mod datagrams;
 mod flow;
 mod host;
 mod latency;
@@ -42,6 +43,19 @@ fn thread(busy: f64) -> Thread {
     }
 }
 
+/// A goodput that is known to 0.4 %.
+fn steady(mean: f64) -> Estimate {
+    Estimate {
+        mean,
+        interval: Some(Interval {
+            low: mean * 0.996,
+            mid: mean,
+            high: mean * 1.004,
+        }),
+        samples: 30,
+    }
+}
+
 /// A load of 1 Gb/s that congestion control holds, on idle CPUs.
 fn load() -> Load {
     Load {
@@ -69,8 +83,10 @@ fn load() -> Load {
             retransmitted: Some(0.0),
             ..TcpShares::default()
         },
+        datagrams: None,
         senders: vec![thread(0.2)],
         receivers: vec![thread(0.2)],
+        copied: None,
         unread: Some(0.0),
         behind: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
@@ -124,6 +140,7 @@ fn model(base: Load) -> Model {
         idle: Some(Latency {
             percentiles: vec![(50.0, Nanos::from_micros(100))],
             samples: 500,
+            least: Nanos::from_micros(80),
         }),
         directions: vec![DirectionModel {
             direction: Direction::Forward,

@@ -13,7 +13,7 @@ fn card_in(slot: u8, now: u8, payload: Option<u32>) -> Vec<Device> {
 }
 
 /// A route by one port with a wire.
-fn route(gigabits: u64) -> Route {
+pub(super) fn route(gigabits: u64) -> Route {
     let nic = Nic {
         name: "eth0".into(),
         index: 1,
@@ -118,7 +118,11 @@ fn what_binds_after_a_slot_is_the_wire_and_after_a_window_the_slot() {
 fn the_reason_for_a_narrow_link_is_told_by_its_two_ends() {
     for (slot, now, words) in [
         (8, 4, "both its ends could do 8 GT/s x8"),
-        (4, 4, "its slot (port 0000:00:01.0) gives 8 GT/s x4 at most"),
+        (
+            4,
+            4,
+            "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most",
+        ),
         (16, 8, "0000:01:00.0 itself can do no more than 8 GT/s x8"),
     ] {
         let mut m = narrow(None, 28.5e9);
@@ -126,6 +130,33 @@ fn the_reason_for_a_narrow_link_is_told_by_its_two_ends() {
         facts.route.as_mut().expect("a route").pci = card_in(slot, now, None);
         let evidence = judge(&m).limits[0].evidence.join("; ");
         assert!(evidence.contains(words), "{evidence}");
+    }
+}
+
+#[test]
+fn a_slot_that_is_faster_than_its_card_makes_up_for_no_lane_that_it_lacks() {
+    let faster = Transfers(16_000_000_000);
+    for (lanes, words, advice) in [
+        (
+            4,
+            "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most",
+            "to a slot of 8 GT/s x8",
+        ),
+        (
+            8,
+            "0000:01:00.0 itself can do no more than 8 GT/s x8",
+            "a card with a faster link",
+        ),
+    ] {
+        let mut m = narrow(None, 28.5e9);
+        let mut pci = card_in(lanes, lanes, None);
+        pci[0].max.as_mut().expect("a slot").speed = Some(faster);
+        m.hosts[1].facts.route.as_mut().expect("a route").pci = pci;
+        let verdict = judge(&m);
+        let evidence = verdict.limits[0].evidence.join("; ");
+        assert!(evidence.contains(words), "{evidence}");
+        let got = &verdict.limits[0].advice[0].action;
+        assert!(got.contains(advice), "{got}");
     }
 }
 

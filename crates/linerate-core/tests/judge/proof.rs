@@ -41,11 +41,30 @@ fn the_path_is_proved_only_when_twice_the_streams_carry_the_same() {
 }
 
 #[test]
+fn more_streams_clear_a_rate_only_where_they_surely_carried_more() {
+    for (half, answer) in [(0.15, "clear"), (0.25, "suspect")] {
+        let mut m = model(load());
+        let scattered = |mean: f64| Estimate {
+            interval: Some(Interval {
+                low: mean * (1.0 - half),
+                mid: mean,
+                high: mean * (1.0 + half),
+            }),
+            ..steady(mean)
+        };
+        m.directions[0].base.goodput = scattered(1e9);
+        m.directions[0].sweep[0].goodput = scattered(1.3e9);
+        assert_eq!(outcome(&m, "path-rate"), answer, "{half}");
+    }
+}
+
+#[test]
 fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
     let looked = |streams, look: f64| {
         let mut m = model(load());
+        m.directions[0].base.goodput = steady(1e9);
         let more = &mut m.directions[0].sweep[0];
-        (more.streams, more.goodput.mean) = (streams, look * 1e9);
+        (more.streams, more.goodput) = (streams, steady(look * 1e9));
         m
     };
     let m = looked(2, 1.06);
@@ -55,11 +74,27 @@ fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
     let mut m = looked(4, 1.06);
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(outcome(&m, "path-rate"), "clear");
-    for (ratio, path) in [(1.04, "enough"), (1.06, "clear")] {
+    for (ratio, path) in [(1.04, "enough"), (1.06, "suspect"), (1.08, "clear")] {
         let mut m = looked(2, 1.0);
         tried(&mut m, "more-streams", ratio);
         assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
     }
+}
+
+#[test]
+fn what_nobody_predicts_is_said_in_words() {
+    let mut base = load();
+    base.senders = vec![thread(0.97)];
+    base.tcp.network = Some(0.0);
+    let mut m = model(base);
+    tried(&mut m, "receiver-work", 1.25);
+    let verdict = judge(&m);
+    assert!(verdict.limits.is_empty());
+    let why = &verdict.unknown[0].why;
+    assert!(
+        why.contains("gave x1.25") && why.contains("no cause"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -106,6 +141,33 @@ fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let limit = &judge(&m).limits[0];
     assert_eq!((limit.cause, limit.side), ("receive-window", Place::Far));
     assert_eq!(limit.certainty, Certainty::Proved);
+}
+
+#[test]
+fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
+    let judged = |scaled| {
+        let mut base = load();
+        base.tcp.rwnd_limited = Some(0.97);
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.network = Some(0.03);
+        base.tcp.window_scaling = Some(scaled);
+        let m = model(base);
+        let trial = next_trial(&m, Direction::Forward, 0).expect("a trial");
+        (trial.kind, judge(&m).limits[0].clone())
+    };
+    let (trial, limit) = judged(true);
+    assert_eq!(trial, "larger-window");
+    assert!(limit.advice[0].action.contains("tcp_rmem"), "{limit:?}");
+    let (trial, limit) = judged(false);
+    assert_ne!(trial, "larger-window");
+    assert_eq!(limit.cause, "receive-window");
+    assert!(limit.advice[0].action.contains("tcp_window_scaling=1"));
+    assert!(
+        limit
+            .evidence
+            .iter()
+            .any(|e| e.contains("none exceeds 64 KiB"))
+    );
 }
 
 #[test]
@@ -205,11 +267,11 @@ fn work_is_weighed_by_the_rate_at_which_the_trial_ran() {
     base.senders = vec![thread(0.99)];
     base.tcp.network = Some(0.0);
     let mut m = model(base);
-    // A quarter more work at 1 Gb/s is half as much again at twice that.
-    tried(&mut m, "sender-work", 1.0 / 1.5);
+    // A quarter more work at 1 Gb/s is three quarters at thrice that.
+    tried(&mut m, "sender-work", 1.0 / 1.75);
     let certainty = |m: &Model| judge(m).limits.first().map(|l| l.certainty);
     assert_eq!(certainty(&m), None, "outside of what it predicted");
-    m.trials[0].goodput = [2e9, 2e9 / 1.5];
+    m.trials[0].goodput = [3e9, 3e9 / 1.75];
     assert_eq!(certainty(&m), Some(Certainty::Proved));
 }
 

@@ -213,7 +213,11 @@ fn idle_step(dice: &mut Dice) -> Step {
         .map(|n| (38_000 + n * 250, dice.below(400) as u64 + 1))
         .collect();
     let near = EndReadings {
-        latencies: vec![Histogram { set: 0, counts }],
+        latencies: vec![Histogram {
+            set: 0,
+            counts,
+            unanswered: 0,
+        }],
         ..EndReadings::default()
     };
     Step {

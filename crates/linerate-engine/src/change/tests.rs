@@ -1,6 +1,7 @@
 //! Settings in a tree of files that stands for a host.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 
@@ -318,7 +319,9 @@ fn the_kernels_own_settings_are_changed_and_set_back() {
     if !possible.is_ok_and(|o| o.status.success()) {
         let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
         assert!(!wanted.contains("namespaces"), "no network namespaces here");
-        println!("SKIPPED: no network namespaces here (needs unshare)");
+        let why = "no network namespaces here (needs unshare)";
+        // Not by `println!`, which the test runner shows only of tests that fail.
+        writeln!(io::stdout(), "\nSKIPPED: {why}").unwrap();
         return;
     }
     let own = std::env::current_exe().unwrap();

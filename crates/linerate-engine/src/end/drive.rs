@@ -48,6 +48,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         Role::Receiver => receive(lane, step, worker.as_mut()),
     };
     let latencies = worker.latencies();
+    let unanswered = worker.unanswered();
     if result.is_ok() {
         lane.give_back(worker);
     } else if let Some(probe) = worker.probe() {
@@ -58,6 +59,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         lane: index,
         error: result.err(),
         latencies,
+        unanswered,
     });
 }
 

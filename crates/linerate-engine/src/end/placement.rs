@@ -9,9 +9,11 @@ use linerate_core::units::Bytes;
 
 /// Largest operation where the second-level cache is not known.
 const CAP_UNKNOWN: u32 = 512 * 1024;
-/// Bounds of the largest operation.
+/// Bounds of the largest operation. With second-level caches of 1 and of 2 MiB alike, operations of 1 MiB
+/// are slower than those of 512 to 768 KiB over a veth pair and a router, and no faster on loopback
+/// (benches/peers/2026-11-22-sizes.md).
 const CAP_MIN: u32 = 128 * 1024;
-const CAP_MAX: u32 = 1024 * 1024;
+const CAP_MAX: u32 = 768 * 1024;
 
 /// The CPU of each stream's thread; empty when threads are left to the scheduler: where there are
 /// more of them than CPUs, and for round trips, which should not depend on one CPU's state.
@@ -20,7 +22,7 @@ const CAP_MAX: u32 = 1024 * 1024;
 /// forward streams, so that both directions can run at once, where they are as good. Ends that share
 /// their machine take every other core each. Sets with as many streams get the same CPUs, so that
 /// trials compare like with like.
-pub(super) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
+pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
     let Pattern::Stream { direction } = plan.pattern else {
         return Vec::new();
     };
@@ -110,9 +112,9 @@ pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
 
 /// Which end of a path it is, and whether the other one is on the same machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub(super) side: Side,
-    pub(super) shared: bool,
+pub(crate) struct End {
+    pub(crate) side: Side,
+    pub(crate) shared: bool,
 }
 
 /// The CPUs of an end that shares its machine, and those of the other: every second core, by the
@@ -135,7 +137,7 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
 
 /// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
 /// the second-level cache beside what the kernel touches on the way.
-pub(super) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
+pub(crate) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
     l2_cache.map_or(CAP_UNKNOWN, share)
 }

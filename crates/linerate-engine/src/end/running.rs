@@ -146,8 +146,6 @@ impl Running {
         for (index, lane) in self.lanes.iter().enumerate() {
             let outcome = outcomes.iter().find(|o| o.lane == index);
             let moved = lane.counters.bytes() - self.before[index];
-            // A thread may have ended in order just before the abort: its connection is shut down
-            // all the same.
             let complete =
                 self.step.aborted().is_none() && outcome.is_some_and(|o| o.error.is_none());
             readings.totals.push(total(lane, moved, complete));
@@ -160,6 +158,7 @@ impl Running {
             readings.latencies.push(Histogram {
                 set: self.lanes[outcome.lane].set,
                 counts: outcome.latencies,
+                unanswered: outcome.unanswered,
             });
         }
         readings
@@ -180,6 +179,11 @@ impl Running {
         for thread in self.threads.drain(..) {
             // A thread that panicked has no outcome, which is reported as such.
             let _ = thread.join();
+        }
+        if self.step.aborted().is_some() {
+            // A thread that ended in order just before the abort gave its worker back, and its
+            // connection was shut down after that.
+            self.lanes.iter().for_each(|lane| drop(lane.take()));
         }
         match read {
             None => Default::default(),

@@ -60,10 +60,11 @@ impl Sampler {
         probes: Vec<Box<dyn Probe>>,
         sources: Sources,
     ) -> Self {
-        if plan.washout.0 == 0 {
-            // What is timed before the first tick counts too.
-            for lane in &lanes {
-                lane.advice.set_counting(true);
+        for lane in &lanes {
+            lane.advice.renew();
+            if plan.washout.0 == 0 {
+                // What is timed before the first tick counts too.
+                lane.advice.count_from(clock::now());
             }
         }
         let sheet = |lane: &Arc<Lane>| Sheet::new(WORKER_BYTES.source, lane.subject());
@@ -119,7 +120,8 @@ impl Sampler {
         if let Some(began) = self.step.wait_go() {
             self.sample(began);
         }
-        self.lanes.iter().for_each(|l| l.advice.set_counting(false));
+        let now = clock::now();
+        self.lanes.iter().for_each(|l| l.advice.count_until(now));
         self.step.stop();
         self.drain();
         let (mut tables, mut gaps) = self.sources.take();
@@ -160,9 +162,10 @@ impl Sampler {
                 return;
             }
             if point == Point::Row {
+                // Reading the row is part of what counts.
+                let now = clock::now();
                 self.observe(&at);
-                let counting = |l: &Arc<Lane>| l.advice.set_counting(true);
-                self.lanes.iter().for_each(counting);
+                self.lanes.iter().for_each(|l| l.advice.count_from(now));
             }
             self.advise(at());
         }

@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) error: Option<LoadError>,
     /// Round-trip times, where it timed them.
     pub(super) latencies: Vec<(u64, u64)>,
+    /// How many of them were not answered.
+    pub(super) unanswered: u64,
 }
 
 #[derive(Debug, Default)]

@@ -108,6 +108,9 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     Ok(found)
 }
 
+/// What hides the hierarchy from a program as a rule.
+const UNSEEN: &str = "`ip netns exec` hides /sys/fs/cgroup, nsenter --net=/run/netns/NAME does not";
+
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
 
 fn place(machine: &dyn Machine) -> Result<Place, Gap> {
@@ -118,7 +121,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     };
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
     let place = cgroup::place(&membership, &mounts)
-        .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), ""))?;
+        .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), UNSEEN))?;
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 

@@ -26,6 +26,8 @@ pub struct Advice {
     op: AtomicU32,
     rate: AtomicU64,
     counting: AtomicBool,
+    /// When it began to count, and when it ended, on this host's clock; zero before.
+    counted: [AtomicU64; 2],
 }
 
 impl Advice {
@@ -40,6 +42,7 @@ impl Advice {
             op: AtomicU32::new(if fixed { most } else { most.min(OP_FIRST) }),
             rate: AtomicU64::new(0),
             counting: AtomicBool::new(false),
+            counted: [const { AtomicU64::new(0) }; 2],
         }
     }
 
@@ -63,9 +66,35 @@ impl Advice {
         self.counting.load(Relaxed)
     }
 
-    /// Says whether what happens now counts.
-    pub fn set_counting(&self, on: bool) {
-        self.counting.store(on, Relaxed);
+    /// When it began to count, and when that ended, on this host's clock; `None` before.
+    pub fn counted(&self) -> [Option<u64>; 2] {
+        let at = |edge: &AtomicU64| Some(edge.load(Relaxed)).filter(|at| *at > 0);
+        [at(&self.counted[0]), at(&self.counted[1])]
+    }
+
+    /// Whether what was due at a time of this host's clock counts, however late it is done.
+    pub fn counts(&self, due: u64) -> bool {
+        let [from, until] = self.counted();
+        from.is_some_and(|from| due >= from) && until.is_none_or(|until| due < until)
+    }
+
+    /// Nothing counted yet: a new step.
+    pub fn renew(&self) {
+        self.counting.store(false, Relaxed);
+        self.counted.iter().for_each(|edge| edge.store(0, Relaxed));
+    }
+
+    /// What happens from `now` on counts, unless it does already.
+    pub fn count_from(&self, now: u64) {
+        if !self.counting.swap(true, Relaxed) {
+            self.counted[0].store(now, Relaxed);
+        }
+    }
+
+    /// What happens from `now` on does not count.
+    pub fn count_until(&self, now: u64) {
+        self.counted[1].store(now, Relaxed);
+        self.counting.store(false, Relaxed);
     }
 
     /// Takes a new rate in bytes per second, and chooses the size of operations by it.
@@ -125,6 +154,24 @@ mod tests {
         }
         assert_eq!(next_op(op, rate(op * 2 + 4096), CAP), op * 2);
         assert_eq!(next_op(op, rate(op / 2 - 4096), CAP), op / 2);
+    }
+
+    #[test]
+    fn what_counts_has_a_begin_and_an_end_in_each_step() {
+        let advice = Advice::new(1, 1);
+        advice.count_from(5);
+        advice.count_from(6);
+        assert!(advice.counting());
+        assert_eq!(advice.counted(), [Some(5), None]);
+        advice.count_until(9);
+        assert!(!advice.counting());
+        assert_eq!(advice.counted(), [Some(5), Some(9)]);
+        assert_eq!(
+            [4, 5, 8, 9].map(|due| advice.counts(due)),
+            [false, true, true, false]
+        );
+        advice.renew();
+        assert_eq!(advice.counted(), [None, None]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Engines: ways to move bytes. One engine is one file here and one row in the table `ENGINES`.
+//! Engines: ways to move bytes. One engine is one file or folder here and one row in the table `ENGINES`.
 
 pub mod sim;
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +18,16 @@ use crate::host::Machine;
 mod advice;
 pub(crate) mod application;
 mod null;
-mod pages;
+pub(crate) mod pages;
 pub(crate) mod spin;
-mod tcp;
+pub(crate) mod tcp;
+mod times;
+mod udp;
 
 pub use advice::Advice;
 
 /// Every engine.
-pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &null::Null];
+pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &udp::Udp, &null::Null];
 
 /// The engine with this name.
 pub(crate) fn engine(name: &str) -> Option<&'static dyn Engine> {
@@ -46,6 +49,8 @@ pub struct Caps {
     pub far_end: bool,
     /// It can receive without copying to the user ([`linerate_core::plan::Receive::Discard`]).
     pub discard: bool,
+    /// Payload may be lost on the way: what one end sent and the other received may differ.
+    pub lossy: bool,
 }
 
 /// Something to tell the user before a run.
@@ -55,6 +60,17 @@ pub struct Notice {
     pub level: Level,
     /// What, why, and what helps.
     pub gap: Gap,
+}
+
+impl Notice {
+    /// What a host will not give, or not in full: the run goes on without.
+    pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
+        let hint = |gap| Self {
+            level: Level::Hint,
+            gap,
+        };
+        gaps.into_iter().map(hint).collect()
+    }
 }
 
 /// Why an engine could not do its work.
@@ -82,6 +98,12 @@ pub enum LoadError {
         /// What was asked.
         what: String,
     },
+    /// Datagrams do not get through where connections do.
+    #[error("no datagram gets through to {address} (UDP)")]
+    NoDatagrams {
+        /// Where they were sent to.
+        address: SocketAddr,
+    },
     /// The host cannot be made as the plan asks.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -99,6 +121,10 @@ impl LoadError {
         match self {
             Self::Call { source, .. } if used_up(source) => {
                 "ask for fewer --streams, or raise the limit of this shell: ulimit -n 8192"
+            }
+            Self::NoDatagrams { .. } => {
+                "let UDP through to the far host, to the ports of net.ipv4.ip_local_port_range there; \
+                 or measure with --engine tcp"
             }
             Self::Change(error) => error.hint(),
             _ => "",
@@ -140,6 +166,25 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<OwnedFd, LoadError>;
+    /// A socket for datagrams of `stream` of `set`, connected to the other end's, which has proved
+    /// itself and is reached by them. `configure` is applied to the socket before anything comes to it.
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError>;
+}
+
+/// A socket for datagrams, connected to that of the other end. It blocks.
+#[derive(Debug)]
+pub struct Datagrams {
+    /// The socket.
+    pub fd: OwnedFd,
+    /// What marks the datagrams that this end sends; nobody else but the other end knows it.
+    pub own: u64,
+    /// What marks those of the other end.
+    pub other: u64,
 }
 
 /// No connections: for engines without a far end.
@@ -153,9 +198,22 @@ impl Lines for NoLines {
         stream: u32,
         _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<OwnedFd, LoadError> {
-        let what = format!("stream {stream} of set {set} has no far end to connect to");
-        Err(LoadError::Unsupported { what })
+        Err(no_far_end(set, stream))
     }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        Err(no_far_end(set, stream))
+    }
+}
+
+fn no_far_end(set: u32, stream: u32) -> LoadError {
+    let what = format!("stream {stream} of set {set} has no far end to connect to");
+    LoadError::Unsupported { what }
 }
 
 /// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its engine.
@@ -203,6 +261,10 @@ pub trait Worker: Send {
     /// empty for workers that time nothing.
     fn latencies(&mut self) -> Vec<(u64, u64)> {
         Vec::new()
+    }
+    /// How many of the round-trip times told last are of messages that were due and were not answered.
+    fn unanswered(&self) -> u64 {
+        0
     }
     /// A probe that other threads may use to read the worker's own counters (TCP_INFO ...) while it
     /// works; `None` where there are none.

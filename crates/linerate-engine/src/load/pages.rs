@@ -2,7 +2,7 @@
 
 /// Bytes that begin on a page boundary.
 #[derive(Debug, Default)]
-pub(super) struct Pages {
+pub(crate) struct Pages {
     store: Vec<u8>,
     start: usize,
     len: usize,
@@ -13,7 +13,7 @@ const PAGE: usize = 4096;
 impl Pages {
     /// Makes `len` bytes, unless they are there already. They are written, so that their memory is
     /// on the node of the calling thread.
-    pub(super) fn ensure(&mut self, len: usize) -> bool {
+    pub(crate) fn ensure(&mut self, len: usize) -> bool {
         if self.len == len && !self.store.is_empty() {
             return false;
         }
@@ -24,27 +24,32 @@ impl Pages {
     }
 
     /// Fills with bytes that no link compresses.
-    pub(super) fn randomize(&mut self) -> std::io::Result<()> {
-        let mut state = getrandom::u64().map_err(std::io::Error::other)?;
-        for chunk in self.bytes_mut().chunks_mut(8) {
-            // splitmix64, https://prng.di.unimi.it/splitmix64.c
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let word = (z ^ (z >> 31)).to_ne_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-        Ok(())
+    pub(crate) fn randomize(&mut self) -> std::io::Result<()> {
+        randomize(self.bytes_mut())
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.store[self.start..self.start + self.len]
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.store[self.start..self.start + self.len]
     }
+}
+
+/// Fills with bytes that no link compresses.
+pub(crate) fn randomize(bytes: &mut [u8]) -> std::io::Result<()> {
+    let mut state = getrandom::u64().map_err(std::io::Error::other)?;
+    for chunk in bytes.chunks_mut(8) {
+        // splitmix64, https://prng.di.unimi.it/splitmix64.c
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let word = (z ^ (z >> 31)).to_ne_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

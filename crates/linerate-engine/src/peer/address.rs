@@ -34,7 +34,7 @@ impl Family {
 pub struct Target {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Port; [`PORT`] when none was typed.
+    /// Port; the usual one when none was typed.
     pub port: u16,
 }
 
@@ -52,6 +52,13 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
+        Self::parse(text, PORT)
+    }
+}
+
+impl Target {
+    /// Reads a far end that is at `usual` where no port was typed.
+    pub fn parse(text: &str, usual: u16) -> Result<Self, TargetError> {
         let wrong = || TargetError { text: text.into() };
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -69,7 +76,7 @@ impl FromStr for Target {
             },
         };
         let port = match port {
-            None => PORT,
+            None => usual,
             Some(digits) => digits.parse().ok().filter(|p| *p > 0).ok_or_else(wrong)?,
         };
         let plain = !host.is_empty()
@@ -86,9 +93,7 @@ impl FromStr for Target {
             port,
         })
     }
-}
 
-impl Target {
     /// All addresses of the family that was asked for, in the system's order of preference.
     pub fn resolve(&self, family: Option<Family>) -> Result<Vec<SocketAddr>, PeerError> {
         let all: Vec<SocketAddr> = (self.host.as_str(), self.port)

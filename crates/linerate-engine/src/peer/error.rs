@@ -118,7 +118,7 @@ pub enum PeerError {
         address: SocketAddr,
     },
     /// The server has as many sessions as it allows.
-    #[error("the server at {address} is busy: it serves as many sessions as it allows")]
+    #[error("the server at {address} is busy: it serves as many clients as it allows")]
     Busy {
         /// Where.
         address: SocketAddr,
@@ -176,6 +176,12 @@ impl PeerError {
                 "check that the host is up and that its firewall lets TCP port {} through",
                 address.port()
             ),
+            // As a server does with those that it does not let in.
+            Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
+                "check the port: {} belongs to another service there, or to a server whose --allow leaves \
+                 this host out",
+                address.port()
+            ),
             Self::Silent { address, .. } | Self::NotLinerate { address, .. } => format!(
                 "check the port: {} belongs to another service there",
                 address.port()
@@ -197,7 +203,9 @@ impl PeerError {
                 Family::V4 => "leave out -4".into(),
                 Family::V6 => "leave out -6".into(),
             },
-            Self::Busy { .. } => "try again when other measurements have ended".into(),
+            Self::Busy { .. } => {
+                "try again when other measurements have ended, or raise `linerate serve --max-clients` there".into()
+            }
             Self::Refused { hint, .. } => hint.clone(),
             Self::UnknownHost { .. } => "check the spelling, or type the address".into(),
             Self::Listen { source, .. } => match source.kind() {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -161,6 +161,14 @@ impl Key {
             .read_to_string(&mut text)
             .map_err(KeyError::Input)?;
         text.parse()
+    }
+
+    /// Reads a key from one line of `input`, and leaves what comes after it.
+    pub fn read_line(input: impl BufRead) -> Result<Self, KeyError> {
+        let mut line = String::new();
+        let read = input.take(FILE_MAX).read_line(&mut line);
+        read.map_err(KeyError::Input)?;
+        line.parse()
     }
 
     /// The key in the environment variable [`KEY_VARIABLE`], if it is set.

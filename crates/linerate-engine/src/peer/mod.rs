@@ -5,8 +5,9 @@
 //! moved: that is the business of [`crate::end::LocalEnd`], of which each side owns one.
 
 pub mod address;
-mod channel;
+pub(crate) mod channel;
 pub mod client;
+mod datagrams;
 mod descriptors;
 mod error;
 mod handshake;

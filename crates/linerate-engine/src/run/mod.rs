@@ -1,14 +1,16 @@
-//! A run: the steps of a plan, then trials until the verdict is proved or the budget is spent.
+//! A run: the steps of a plan, then trials until the verdict is proved or the budget is spent; or one
+//! step by itself.
 //!
 //! It works on any [`Link`], real or simulated, and tells a [`Sink`] all that happens. What it
 //! returns is the record; the sinks that store it have had every part of it already.
 
 mod budget;
+mod once;
 mod steps;
 mod trials;
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Pattern, Plan, SetPlan};
+use linerate_core::plan::{Pattern, Plan, SetPlan, Side};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
 use crate::change::SETTINGS_GAP;
@@ -16,6 +18,7 @@ use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::Budget;
+pub use once::{RoundTrips, once};
 
 /// A run in progress.
 struct Run<'a> {
@@ -34,6 +37,20 @@ pub fn run(
     plan: Plan,
     wall_secs: u64,
     sink: &mut dyn Sink,
+) -> (Record, Option<LinkError>) {
+    session(link, plan, wall_secs, sink, |run| {
+        run.settings();
+        run.steps_and_trials()
+    })
+}
+
+/// Tells of both hosts, lets `body` measure, and returns the record however that ended.
+fn session(
+    link: &mut dyn Link,
+    plan: Plan,
+    wall_secs: u64,
+    sink: &mut dyn Sink,
+    body: impl FnOnce(&mut Run<'_>) -> Result<(), LinkError>,
 ) -> (Record, Option<LinkError>) {
     let budget = Budget::new(&plan, link.now());
     let start = Start {
@@ -59,7 +76,7 @@ pub fn run(
         next_set: 0,
         stopped: false,
     };
-    let outcome = run.all();
+    let outcome = run.begin().and_then(|()| body(&mut run));
     let (end, error) = match outcome {
         // The user did not wait for a far end that no longer answers.
         Ok(()) | Err(LinkError::Lost { .. }) if run.stopped => (End::Interrupted, None),
@@ -78,7 +95,7 @@ pub fn run(
 }
 
 impl Run<'_> {
-    fn all(&mut self) -> Result<(), LinkError> {
+    fn begin(&mut self) -> Result<(), LinkError> {
         for host in self.link.hosts()? {
             self.note(
                 |record| record.hosts.push(host.clone()),
@@ -86,12 +103,30 @@ impl Run<'_> {
             );
         }
         self.notices();
-        self.settings();
+        Ok(())
+    }
+
+    fn steps_and_trials(&mut self) -> Result<(), LinkError> {
         self.steps()?;
-        if self.record.start.plan.trials && !self.stopped {
+        if self.record.start.plan.trials && !self.stopped && self.can_try() {
             self.trials()?;
         }
         Ok(())
+    }
+
+    /// Whether trials can tell anything: all of them change what connections do. Tells where they cannot.
+    fn can_try(&mut self) -> bool {
+        let engine = load::engine(&self.record.start.plan.engine);
+        let lossy = engine.is_some_and(|engine| engine.caps().lossy);
+        if lossy {
+            let gap = Gap {
+                what: "trials".to_owned(),
+                why: "not run: none is known for loads by datagrams yet".to_owned(),
+                hint: String::new(),
+            };
+            self.hint(Side::Near, &gap);
+        }
+        !lossy
     }
 
     /// Tells what the engine knows beforehand of the base load on these hosts. Streams are the same

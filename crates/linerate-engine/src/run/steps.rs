@@ -183,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    fn set(&mut self, pattern: Pattern, knobs: Knobs) -> Result<u32, LinkError> {
+    pub(super) fn set(&mut self, pattern: Pattern, knobs: Knobs) -> Result<u32, LinkError> {
         let id = self.next_set;
         self.next_set += 1;
         let set = self.link.prepare(&SetPlan { id, pattern, knobs })?;
@@ -260,7 +260,7 @@ fn direction_of(purpose: Purpose) -> Option<Direction> {
     }
 }
 
-fn streams(n: u32) -> String {
+pub(super) fn streams(n: u32) -> String {
     if n == 1 {
         "1 stream".to_owned()
     } else {

@@ -11,7 +11,7 @@ use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
-use linerate_engine::load::{Lines, LoadError};
+use linerate_engine::load::{Datagrams, Lines, LoadError};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 
@@ -23,6 +23,10 @@ impl Lines for Dial {
         let made = TcpStream::connect(self.0);
         ready("connect", stream, made, set)
     }
+
+    fn datagrams(&mut self, _: u32, _: u32, _: Configure<'_>) -> Result<Datagrams, LoadError> {
+        panic!("a connection is wanted here")
+    }
 }
 
 /// Accepts, in the order in which the other end dials.
@@ -32,6 +36,10 @@ impl Lines for Accept {
     fn line(&mut self, _: u32, stream: u32, set: Configure<'_>) -> Result<OwnedFd, LoadError> {
         let made = self.0.accept().map(|(stream, _)| stream);
         ready("accept", stream, made, set)
+    }
+
+    fn datagrams(&mut self, _: u32, _: u32, _: Configure<'_>) -> Result<Datagrams, LoadError> {
+        panic!("a connection is wanted here")
     }
 }
 

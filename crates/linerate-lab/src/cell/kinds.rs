@@ -112,8 +112,8 @@ pub const CELLS: &[CellKind] = &[
     CellKind {
         id: "reorder",
         words: "a network that holds some packets back",
-        expected: "path-loss",
-        neighbours: &["congestion-control"],
+        expected: "path-reordering",
+        neighbours: &["path-loss", "congestion-control"],
         shown: false,
         draw: network::reorder,
     },

@@ -131,8 +131,9 @@ pub(super) fn small_buffers_bind() {
     let lab = lab(&["delay:20ms"]);
     let rate = || iperf3(&lab, &["-t", "2", "-O", "1"]);
     let free = rate();
-    // Bytes in flight are at most the buffer, so the rate is at most this.
-    let most = 256.0 * 1024.0 * 8.0 / 0.02;
+    // Bytes in flight are at most the buffer, so the rate is at most this. On a busy machine the ends of
+    // iperf3 do not begin to count at the same time: half of it is left for that.
+    let most = 256.0 * 1024.0 * 8.0 / 0.02 * 1.5;
     for text in ["receive-window:far,256KiB", "send-buffer:near,256KiB"] {
         let fault: Fault = text.parse().expect("a fault");
         lab.plant(&fault).expect(text);

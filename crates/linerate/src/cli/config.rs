@@ -37,7 +37,7 @@ pub(crate) fn resolve(typed: &Options) -> Result<Options, Failure> {
     layer(typed, file).map_err(Failure::usage)
 }
 
-fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
+pub(super) fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
     let mut merged: Table = DEFAULTS.parse().context("the built-in defaults")?;
     merge(&mut merged, file);
     merge(&mut merged, Table::try_from(typed)?);
@@ -79,7 +79,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
 }
 
 /// Checks every name and value of the text, where errors still know line and column.
-fn parse(text: &str) -> Result<Table, String> {
+pub(super) fn parse(text: &str) -> Result<Table, String> {
     toml::from_str::<Options>(text).map_err(|e| e.to_string())?;
     text.parse::<Table>().map_err(|e| e.to_string())
 }

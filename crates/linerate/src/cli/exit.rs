@@ -89,6 +89,10 @@ impl Failure {
 
 /// Writes to stderr; when that fails there is nobody left to tell.
 pub(crate) fn tell(text: &str) {
+    // What a test tells belongs to its output, which is shown where it fails.
+    if cfg!(test) {
+        return eprint!("{text}");
+    }
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

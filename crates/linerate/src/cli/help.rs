@@ -1,6 +1,7 @@
 //! Help texts: what clap derives from the options, with the defaults from `defaults.toml`.
 
 use clap::{Arg, Command, CommandFactory};
+use linerate_core::iperf3::STREAMS_MAX;
 use toml::{Table, Value};
 
 use super::Cli;
@@ -13,8 +14,15 @@ pub(crate) fn command() -> Command {
         .mut_args(|arg| document(arg, "global", &defaults))
         .mut_subcommands(|verb| {
             let name = verb.get_name().to_owned();
+            let verb = if name == "bw" { single(verb) } else { verb };
             verb.mut_args(|arg| document(arg, &name, &defaults))
         })
+}
+
+/// A single measurement takes no more streams than were asked for, and an iperf3 server only so many.
+fn single(verb: Command) -> Command {
+    let streams = format!("Connections of the load, 1 to {STREAMS_MAX} [default: 1]");
+    verb.mut_arg("streams", |arg| arg.help(streams))
 }
 
 /// Adds the default, and leaves out the environment: its names follow a rule, which the end of the

@@ -1,17 +1,21 @@
 //! The command line: verbs and what they take.
 
+mod bw;
 mod capture;
 mod causes;
 mod changes;
 mod config;
 mod demo;
+mod diff;
 mod exit;
 mod flows;
+mod generate;
 mod help;
 mod host;
 #[cfg(test)]
 mod kept;
 mod lab;
+mod lat;
 mod options;
 mod out;
 mod pair;
@@ -24,6 +28,8 @@ mod score;
 mod serve;
 mod show;
 mod signal;
+mod single;
+mod ssh;
 mod vm;
 mod whatif;
 
@@ -66,8 +72,14 @@ enum Verb {
     Serve(serve::Args),
     /// Keep the key that a far end shows
     Pair(pair::Args),
+    /// Measure throughput once, without a verdict, with linerate or iperf3 as the far end
+    Bw(Box<bw::Args>),
+    /// Time round trips once, without a verdict, on the idle path or beside a load
+    Lat(Box<lat::Args>),
     /// Show a run that was kept, judged again
     Show(show::Args),
+    /// Compare two runs that were kept: hosts, figures and limits, before and after
+    Diff(diff::Args),
     /// Show one machine: what is odd about it, and what it is made of
     Host(host::Args),
     /// Show what holds back the transfers that already run here, without adding load
@@ -80,6 +92,8 @@ enum Verb {
     Causes(causes::Args),
     /// Try a command on two hosts and a router made on this machine, or in a virtual one
     Lab(lab::Args),
+    /// Print the manual page, completions of shells, JSON schemas or a configuration file
+    Generate(generate::Args),
 }
 
 impl Verb {
@@ -98,9 +112,22 @@ impl Verb {
                 options.serve = args.serve.clone();
                 options.peer.port = args.port;
             }
+            Self::Bw(args) => {
+                options.bw = args.bw.clone();
+                options.load = args.load.clone();
+                args.shared.typed(&mut options);
+            }
+            Self::Lat(args) => {
+                options.lat = args.lat.clone();
+                args.shared.typed(&mut options);
+            }
             Self::Pair(args) => options.peer = args.peer.clone(),
             Self::Show(args) => {
                 options.report = args.report.clone();
+                options.records.save.clone_from(&args.save);
+            }
+            Self::Diff(args) => {
+                options.report.json = args.json;
                 options.records.save.clone_from(&args.save);
             }
             Self::Host(args) => options.report.json = args.json,
@@ -113,7 +140,7 @@ impl Verb {
                 options.records = args.records.clone();
             }
             Self::Whatif(args) => options.report.json = args.json,
-            Self::Causes(_) | Self::Lab(_) => {}
+            Self::Causes(_) | Self::Lab(_) | Self::Generate(_) => {}
         }
         options
     }
@@ -158,13 +185,17 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(_) => serve::run(&options),
+        Verb::Bw(args) => bw::run(args, &options),
+        Verb::Lat(args) => lat::run(args, &options),
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
+        Verb::Diff(args) => diff::run(args, &options),
         Verb::Host(args) => host::run(args, &options),
         Verb::Flows(args) => flows::run(args, &options),
         Verb::Demo(args) => demo::run(args, &options),
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
         Verb::Lab(args) => lab::run(args, &options),
+        Verb::Generate(args) => generate::run(args),
     }
 }

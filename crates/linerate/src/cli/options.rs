@@ -10,7 +10,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Budget, Buffer, LookTime, OpSize, Pace, Port, SegmentSize, Streams, Top};
+use super::quantity::{
+    Budget, Buffer, Clients, LookTime, Message, MessageRate, Network, OpSize, Pace, Port,
+    SegmentSize, Streams, Top,
+};
 
 // All groups, as they nest in the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) report: Report,
     pub(crate) records: Records,
     pub(crate) serve: Serve,
+    pub(crate) bw: Bw,
+    pub(crate) lat: Lat,
     pub(crate) flows: Flows,
     pub(crate) demo: Demo,
 }
@@ -116,6 +121,12 @@ pub(crate) struct Run {
     /// Way to move bytes
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
     pub(crate) engine: Option<String>,
+
+    /// Print what happens as it does, a JSON object on each line; the last one has the result
+    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          help_heading = "Result")]
+    pub(crate) stream_json: Option<bool>,
 }
 
 // What the connections are made with.
@@ -200,6 +211,10 @@ pub(crate) struct Load {
     #[arg(long, env = "LINERATE_CONGESTION", value_name = "NAME")]
     pub(crate) congestion: Option<String>,
 
+    /// How the sender hands its payload to the kernel
+    #[arg(long, env = "LINERATE_COPY", value_name = "HOW")]
+    pub(crate) copy: Option<HandOver>,
+
     /// Send small writes at once (TCP_NODELAY)
     #[arg(long, env = "LINERATE_NODELAY", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
@@ -256,10 +271,35 @@ pub(crate) struct Serve {
     #[arg(long, env = "LINERATE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::IpAddr>,
 
+    /// Network that clients may come from, such as 10.1.0.0/16, or an address; may be repeated.
+    /// Others are closed at once [default: all]
+    #[arg(
+        long,
+        env = "LINERATE_ALLOW",
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    pub(crate) allow: Option<Vec<Network>>,
+
+    /// Clients that are served at a time, 1 to 1024; the next is told that the server is busy
+    #[arg(
+        long,
+        env = "LINERATE_MAX_CLIENTS",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    pub(crate) max_clients: Option<Clients>,
+
     /// Ask for no key: anyone who reaches the port can load this host and its network
     #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) open: Option<bool>,
+
+    /// Serve iperf3 clients too, at port 5201 or the one named; iperf3 knows no key: anyone who
+    /// reaches that port can load this host and its network
+    #[arg(long, env = "LINERATE_SERVE_IPERF3", value_name = "PORT", num_args = 0..=1,
+          require_equals = true, default_missing_value = "5201")]
+    pub(crate) iperf3: Option<Port>,
 
     /// Let runs try settings of this host: limits of buffers, offloads. This needs root; each is
     /// set back when the trial or its session ends, or by the next start after a kill
@@ -267,10 +307,79 @@ pub(crate) struct Serve {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
+    /// Serve whoever started this program: the key is the first line of stdin, another port does where
+    /// somebody has this one, and all ends when stdin is closed; so `linerate run ssh://HOST` starts it
+    #[arg(long, env = "LINERATE_SERVE_ATTACHED", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) attached: Option<bool>,
+
     /// Read the key from stdin instead of the key file
     #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) key_stdin: Option<bool>,
+}
+
+// What a single measurement of throughput takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Bw {
+    /// How long payload flows (1s to 10min; to 119s with `linerate serve`); Ctrl-C ends it with what was
+    /// measured until then
+    #[arg(
+        short,
+        long,
+        env = "LINERATE_BW_TIME",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
+    pub(crate) time: Option<LookTime>,
+
+    /// Direction to measure; forward is from here to the far end
+    #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
+    pub(crate) direction: Option<Ways>,
+}
+
+// What a single measurement of round trips takes.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Lat {
+    /// How long round trips are timed (1s to 119s); Ctrl-C ends it with what was measured until then
+    #[arg(
+        short,
+        long,
+        env = "LINERATE_LAT_TIME",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
+    pub(crate) time: Option<LookTime>,
+
+    /// Messages due in a second, each timed from when it was due (open loop), 1 to 1000000 [default: the
+    /// next one when the answer is in (closed loop)]
+    #[arg(
+        long,
+        env = "LINERATE_LAT_RATE",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    pub(crate) rate: Option<MessageRate>,
+
+    /// Payload of a message, each way, to 16MiB [default: 64B]
+    #[arg(
+        long,
+        env = "LINERATE_LAT_SIZE",
+        value_name = "SIZE",
+        allow_hyphen_values = true
+    )]
+    pub(crate) size: Option<Message>,
+
+    /// Spin on the sockets of both ends instead of sleeping until a message is there
+    #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) busy_poll: Option<bool>,
+
+    /// Load the path meanwhile; forward is from here to the far end [default: the idle path]
+    #[arg(long, env = "LINERATE_LAT_BESIDE", value_name = "WAY")]
+    pub(crate) beside: Option<Ways>,
 }
 
 // What a look at connections takes.
@@ -326,6 +435,30 @@ pub(crate) enum Color {
     Always,
     /// Never.
     Never,
+}
+
+/// How payload is handed to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HandOver {
+    /// Each send copies it.
+    Copy,
+    /// The kernel sends the program's own pages (`MSG_ZEROCOPY`).
+    Zerocopy,
+    /// The kernel sends pages of a file in memory.
+    Sendfile,
+}
+
+/// Directions of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Ways {
+    /// Near to far.
+    Forward,
+    /// Far to near.
+    Reverse,
+    /// Both at once.
+    Both,
 }
 
 /// Directions to judge.

@@ -3,8 +3,6 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use anyhow::Context;
-
 use super::exit::Failure;
 use super::options::{Color, Global};
 use crate::show::Style;
@@ -17,8 +15,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .context("failed to write to standard output")
-        .map_err(Failure::not_measured)
+        .map_err(failed)
+}
+
+/// Standard output took no more.
+pub(crate) fn failed(error: io::Error) -> Failure {
+    Failure::not_measured(anyhow::Error::new(error).context("failed to write to standard output"))
 }
 
 /// The style that suits standard output and what the user asked for.

@@ -1,6 +1,6 @@
 //! `linerate pair`: takes the key that a far end shows, and keeps it.
 
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 use clap::Parser;
 use linerate_engine::peer::PORT;
@@ -20,9 +20,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) peer: options::Peer,
 }
-
-/// No key is longer, however it is grouped.
-const LONGEST: u64 = 4096;
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let target = reach::target(&args.host, &options.peer)?;
@@ -55,8 +52,5 @@ fn read(host: &str) -> Result<Key, Failure> {
         return Key::read(io::stdin()).map_err(reach::key_failure);
     }
     tell(&format!("key that `linerate serve` shows on {host}: "));
-    let mut line = String::new();
-    let typed = io::stdin().lock().take(LONGEST).read_line(&mut line);
-    reach::system(typed, "cannot read the key")?;
-    line.parse().map_err(reach::key_failure)
+    Key::read_line(io::stdin().lock()).map_err(reach::key_failure)
 }

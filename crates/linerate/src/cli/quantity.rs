@@ -4,8 +4,10 @@
 //! refused with the same words wherever it stands.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use serde::de::{self, Visitor};
 
@@ -127,10 +129,47 @@ quantity! {
     Streams(u32) 1, 1024;
     /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
     LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
+    /// Messages in a second: what one thread can send at all.
+    MessageRate(u32) 1, 1_000_000;
+    /// A message of a round trip; both ends make buffers of that size.
+    Message(Bytes) Bytes(1), Bytes(16 << 20);
     /// Connections that are shown.
     Top(u32) 1, 100;
+    /// Clients of a server at a time; each has a thread, and one for each of its streams.
+    Clients(u32) 1, 1024;
     /// A port.
     Port(u32) 1, 65_535;
+}
+
+/// A network of addresses; an address alone is a network of one.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Network(pub(crate) IpNet);
+
+impl FromStr for Network {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = text.parse().map(|address: IpAddr| IpNet::from(address));
+        one.or_else(|_| text.parse()).map(Self).map_err(|_| {
+            format!(
+                "`{text}` is not a network; allowed: an address such as 10.1.2.3, or a network such \
+                 as 10.1.0.0/16 or 2001:db8::/32"
+            )
+        })
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.0.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +193,30 @@ mod tests {
             let why = text.parse::<Budget>().unwrap_err();
             assert!(why.contains(&format!("`{text}`")), "{why}");
             assert!(why.contains("allowed: 5 s to 3600 s"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_an_address_or_one_with_the_length_of_its_prefix() {
+        let of = |text: &str| text.parse::<Network>();
+        assert_eq!(of("10.1.2.3"), of("10.1.2.3/32"));
+        for text in ["10.0.0.0/0", "10.1.0.0/16", "::1", "2001:db8::/32"] {
+            let network = of(text).unwrap();
+            assert_eq!(of(&String::from(network)), Ok(network));
+        }
+        for text in [
+            "",
+            "10.1.0.0/33",
+            "10.1/16",
+            "brook",
+            "::/129",
+            "10.0.0.0-10.0.0.9",
+        ] {
+            let why = of(text).unwrap_err();
+            assert!(
+                why.contains(&format!("`{text}`")) && why.contains("allowed: "),
+                "{why}"
+            );
         }
     }
 

@@ -1,12 +1,17 @@
 //! A record, judged and printed: the end of `run` and all of `show`.
 
+use std::io::Write;
+
 use linerate_core::model::{Model, derive};
+use linerate_core::plan::Direction;
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, judge};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 use super::out;
+use crate::expect::Found;
+use crate::show::stream::Stream;
 use crate::show::{Style, json, text};
 
 /// What is shown besides the verdict.
@@ -30,12 +35,31 @@ pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Resul
         plain(record, &model, &verdict, how, style)
     };
     out::print(&words)?;
+    Ok(exit(record, &model, &verdict, options))
+}
+
+/// Judges a record, and writes the result as the last line of a stream.
+pub(crate) fn end_stream<W: Write>(
+    record: &Record,
+    mut stream: Stream<W>,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let model = derive(record);
+    let verdict = judge(&model);
+    let with_record = options.report.with_record == Some(true);
+    stream.result(record, &model, &verdict, with_record);
+    stream.finish().map_err(out::failed)?;
+    Ok(exit(record, &model, &verdict, options))
+}
+
+fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
     let measured = if model.complete {
         Exit::Done
     } else {
         Exit::NotMeasured
     };
-    Ok(measured.or(expectations(record, &model, &verdict, options)))
+    let asked = &record.start.plan.directions;
+    measured.or(expectations(asked, &Found::of(model, verdict), options))
 }
 
 fn plain(
@@ -53,11 +77,11 @@ fn plain(
     words
 }
 
-fn expectations(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
+/// Holds what was found against every bound, and tells of those that do not hold.
+pub(crate) fn expectations(asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
     let mut exit = Exit::Done;
     for expect in options.report.expect.iter().flatten() {
-        let asked = &record.start.plan.directions;
-        if let Err(why) = expect.check(asked, model, verdict) {
+        if let Err(why) = expect.check(asked, found) {
             tell(&format!("expectation failed: {expect}: {why}\n"));
             exit = Exit::Missed;
         }

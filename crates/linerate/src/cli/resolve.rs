@@ -1,12 +1,12 @@
 //! From options to the plan: every default filled in, every contradiction found.
 
 use anyhow::anyhow;
-use linerate_core::plan::{Direction, Knobs, Plan};
+use linerate_core::plan::{Direction, Handover, Knobs, Plan};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::ENGINES;
 
 use super::exit::Failure;
-use super::options::{Load, Options, Run, Way};
+use super::options::{HandOver, Load, Options, Run, Way};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
@@ -63,13 +63,19 @@ fn engine(name: &str) -> Result<String, Failure> {
         .hint(format!("--engine takes {}", known.join(" or "))))
 }
 
-fn knobs(load: &Load) -> Knobs {
+/// What connections are made with.
+pub(crate) fn knobs(load: &Load) -> Knobs {
     let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
     let defaults = Knobs::default();
     Knobs {
         streams: load.streams.map_or(defaults.streams, |s| s.0),
         write_size: size(load.write_size),
         read_size: size(load.read_size),
+        copy: match load.copy {
+            Some(HandOver::Zerocopy) => Handover::Zerocopy,
+            Some(HandOver::Sendfile) => Handover::Sendfile,
+            Some(HandOver::Copy) | None => Handover::Copy,
+        },
         nodelay: load.nodelay.unwrap_or(defaults.nodelay),
         send_buffer: load.send_buffer.map(|b| b.0),
         recv_buffer: load.recv_buffer.map(|b| b.0),

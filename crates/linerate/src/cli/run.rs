@@ -1,6 +1,6 @@
 //! `linerate run`: measures the path, and shows what holds it back.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,13 +19,16 @@ use linerate_engine::store::{Recorder, Store};
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
+use super::ssh::{self, FarEnd};
 use super::{changes, out, reach, resolve, signal};
 use crate::show::progress::{Mode, Progress};
+use crate::show::stream::Stream;
 
 // `linerate run`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs; left out: this machine against itself
+    /// The far end, where `linerate serve` runs, or ssh://[USER@]HOST[:PORT][/PATH/OF/LINERATE],
+    /// where it is started for this run; left out: this machine against itself
     peer: Option<String>,
 
     #[command(flatten)]
@@ -42,17 +45,21 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
+    let mut stream = stream(options)?;
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Until there is something to end in order, the first Ctrl-C is as good as the second: asking
     // for an address has no deadline.
     stop.store(true, Ordering::Relaxed);
-    let mut client = connect(&plan, options, changes)?;
+    let mut reached = connect(&plan, options, changes)?;
     stop.store(false, Ordering::Relaxed);
     let mut recorder = store.as_ref().map(Store::recorder);
-    let (record, error) = measure(&mut client, plan, options, recorder.as_mut(), &stop);
-    drop(client);
+    let sinks = (Maybe(recorder.as_mut()), Maybe(stream.as_mut()));
+    let (record, error) = watched(options, sinks, &stop, |wall, sink| {
+        linerate_engine::run::run(&mut reached.client, plan, wall, sink)
+    });
+    drop(reached);
     if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
         tell(&format!(
             "warning: the record is not kept: {}\n",
@@ -68,21 +75,27 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         explain: false,
     };
     if record.steps.is_empty() {
+        if let Some(stream) = stream {
+            stream.finish().map_err(out::failed)?;
+        }
         return Err(nothing(&record, error));
     }
-    let exit = report::show(&record, &how, options)?;
+    let exit = match stream {
+        Some(stream) => report::end_stream(&record, stream, options)?,
+        None => report::show(&record, &how, options)?,
+    };
     if let Some(error) = error {
         tell(&link_failure(error).words());
     }
     Ok(exit)
 }
 
-fn measure(
-    client: &mut Client,
-    plan: Plan,
+/// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.
+pub(crate) fn watched(
     options: &Options,
-    recorder: Option<&mut Recorder>,
+    sinks: impl Sink,
     stop: &Arc<AtomicBool>,
+    measure: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> (Record, Option<LinkError>) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let wall_secs = wall.map_or(0, |d| d.as_secs());
@@ -91,43 +104,71 @@ fn measure(
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
         _ => Mode::Lines,
     };
-    // The recorder first: what is shown has been written down.
-    let mut sink = (
-        Keep(recorder),
-        Progress::new(io::stderr(), mode, Arc::clone(stop)),
-    );
-    linerate_engine::run::run(client, plan, wall_secs, &mut sink)
+    let mut sink = (sinks, Progress::new(io::stderr(), mode, Arc::clone(stop)));
+    measure(wall_secs, &mut sink)
 }
 
-/// A recorder that may be absent.
-struct Keep<'a>(Option<&'a mut Recorder>);
+/// A sink that may be absent.
+pub(crate) struct Maybe<'a, S>(pub(crate) Option<&'a mut S>);
 
-impl Sink for Keep<'_> {
+impl<S: Sink> Sink for Maybe<'_, S> {
     fn event(&mut self, event: &Event<'_>) -> Flow {
         match &mut self.0 {
-            Some(recorder) => recorder.event(event),
+            Some(sink) => sink.event(event),
             None => Flow::Go,
         }
     }
 }
 
-fn connect(plan: &Plan, options: &Options, changes: Option<Ledger>) -> Result<Client, Failure> {
+/// The lines of `--stream-json`, where they were asked for.
+pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Stdout>>, Failure> {
+    let wanted = options.run.stream_json == Some(true);
+    if wanted && options.report.json == Some(true) {
+        let error = anyhow!("a run prints one JSON document, or a stream of lines, but not both");
+        return Err(Failure::usage(error).hint("leave out --json or --stream-json"));
+    }
+    Ok(wanted.then(|| Stream::new(io::stdout())))
+}
+
+/// A session with the far end of a plan.
+pub(crate) struct Reached {
+    pub(crate) client: Client,
+    /// The far end, where it was started for this session: it ends after it.
+    _far: Option<FarEnd>,
+}
+
+/// Opens a session with the far end of a plan.
+pub(crate) fn connect(
+    plan: &Plan,
+    options: &Options,
+    changes: Option<Ledger>,
+) -> Result<Reached, Failure> {
     let machine = Arc::new(Live::new());
     let Some(peer) = &plan.peer else {
-        return Client::local(&plan.engine, machine, changes).map_err(reach::peer_failure);
+        let client = Client::local(&plan.engine, machine, changes).map_err(reach::peer_failure)?;
+        return Ok(Reached { client, _far: None });
     };
-    let target = reach::target(peer, &options.peer)?;
-    let key = reach::key(&target, &options.peer)?;
-    Client::connect(&ClientOptions {
+    let far = ssh::url(peer)
+        .map(|url| FarEnd::start(url, options, changes.is_some()))
+        .transpose()?;
+    let (target, key) = if let Some(far) = &far {
+        (far.target.clone(), Some(far.key.clone()))
+    } else {
+        let target = reach::target(peer, &options.peer)?;
+        let key = reach::key(&target, &options.peer)?;
+        (target, key)
+    };
+    let client = Client::connect(&ClientOptions {
         target,
         family: reach::family(&options.peer),
         key,
-        open: options.peer.open == Some(true),
+        open: far.is_none() && options.peer.open == Some(true),
         engine: plan.engine.clone(),
         machine,
         changes,
     })
-    .map_err(reach::peer_failure)
+    .map_err(reach::peer_failure)?;
+    Ok(Reached { client, _far: far })
 }
 
 /// Where the record goes; `None` with `--no-save`.
@@ -155,7 +196,7 @@ fn saved_as(recorder: &Recorder) -> Option<String> {
 }
 
 /// Why not even one step was measured.
-fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
+pub(crate) fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
     match (error, &record.end) {
         (Some(error), _) => link_failure(error),
         (None, Some(End::Interrupted)) => {
@@ -165,7 +206,8 @@ fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
     }
 }
 
-fn link_failure(error: LinkError) -> Failure {
+/// A failure of the session.
+pub(crate) fn link_failure(error: LinkError) -> Failure {
     let hint = match &error {
         LinkError::Lost { hint, .. } | LinkError::Refused { hint, .. } => hint.clone(),
         LinkError::Interrupted => String::new(),

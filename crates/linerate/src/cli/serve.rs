@@ -1,20 +1,21 @@
 //! `linerate serve`: the far end.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use clap::Parser;
+use ipnet::IpNet;
 use linerate_engine::host::Live;
-use linerate_engine::peer::Stop;
+use linerate_engine::iperf3::server as iperf3;
 use linerate_engine::peer::keys::{self, Key};
-use linerate_engine::peer::server::{Limits, Server, ServerOptions};
+use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
+use linerate_engine::peer::{PeerError, Stop};
+use linerate_engine::rights;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
-use super::{changes, reach, signal};
+use super::{changes, reach, signal, ssh};
 
 // `linerate serve`.
 #[derive(Debug, Parser)]
@@ -27,39 +28,127 @@ pub(crate) struct Args {
     pub(crate) port: Option<super::quantity::Port>,
 }
 
-/// How often a stop by signal is looked for; it only delays the end.
-const GLANCE: Duration = Duration::from_millis(100);
-
 pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
-    let server = Server::bind(ServerOptions {
-        listen: options.serve.listen.iter().copied().collect(),
-        port: reach::port(&options.peer),
-        key,
-        limits: Limits::default(),
-        machine: Arc::new(Live::new()),
-        changes,
-        log: Arc::new(move |line| {
-            if !quiet {
-                tell(&format!("{line}\n"));
-            }
-        }),
-    })
-    .map_err(reach::peer_failure)?;
+    let log: Log = Arc::new(move |line| {
+        if !quiet {
+            tell(&format!("{line}\n"));
+        }
+    });
+    renounce(options)?;
+    let server = bind(
+        options,
+        ServerOptions {
+            listen: options.serve.listen.iter().copied().collect(),
+            port: reach::port(&options.peer),
+            key,
+            allow: allowed(options),
+            limits: limits(options),
+            machine: Arc::new(Live::new()),
+            changes,
+            log: Arc::clone(&log),
+        },
+    )?;
+    let iperf3 = iperf3(options, &log)?;
     for address in server.addresses() {
-        tell(&format!("listening on {address}\n"));
+        tell(&format!("{}{address}\n", ssh::LISTENING));
     }
     tell(&how);
     let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
-    stop_on_signal(&stop)?;
-    server.run(&stop).map_err(reach::peer_failure)?;
+    let asked = stop.clone();
+    let watched = signal::at_first(move || asked.request());
+    reach::system(watched, "cannot watch for Ctrl-C")?;
+    if attached(options) {
+        stop_on_end(&stop)?;
+    }
+    std::thread::scope(|scope| {
+        let beside = iperf3.map(|server| {
+            let stop = &stop;
+            scope.spawn(move || server.run(stop))
+        });
+        let ended = server.run(&stop);
+        // A panic there was told already, as a bug.
+        let beside = beside.and_then(|thread| thread.join().ok());
+        ended.and(beside.unwrap_or(Ok(())))
+    })
+    .map_err(reach::peer_failure)?;
     Ok(Exit::Done)
+}
+
+/// Whether another program started this end, and holds it by its stdin.
+fn attached(options: &Options) -> bool {
+    options.serve.attached == Some(true)
+}
+
+/// Takes the port. Where another program started this end, it is told which port it got: any does if
+/// somebody else has that one.
+fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
+    let bound = match Server::bind(server.clone()) {
+        Err(PeerError::Listen { source, .. })
+            if source.kind() == ErrorKind::AddrInUse && attached(options) =>
+        {
+            Server::bind(ServerOptions { port: 0, ..server })
+        }
+        bound => bound,
+    };
+    bound.map_err(reach::peer_failure)
+}
+
+/// Gives up what serving never needs, and says what it does not need either.
+fn renounce(options: &Options) -> Result<(), Failure> {
+    reach::system(rights::renounce(), "cannot give up rights")?;
+    let wanted = attached(options) || options.serve.allow_changes == Some(true);
+    if rights::is_root() && !wanted {
+        tell(
+            "this runs as root, which serves only to tell clients what root alone can read of this host\n",
+        );
+    }
+    Ok(())
+}
+
+fn allowed(options: &Options) -> Vec<IpNet> {
+    let networks = options.serve.allow.iter().flatten();
+    networks.map(|network| network.0).collect()
+}
+
+fn limits(options: &Options) -> Limits {
+    let limits = Limits::default();
+    Limits {
+        sessions: (options.serve.max_clients).map_or(limits.sessions, |n| n.0 as usize),
+        ..limits
+    }
+}
+
+/// The server for iperf3 clients, where one was asked for.
+fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failure> {
+    let Some(port) = options.serve.iperf3.filter(|_| !attached(options)) else {
+        return Ok(None);
+    };
+    let server = iperf3::Server::bind(iperf3::ServerOptions {
+        listen: options.serve.listen.iter().copied().collect(),
+        port: port.0 as u16,
+        allow: allowed(options),
+        limits: iperf3::Limits::default(),
+        machine: Arc::new(Live::new()),
+        log: Arc::clone(log),
+    })
+    .map_err(reach::peer_failure)?;
+    for address in server.addresses() {
+        tell(&format!("listening on {address} for iperf3 clients\n"));
+    }
+    tell("iperf3 knows no key: anyone who reaches that port can load this host and its network\n");
+    Ok(Some(server))
 }
 
 /// The key to serve with, and what the user must know about it.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
+    // What the configuration of that account says is meant for servers of its own.
+    if attached(options) {
+        let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
+        return Ok((Some(key), String::new()));
+    }
     if options.serve.open == Some(true) {
         let words = "no key: anyone who reaches this port can load this host and its network\n";
         return Ok((None, words.to_owned()));
@@ -91,16 +180,15 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
     format!("{what}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n")
 }
 
-fn stop_on_signal(stop: &Stop) -> Result<(), Failure> {
-    let flag = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+/// Stops when whoever started this program has gone, or has no more need of it.
+fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {
-        while !flag.load(Ordering::Relaxed) {
-            std::thread::sleep(GLANCE);
-        }
+        // What else is written there means nothing.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.request();
     };
-    let thread = std::thread::Builder::new().name("signals".into());
+    let thread = std::thread::Builder::new().name("stdin".into());
     reach::system(thread.spawn(watch), "cannot start a thread").map(drop)
 }
 

@@ -1,9 +1,10 @@
 //! `linerate show`: a record that was kept, judged again.
 
 use clap::Parser;
+use linerate_core::record::Record;
 
 use super::exit::{Exit, Failure, tell};
-use super::options::{self, Options};
+use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::run::records_of;
 
@@ -27,18 +28,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let loaded = records_of(&options.records)?
-        .load(&args.record)
-        .map_err(|e| {
-            let hint = e.hint();
-            Failure::not_measured(e).hint(hint)
-        })?;
-    if let Some(warning) = loaded.warning() {
-        tell(&format!("warning: {warning}\n"));
-    }
+    let record = load(&options.records, &args.record)?;
     let how = Shown {
         saved: None,
         explain: args.explain,
     };
-    report::show(&loaded.record, &how, options)
+    report::show(&record, &how, options)
+}
+
+/// The record that `name` means; what could not be used of its file is told.
+pub(super) fn load(records: &Records, name: &str) -> Result<Record, Failure> {
+    let loaded = records_of(records)?.load(name).map_err(|e| {
+        let hint = e.hint();
+        Failure::not_measured(e).hint(hint)
+    })?;
+    if let Some(warning) = loaded.warning() {
+        tell(&format!("warning: {warning}\n"));
+    }
+    Ok(loaded.record)
 }

@@ -3,9 +3,11 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::Builder;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use super::exit::Exit;
 
@@ -13,12 +15,28 @@ use super::exit::Exit;
 /// it does not want to wait.
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup()) {
+    for signal in signals() {
         // Before the flag is set by this very signal, so that only the next one finds it set.
         flag::register_conditional_shutdown(signal, Exit::NotMeasured as i32, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Calls `end` at the first of these signals. Its thread sleeps until then, without wake-ups.
+pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    interrupted()?;
+    let mut signals = Signals::new(signals())?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            end();
+        }
+    };
+    Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+fn signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM].into_iter().chain(hangup())
 }
 
 /// SIGHUP, unless whoever started us has it ignored (nohup).

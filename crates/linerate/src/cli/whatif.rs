@@ -8,12 +8,11 @@ use anyhow::Context;
 use clap::Parser;
 use linerate_core::case::{Answer, Case, CaseError, Told, answer, measured, told};
 use linerate_core::record::frame::MAGIC;
-use linerate_engine::store::Store;
 
-use super::exit::{Exit, Failure, tell};
+use super::exit::{Exit, Failure};
 use super::options::{Options, Records};
-use super::out;
 use super::run::records_of;
+use super::{out, show};
 use crate::cases::CASES;
 use crate::show::whatif::{self as view, Change};
 
@@ -94,9 +93,8 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     }
     // Without a place for records there may still be a file.
     let store = records_of(records).ok();
-    let record = store.filter(|store| store.find(name).is_ok_and(|path| is_record(&path)));
-    if let Some(store) = record {
-        return of_record(&store, name);
+    if store.is_some_and(|store| store.find(name).is_ok_and(|path| is_record(&path))) {
+        return of_record(records, name);
     }
     read(name).map_err(|error| {
         let known = CASES.map(|(name, _)| name).join(", ");
@@ -115,15 +113,9 @@ fn is_record(path: &Path) -> bool {
     matches!(read, Some(Ok(_))) && start == MAGIC
 }
 
-fn of_record(store: &Store, name: &str) -> Result<String, Failure> {
-    let loaded = store.load(name).map_err(|error| {
-        let hint = error.hint();
-        Failure::not_measured(error).hint(hint)
-    })?;
-    if let Some(warning) = loaded.warning() {
-        tell(&format!("warning: {warning}\n"));
-    }
-    measured(&loaded.record).map_err(|error| {
+fn of_record(records: &Records, name: &str) -> Result<String, Failure> {
+    let record = show::load(records, name)?;
+    measured(&record).map_err(|error| {
         let what = format!("the record {name} describes no case");
         Failure::usage(anyhow::Error::new(error).context(what))
     })

@@ -22,7 +22,7 @@ pub const SCHEMA: &str = include_str!("../../schema/run.schema.json");
 const EXACT: f64 = 9_007_199_254_740_991.0;
 
 #[derive(Serialize)]
-struct Output<'a> {
+pub(super) struct Output<'a> {
     format: u32,
     linerate: &'a str,
     complete: bool,
@@ -37,7 +37,7 @@ struct Output<'a> {
 }
 
 #[derive(Serialize)]
-struct HostOut<'a> {
+pub(super) struct HostOut<'a> {
     side: &'static str,
     name: &'a str,
     kernel: &'a str,
@@ -84,6 +84,8 @@ struct DirectionOut {
     goodput_ci_bps: Option<[u64; 2]>,
     goodput_with_ramp_bps: u64,
     steady: bool,
+    copy: &'static str,
+    copied_share: Option<f64>,
     ceiling_bps: Option<u64>,
     ceiling_stage: Option<&'static str>,
     streams: Vec<StreamsOut>,
@@ -110,7 +112,7 @@ struct Loaded {
 }
 
 #[derive(Serialize)]
-struct LatencyOut {
+pub(super) struct LatencyOut {
     p50_ns: Option<u64>,
     p90_ns: Option<u64>,
     p99_ns: Option<u64>,
@@ -160,7 +162,20 @@ pub fn verdict(
     verdict: &Verdict,
     with_record: bool,
 ) -> serde_json::Result<String> {
-    let output = Output {
+    let output = output(record, model, verdict, with_record);
+    let mut text = serde_json::to_string_pretty(&output)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The result, for a document of its own or as part of another.
+pub(super) fn output<'a>(
+    record: &'a Record,
+    model: &'a Model,
+    verdict: &'a Verdict,
+    with_record: bool,
+) -> Output<'a> {
+    Output {
         format: FORMAT,
         linerate: &record.start.linerate,
         complete: model.complete,
@@ -175,13 +190,10 @@ pub fn verdict(
             unknown: &verdict.unknown,
         },
         record: with_record.then_some(record),
-    };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    }
 }
 
-fn host(host: &Host) -> HostOut<'_> {
+pub(super) fn host(host: &Host) -> HostOut<'_> {
     let facts = &host.facts;
     HostOut {
         side: host.side.name(),
@@ -230,6 +242,8 @@ fn direction(direction: &DirectionModel) -> DirectionOut {
         goodput_ci_bps: ci(&base.goodput),
         goodput_with_ramp_bps: integer(base.goodput_with_ramp),
         steady: base.steady,
+        copy: base.knobs.copy.name(),
+        copied_share: base.copied,
         ceiling_bps: direction.ceiling().map(|c| integer(c.rate.0 as f64)),
         ceiling_stage: direction.ceiling().map(|c| c.stage.name()),
         streams: std::iter::once(base)
@@ -263,7 +277,7 @@ fn latencies(model: &Model) -> Latencies {
     }
 }
 
-fn latency(latency: &Latency) -> LatencyOut {
+pub(super) fn latency(latency: &Latency) -> LatencyOut {
     let at = |p| latency.percentile(p).map(|v| integer(v.0 as f64));
     LatencyOut {
         p50_ns: at(50.0),
@@ -305,7 +319,7 @@ fn trial(trial: &Decided) -> TrialOut<'_> {
     }
 }
 
-fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
+pub(super) fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
     estimate.interval.map(|i| [integer(i.low), integer(i.high)])
 }
 

@@ -1,13 +1,17 @@
 //! Views: functions of a record, its model and its verdict, of an inventory, or of a described path.
 //! None of them reads the machine.
 
+pub mod bw;
+pub mod diff;
 pub mod flows;
 pub mod host;
 pub mod json;
+pub mod lat;
 mod page;
 pub mod progress;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod stream;
 pub mod text;
 pub(crate) mod whatif;
 mod words;

@@ -147,10 +147,11 @@ fn latency(p50: u64, p99: u64) -> Latency {
             (99.0, Nanos(p99)),
         ],
         samples: 4_000,
+        least: Nanos(p50 / 2),
     }
 }
 
-fn load(streams: u32, mean: f64) -> Load {
+pub(super) fn load(streams: u32, mean: f64) -> Load {
     Load {
         streams,
         knobs: Knobs {
@@ -163,8 +164,10 @@ fn load(streams: u32, mean: f64) -> Load {
         ticks: Vec::new(),
         steady: true,
         tcp: TcpShares::default(),
+        datagrams: None,
         senders: Vec::new(),
         receivers: Vec::new(),
+        copied: None,
         unread: None,
         behind: None,
         recv_memory: None,

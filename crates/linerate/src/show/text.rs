@@ -290,10 +290,9 @@ fn rows(model: &Model) -> Vec<Row> {
             let known = |c: &Ceiling| format!("{} ({})", c.words(), c.stage.name());
             Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
         }),
-        row("goodput", &|d| {
-            let streams = words::count(u64::from(d.base.streams), "stream");
-            Some(format!("{}, {streams}", words::goodput(&d.base.goodput)))
-        }),
+        row("goodput", &|d| Some(words::base(&d.base))),
+        row("", &|d| words::copied(&d.base)),
+        row("", &|d| words::lost(&d.base)),
         row("", &|d| (!d.base.steady).then(|| "not steady".to_owned())),
         row("more streams", &words::more_streams),
         row("both at once", &both),

@@ -1,7 +1,8 @@
 //! Numbers and names in words, the same in every view for people.
 
 use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{DirectionModel, Estimate, Latency};
+use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
+use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::units::Rate;
 use linerate_core::verdict::{Limit, Measure, Place};
@@ -31,6 +32,40 @@ fn plus_minus(percent: f64) -> String {
         format!("±{percent:.1} %")
     } else {
         format!("±{percent:.0} %")
+    }
+}
+
+/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`: with how payload was handed over where not by copies, and with
+/// `UDP` where it went in datagrams.
+pub(crate) fn base(load: &Load) -> String {
+    let streams = count(u64::from(load.streams), "stream");
+    let mut words = format!("{}, {streams}", goodput(&load.goodput));
+    if load.knobs.copy != Handover::Copy {
+        words.push_str(", ");
+        words.push_str(load.knobs.copy.name());
+    }
+    if load.datagrams.is_some() {
+        words.push_str(", UDP");
+    }
+    words
+}
+
+/// `25.00 % of the datagrams lost`, of a load that sends such.
+pub(crate) fn lost(load: &Load) -> Option<String> {
+    let lost = load.datagrams?.lost;
+    Some(format!("{:.2} % of the datagrams lost", lost * 100.0))
+}
+
+/// What became of sends without a copy, where the kernel copied some, or told of none.
+pub(crate) fn copied(load: &Load) -> Option<String> {
+    match load.copied {
+        _ if load.knobs.copy != Handover::Zerocopy => None,
+        None => Some("the kernel told of no send without a copy".to_owned()),
+        Some(share) if share < 0.001 => None,
+        Some(share) => Some(format!(
+            "the kernel copied {:.1} % all the same",
+            share * 100.0
+        )),
     }
 }
 
@@ -133,6 +168,8 @@ pub(crate) fn summary(page: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::model::Datagrams;
+
     use super::*;
 
     fn estimate(mean: f64, half: f64) -> Estimate {
@@ -155,6 +192,46 @@ mod tests {
         let mut unsure = estimate(1e9, 0.0);
         unsure.interval = None;
         assert_eq!(goodput(&unsure), "1 Gb/s");
+    }
+
+    #[test]
+    fn datagrams_are_named_with_what_was_lost_of_them() {
+        let mut load = super::super::sample::load(1, 1e9);
+        load.goodput.interval = None;
+        assert_eq!(lost(&load), None);
+        load.datagrams = Some(Datagrams {
+            per_sec: 1e5,
+            lost: 0.25,
+            at_socket: None,
+            reordered: 0.0,
+            duplicated: 0.0,
+        });
+        assert_eq!(base(&load), "1 Gb/s, 1 stream, UDP");
+        assert_eq!(
+            lost(&load).as_deref(),
+            Some("25.00 % of the datagrams lost")
+        );
+    }
+
+    #[test]
+    fn a_way_that_is_not_the_usual_one_is_named_with_what_became_of_it() {
+        let mut load = super::super::sample::load(2, 1e9);
+        load.goodput.interval = None;
+        let told = |load: &Load| (base(load), copied(load));
+        assert_eq!(told(&load), ("1 Gb/s, 2 streams".into(), None));
+        load.knobs.copy = Handover::Sendfile;
+        assert_eq!(told(&load), ("1 Gb/s, 2 streams, sendfile".into(), None));
+        load.knobs.copy = Handover::Zerocopy;
+        let (headline, became) = told(&load);
+        assert_eq!(headline, "1 Gb/s, 2 streams, zerocopy");
+        assert!(became.is_some(), "nothing is known of it");
+        load.copied = Some(0.000_9);
+        assert_eq!(copied(&load), None);
+        load.copied = Some(0.001);
+        assert_eq!(
+            copied(&load),
+            Some("the kernel copied 0.1 % all the same".into())
+        );
     }
 
     #[test]

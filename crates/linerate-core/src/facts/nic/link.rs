@@ -82,10 +82,14 @@ impl LinkModes {
     }
 }
 
-/// Speed in Mb/s as drivers tell it; `None` for what they say when they do not know it: 0, and -1
-/// in 16 and in 32 bits.
+/// Twice the fastest port that is specified: what is more than this is no speed.
+//= IEEE P802.3dj: 1.6 Tb/s Ethernet
+const FASTEST_MBPS: u64 = 3_200_000;
+
+/// Speed in Mb/s as drivers tell it; `None` for what they say when they do not know it: 0, -1 in 16 and in
+/// 32 bits, and what no port can be.
 pub fn speed_of_mbps(mbps: u64) -> Option<Rate> {
-    let known = mbps != 0 && mbps != u64::from(u16::MAX) && i32::try_from(mbps).is_ok();
+    let known = mbps != 0 && mbps != u64::from(u16::MAX) && mbps <= FASTEST_MBPS;
     known.then_some(Rate(mbps.saturating_mul(1_000_000)))
 }
 
@@ -106,13 +110,15 @@ mod tests {
             65_535,
             u64::from(u32::MAX),
             u64::MAX,
-            i32::MAX as u64 + 1,
+            i32::MAX as u64,
+            FASTEST_MBPS + 1,
         ] {
             assert_eq!(speed_of_mbps(mbps), None, "{mbps}");
         }
         assert_eq!(speed_of_mbps(1), Some(Rate(1_000_000)));
         assert_eq!(speed_of_mbps(65_534), Some(Rate(65_534_000_000)));
         assert_eq!(speed_of_mbps(800_000), Some(Rate(800_000_000_000)));
+        assert_eq!(speed_of_mbps(FASTEST_MBPS), Some(Rate(3_200_000_000_000)));
         assert_eq!(
             mode_speed("100000baseCR4/Full"),
             Some(Rate(100_000_000_000))

@@ -15,11 +15,11 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
     }
     let empty = nodes
         .iter()
-        .filter(|n| !n.cpus.is_empty() && n.total.is_some() && !has(n.total));
+        .filter(|n| !n.known_cpus().is_empty() && n.total.is_some() && !has(n.total));
     let odd = |node: &crate::facts::cpu::Node| Oddity {
         id: "memory-node-empty",
         subject: format!("node {}", node.id),
-        what: format!("{} have no memory of their own", super::cpus(&node.cpus)),
+        what: format!("it has {} and no memory", super::cpus(node.known_cpus())),
         why: "every access of theirs goes to another node",
         fix: "put modules into the slots of this package, the same number as in the others"
             .to_owned(),
@@ -148,7 +148,7 @@ mod tests {
     fn cpus_without_memory_are_odd_and_memory_without_cpus_is_not() {
         let node = |id, cpus: &[u32], bytes| Node {
             id,
-            cpus: cpus.to_vec(),
+            cpus: Some(cpus.to_vec()),
             total: Some(Bytes(bytes)),
             ..Node::default()
         };
@@ -157,7 +157,11 @@ mod tests {
         assert_eq!(ids(&machine), ["memory-node-empty"]);
         machine.processors.nodes = vec![node(0, &[0], 9), node(1, &[], 9), node(2, &[1], 1)];
         assert_eq!(ids(&machine), [""; 0]);
-        machine.processors.nodes[2].total = None;
+        machine.processors.nodes = vec![node(0, &[0], 9), node(1, &[1], 0)];
+        machine.processors.nodes[1].cpus = None;
+        assert_eq!(ids(&machine), [""; 0]);
+        machine.processors.nodes = vec![node(0, &[0], 9), node(1, &[1], 1)];
+        machine.processors.nodes[1].total = None;
         assert_eq!(ids(&machine), [""; 0]);
     }
 }

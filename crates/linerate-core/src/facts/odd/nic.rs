@@ -144,7 +144,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
     let served = inventory.interrupts.by_port(&inventory.network.nics);
     let odd = |nic: &Nic| {
         let node = nodes.iter().find(|n| Some(n.id) == nic.node)?;
-        if node.cpus.is_empty() {
+        if node.known_cpus().is_empty() {
             return None;
         }
         let remote = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
@@ -168,7 +168,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
             fix: format!(
                 "echo {} into /proc/irq/N/smp_affinity_list for each of them, with irqbalance \
                  stopped (undo: start it again)",
-                ranges(&node.cpus)
+                ranges(node.known_cpus())
             ),
         })
     };
@@ -279,7 +279,7 @@ mod tests {
         all.processors.nodes = (0..2)
             .map(|id| Node {
                 id,
-                cpus: vec![2 * id, 2 * id + 1],
+                cpus: Some(vec![2 * id, 2 * id + 1]),
                 ..Node::default()
             })
             .collect();
@@ -304,7 +304,7 @@ mod tests {
         assert!(found[0].fix.contains("echo 0-1 into"), "{}", found[0].fix);
         all.interrupts.irqs.truncate(1);
         assert_eq!(ids(&all), [""; 0]);
-        all.processors.nodes[0].cpus.clear();
+        all.processors.nodes[0].cpus = Some(Vec::new());
         assert_eq!(ids(&all), [""; 0], "no CPU is near");
     }
 }

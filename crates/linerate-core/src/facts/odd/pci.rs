@@ -1,5 +1,7 @@
 //! Links that carry less than the card could.
 
+use std::collections::BTreeSet;
+
 use super::{Oddity, few};
 use crate::facts::Inventory;
 use crate::facts::pci::{self, Device, Link};
@@ -8,11 +10,24 @@ use crate::facts::pci::{self, Device, Link};
 const DISPLAY: u32 = 0x03;
 
 /// Devices with a link whose traffic matters, with the port at its other end: cards, and switches
-/// that cards stand behind.
+/// that cards stand behind. The functions of a card share its link: the first stands for all.
 fn links(all: &[Device]) -> impl Iterator<Item = (&Device, &Device)> {
+    let mut known = BTreeSet::new();
     all.iter()
         .filter(|d| !d.is_virtual && (d.carries_data() || d.buses.is_some()))
         .filter_map(|d| Some((d, pci::other_end(all, d)?)))
+        .filter(move |(_, port)| known.insert(port.address))
+}
+
+/// The card at the end of a link, with the names of all its functions.
+fn card(all: &[Device], device: &Device) -> String {
+    let others = all
+        .iter()
+        .filter(|d| d.parent == device.parent && !d.is_virtual);
+    let mut words = vec![subject(device)];
+    let others = others.filter(|d| d.address != device.address);
+    words.extend(others.flat_map(|d| d.names.iter().cloned()));
+    words.join(" ")
 }
 
 fn subject(device: &Device) -> String {
@@ -27,22 +42,24 @@ fn words(link: Link) -> String {
         .map_or(link.to_string(), |rate| format!("{link} ({rate})"))
 }
 
-/// The card could do more than its slot.
+/// The card could do more than its slot lets it. A link runs at what both ends can do: the lanes of a
+/// slot that is faster than the card do not stand in for those that it lacks.
 pub(super) fn slot(inventory: &Inventory) -> Vec<Oddity> {
     let all = &inventory.pci;
     let odd = |(device, port): (&Device, &Device)| {
-        let (card, slot) = (device.max?, port.max?);
-        (slot.rate()? < card.rate()?).then(|| Oddity {
+        let own = device.max?;
+        let both = own.common(port.max?);
+        (both.rate()? < own.rate()?).then(|| Oddity {
             id: "pcie-slot",
-            subject: subject(device),
+            subject: card(all, device),
             what: format!(
-                "the card could use {}, and its slot (port {}) gives {} at most",
-                words(card),
+                "the card could use {}, and its slot (port {}) leaves it {} at most",
+                words(own),
                 port.address,
-                words(slot)
+                words(both)
             ),
             why: "no traffic of this card, of all its ports together, can be faster than its slot",
-            fix: format!("move it to a slot of {card}, or {}", divided(all, port)),
+            fix: format!("move it to a slot of {own}, or {}", divided(all, port)),
         })
     };
     links(all).filter_map(odd).collect()
@@ -71,6 +88,7 @@ fn divided(all: &[Device], port: &Device) -> String {
 
 /// The link runs below what both of its ends can do.
 pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
+    let all = &inventory.pci;
     let odd = |(device, port): (&Device, &Device)| {
         let both = device.max?.common(port.max?);
         let now = device.now?;
@@ -80,7 +98,7 @@ pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
         let rests = !narrow && device.class >> 16 == DISPLAY;
         ((narrow || slow) && !rests).then(|| Oddity {
             id: "pcie-link",
-            subject: subject(device),
+            subject: card(all, device),
             what: format!(
                 "the link runs at {}, and both its ends could do {}",
                 words(now),
@@ -94,7 +112,7 @@ pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
                     .to_owned(),
         })
     };
-    links(&inventory.pci).filter_map(odd).collect()
+    links(all).filter_map(odd).collect()
 }
 
 /// Packets are smaller than everything on the way allows.
@@ -130,7 +148,7 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
         .processors
         .nodes
         .iter()
-        .filter(|n| !n.cpus.is_empty());
+        .filter(|n| !n.known_cpus().is_empty());
     let lost: Vec<String> = inventory
         .pci
         .iter()
@@ -226,11 +244,34 @@ mod tests {
             ids(&machine(lanes(8, 4), lanes(8, 4), lanes(8, 16))),
             [""; 0]
         );
-        // Fewer, faster lanes carry as much.
+        // Lanes that are faster than the card's do not stand in for those that it lacks.
+        let fast = machine(lanes(8, 4), lanes(8, 8), lanes(16, 4));
+        let found = super::super::find(&fast);
+        assert_eq!(found[0].id, "pcie-slot");
+        let what = &found[0].what;
+        assert!(what.contains("leaves it 8 GT/s x4 (31.5 Gb/s)"), "{what}");
         assert_eq!(
-            ids(&machine(lanes(8, 4), lanes(8, 8), lanes(16, 4))),
+            ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 8))),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn the_functions_of_a_card_share_one_slot() {
+        let mut narrow = machine(lanes(8, 4), lanes(8, 8), lanes(8, 4));
+        let mut second = narrow.pci[1].clone();
+        second.address.function = 1;
+        second.names = vec!["eth1".to_owned()];
+        let part = Device {
+            is_virtual: true,
+            names: vec!["eth2".to_owned()],
+            address: "0000:01:00.2".parse().unwrap(),
+            ..second.clone()
+        };
+        narrow.pci.extend([second, part]);
+        let found = super::super::find(&narrow);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].subject, "0000:01:00.0 Ethernet eth0 eth1");
     }
 
     #[test]
@@ -284,7 +325,7 @@ mod tests {
     fn a_card_without_a_node_is_odd_where_there_are_two() {
         let node = |id| Node {
             id,
-            cpus: vec![id],
+            cpus: Some(vec![id]),
             total: Some(crate::units::Bytes(1)),
             ..Node::default()
         };

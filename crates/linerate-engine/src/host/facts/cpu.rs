@@ -6,7 +6,7 @@ use linerate_core::facts::cpu::{
     self, Cache, Clock, Clocked, Cpu, IdleState, Kind, Node, Processors,
 };
 use linerate_core::facts::{HostFacts, topology};
-use linerate_core::parse::{cpuinfo, meminfo, sysctl};
+use linerate_core::parse::{cpuinfo, meminfo, sysctl, sysfs};
 use linerate_core::placement;
 use linerate_core::units::{Bytes, Hertz, Nanos};
 
@@ -33,7 +33,7 @@ impl Reader<'_> {
         }
         let clocks = cpuinfo::clocks(cpuinfo);
         let online = self.get("cpu.online", &format!("{CPUS}/online"), SYS, sysctl::list);
-        let online = online.unwrap_or_else(|| clocks.iter().map(|(id, _)| *id).collect());
+        let online = online.unwrap_or_else(|| self.cpus_on(&clocks));
         let clocks: BTreeMap<u32, Option<Hertz>> = clocks.into_iter().collect();
         let nominal = cpuinfo::nominal(&model);
         let mut cpus: Vec<Cpu> = online.iter().map(|&id| self.cpu(id)).collect();
@@ -60,6 +60,21 @@ impl Reader<'_> {
         }
     }
 
+    /// CPUs that are on where no file lists them: those that are told of, else those with a folder,
+    /// without those that say that they are off.
+    fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
+        let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
+        if on.is_empty() {
+            let folders = self.look_in("cpu.online", CPUS);
+            on = numbered(&folders, "cpu");
+        }
+        on.retain(|id| {
+            let path = format!("{CPUS}/cpu{id}/online");
+            self.look("cpu.online", &path, sysctl::number) != Some(0)
+        });
+        on
+    }
+
     /// What no CPU tells.
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
@@ -74,7 +89,7 @@ impl Reader<'_> {
                     "",
                 )
             } else {
-                ("shows no CPUs", SYS)
+                ("shows no clock control", SYS)
             };
             self.lack(gap("facts.cpu.governor", &format!("{CPUS} {why}"), hint));
         }
@@ -95,9 +110,21 @@ impl Reader<'_> {
 
     /// CPUs of the same core, itself among them.
     pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
-        let path = format!("{CPUS}/cpu{id}/topology/thread_siblings_list");
-        let siblings = self.look("cpu.cores", &path, sysctl::list);
-        siblings.unwrap_or_default()
+        let folder = format!("{CPUS}/cpu{id}/topology");
+        let files = ["thread_siblings_list", "thread_siblings"];
+        self.cpu_set_of("cpu.cores", &folder, files)
+            .unwrap_or_default()
+    }
+
+    /// A set of CPUs as a list, or as the mask that is all that kernels before 2.6.26 have.
+    fn cpu_set_of(
+        &mut self,
+        fact: &str,
+        folder: &str,
+        [list, mask]: [&str; 2],
+    ) -> Option<Vec<u32>> {
+        self.look(fact, &format!("{folder}/{list}"), sysctl::list)
+            .or_else(|| self.look(fact, &format!("{folder}/{mask}"), sysfs::mask))
     }
 
     pub(super) fn capacity(&mut self, id: u32) -> Option<u32> {
@@ -184,9 +211,7 @@ impl Reader<'_> {
     }
 
     fn numa_node(&mut self, id: u32) -> Node {
-        let topology::Node {
-            cpus, distances, ..
-        } = self.node_place(id);
+        let (cpus, distances) = (self.node_cpus(id), self.node_distances(id));
         let path = format!("{NODES}/node{id}/meminfo");
         let memory = self.look("node.memory", &path, |text| Ok(text.to_vec()));
         let amount = |key| meminfo::bytes(memory.as_deref()?, key);
@@ -209,19 +234,28 @@ impl Reader<'_> {
 
     /// The CPUs of a node and how far it is from others.
     pub(super) fn node_place(&mut self, id: u32) -> topology::Node {
-        let folder = format!("{NODES}/node{id}");
-        let words = |text: &[u8]| Ok(sysctl::words(text));
-        let cpus = self.get("node.cpus", &format!("{folder}/cpulist"), SYS, sysctl::list);
-        let distances = self.look("node.distances", &format!("{folder}/distance"), words);
         topology::Node {
             id,
-            cpus: cpus.unwrap_or_default(),
-            distances: distances
-                .iter()
-                .flatten()
-                .filter_map(|d| d.parse().ok())
-                .collect(),
+            cpus: self.node_cpus(id).unwrap_or_default(),
+            distances: self.node_distances(id),
         }
+    }
+
+    fn node_cpus(&mut self, id: u32) -> Option<Vec<u32>> {
+        let folder = format!("{NODES}/node{id}");
+        let cpus = self.cpu_set_of("node.cpus", &folder, ["cpulist", "cpumap"]);
+        if cpus.is_none() {
+            let why = format!("{folder} does not tell");
+            self.lack(gap("facts.node.cpus", &why, SYS));
+        }
+        cpus
+    }
+
+    fn node_distances(&mut self, id: u32) -> Vec<u32> {
+        let path = format!("{NODES}/node{id}/distance");
+        let words = self.look("node.distances", &path, |text| Ok(sysctl::words(text)));
+        let words = words.unwrap_or_default();
+        words.iter().filter_map(|d| d.parse().ok()).collect()
     }
 
     /// Each cache once, though it is listed for every CPU that shares it.
@@ -232,8 +266,8 @@ impl Reader<'_> {
             let folder = format!("{CPUS}/cpu{cpu}/cache");
             for name in self.look_in("cpu.caches", &folder) {
                 let folder = format!("{folder}/{name}");
-                let path = format!("{folder}/shared_cpu_list");
-                let Some(shared) = self.look("cpu.caches", &path, sysctl::list) else {
+                let files = ["shared_cpu_list", "shared_cpu_map"];
+                let Some(shared) = self.cpu_set_of("cpu.caches", &folder, files) else {
                     continue;
                 };
                 if !seen.insert((name, shared.first().copied())) {
@@ -281,6 +315,14 @@ impl Reader<'_> {
         found
     }
 
+    /// How the CPU may rest that a thread takes first.
+    pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
+        let seats = placement::seats(facts, &facts.cpus);
+        let cpu = seats.first()?.cpu;
+        self.machine.list(&format!("{CPUS}/cpu{cpu}")).ok()?;
+        Some(self.idle(cpu))
+    }
+
     fn idle(&mut self, cpu: u32) -> Vec<IdleState> {
         let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
         let states = self.look_in("cpu.idle", &folder);
@@ -314,128 +356,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use linerate_core::facts::cpu::Processors;
-    use linerate_core::units::Hertz;
-    use rustix::io::Errno;
-
-    use super::CPUS;
-    use crate::host::testing::{Fake, LOOPBACK};
-    use crate::host::{Replay, facts, inventory};
-
-    fn read(fake: Fake) -> Processors {
-        inventory(&Replay::new(fake.0), &|| {}).processors
-    }
-
-    #[test]
-    fn off_is_what_is_there_and_not_what_could_be_added() {
-        let fake = Fake::default()
-            .file(&format!("{CPUS}/online"), &["0-1\n"])
-            .file(&format!("{CPUS}/present"), &["0-3\n"])
-            .file(&format!("{CPUS}/offline"), &["2-63\n"]);
-        assert_eq!(read(fake).offline, [2, 3]);
-    }
-
-    #[test]
-    fn units_of_measurement_name_the_kinds_of_cores() {
-        let kinds = |names: &[&str]| {
-            let fake = names.iter().fold(Fake::default(), |fake, name| {
-                fake.file(&format!("/sys/devices/{name}/cpus"), &["0-3\n"])
-            });
-            read(fake)
-                .kinds
-                .into_iter()
-                .map(|k| k.name)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            kinds(&["cpu_core", "cpu_atom"]),
-            ["performance", "efficiency"]
-        );
-        assert_eq!(kinds(&["cpu_core"]), [""; 0]);
-    }
-
-    #[test]
-    fn a_cache_is_counted_once_for_all_who_share_it() {
-        let mut fake = Fake::default().file(&format!("{CPUS}/online"), &["0-2\n"]);
-        for (cpu, shared) in [(0, "0-1\n"), (1, "0-1\n"), (2, "2\n")] {
-            let folder = format!("{CPUS}/cpu{cpu}/cache");
-            fake = fake
-                .list(&folder, &["index2", "uevent"])
-                .file(&format!("{folder}/index2/shared_cpu_list"), &[shared])
-                .file(&format!("{folder}/index2/level"), &["2\n"])
-                .file(&format!("{folder}/index2/type"), &["Unified\n"])
-                .file(&format!("{folder}/index2/size"), &["256K\n"]);
-        }
-        let caches = read(fake).caches;
-        let got: Vec<_> = caches
-            .iter()
-            .map(|c| (c.level, c.shared_by, c.count))
-            .collect();
-        assert_eq!(got, [(2, 1, 1), (2, 2, 1)]);
-    }
-
-    #[test]
-    fn clocks_come_from_the_driver_and_the_clock_of_now_from_cpuinfo() {
-        let folder = format!("{CPUS}/cpu0");
-        let fake = Fake::default()
-            .file(
-                "/proc/cpuinfo",
-                &["processor : 0\nmodel name : A @ 2.00GHz\ncpu MHz : 1500.000\n"],
-            )
-            .file(&format!("{CPUS}/online"), &["0\n"])
-            .file(
-                &format!("{folder}/cpufreq/scaling_driver"),
-                &["acpi-cpufreq\n"],
-            )
-            .file(
-                &format!("{folder}/cpufreq/scaling_governor"),
-                &["powersave\n"],
-            )
-            .file(
-                &format!("{folder}/cpufreq/scaling_cur_freq"),
-                &["1000000\n"],
-            )
-            .file(
-                &format!("{folder}/cpufreq/cpuinfo_max_freq"),
-                &["3000000\n"],
-            )
-            .file(&format!("{folder}/cpufreq/scaling_max_freq"), &["0\n"]);
-        let clock = read(fake).cpus.remove(0).clock;
-        let hertz = |mega: u64| Some(Hertz(mega * 1_000_000));
-        assert_eq!((clock.now, clock.nominal), (hertz(1500), hertz(2000)));
-        assert_eq!((clock.max, clock.limit), (hertz(3000), None));
-        assert_eq!(clock.governor, "powersave");
-    }
-
-    #[test]
-    fn a_run_reads_how_clocks_are_set_where_something_sets_them() {
-        let status = Fake::default().file("/proc/self/status", &["Cpus_allowed_list:\t0-2\n"]);
-        let with = |fake: Fake| {
-            let fake = fake.list(&format!("{CPUS}/cpu0"), &["topology"]);
-            facts(&Replay::new(fake.0), LOOPBACK).clocks
-        };
-        let mut fake = status;
-        for (cpu, max) in [(0, "3000000\n"), (1, "3000000\n"), (2, "2000000\n")] {
-            let folder = format!("{CPUS}/cpu{cpu}/cpufreq");
-            fake = fake
-                .file(&format!("{folder}/scaling_driver"), &["intel_pstate\n"])
-                .file(&format!("{folder}/scaling_governor"), &["powersave\n"])
-                .file(&format!("{folder}/cpuinfo_max_freq"), &[max]);
-        }
-        let got: Vec<_> = with(fake).unwrap().into_iter().map(|c| c.cpus).collect();
-        assert_eq!(got, [vec![0, 1], vec![2]]);
-        let guest = Fake::default()
-            .file("/proc/self/status", &["Cpus_allowed_list:\t0\n"])
-            .failing(
-                &format!("{CPUS}/cpu0/cpufreq/scaling_driver"),
-                &[],
-                Errno::NOENT,
-            );
-        assert_eq!(with(guest), Some(vec![]));
-        assert_eq!(
-            facts(&Replay::new(Fake::default().0), LOOPBACK).clocks,
-            None
-        );
-    }
-}
+mod tests;

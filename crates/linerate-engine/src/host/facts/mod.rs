@@ -61,6 +61,7 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         port,
         route,
         clocks: None,
+        idle_states: None,
         channels: None,
         congestion_available: reader.congestion(),
         congestion_default: reader.line(
@@ -74,6 +75,7 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         gaps: Vec::new(),
     };
     facts.clocks = reader.clocks(&facts);
+    facts.idle_states = reader.idle_states(&facts);
     // Where no card moves payload to memory nobody asks for its channels.
     if facts.has_card() {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));

@@ -167,6 +167,7 @@ impl Port<'_, '_> {
         let device = self.reader.device_folder(link, class);
         if let Some(device) = &device {
             self.device(nic, link, device);
+            nic.coalesce = self.ask(Ethtool::Coalesce, ethtool::coalesce);
         } else {
             nic.driver.clone_from(&nic.kind);
         }
@@ -187,7 +188,6 @@ impl Port<'_, '_> {
         nic.fec = self.ask(Ethtool::Fec, ethtool::fec);
         nic.channels = self.ask(Ethtool::Channels, ethtool::channels);
         nic.rings = self.ask(Ethtool::Rings, ethtool::rings);
-        nic.coalesce = self.ask(Ethtool::Coalesce, ethtool::coalesce);
         nic.pause = self.ask(Ethtool::Pause, ethtool::pause);
         nic.rss = self.ask(Ethtool::Rss, ethtool::rss);
         let hint = format!("ethtool -S {}", self.name);

@@ -47,10 +47,11 @@ impl Reader<'_> {
         let (linked, others): (Vec<_>, Vec<_>) = hidden.iter().partition(has_link);
         let mut lack = |fact: &str, devices: &[&Address]| {
             if let Some(first) = devices.first() {
-                let why = format!(
-                    "what {first} and {} other devices tell of it is for root",
-                    devices.len() - 1
-                );
+                let why = match devices.len() - 1 {
+                    0 => format!("what {first} tells of it is for root"),
+                    1 => format!("what {first} and another device tell of it is for root"),
+                    more => format!("what {first} and {more} other devices tell of it is for root"),
+                };
                 self.lack(gap(fact, &why, "sudo linerate host"));
             }
         };

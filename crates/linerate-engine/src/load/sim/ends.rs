@@ -111,6 +111,7 @@ impl Sim {
             nodes: 1,
             topology: Topology::default(),
             clocks: Some(Vec::new()),
+            idle_states: Some(Vec::new()),
             channels: None,
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use linerate_core::parse::run::{MARK_BYTES, Mark};
 use linerate_sys::socket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::load::LoadError;
 
@@ -33,6 +35,11 @@ impl Line {
         Ok(line)
     }
 
+    /// Subject of the tables that are about the connection: `s3/0`.
+    pub(super) fn subject(&self) -> String {
+        format!("s{}/{}", self.set, self.stream)
+    }
+
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -40,6 +47,11 @@ impl Line {
     /// Sends what the kernel takes within the block time; zero when it takes nothing.
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
+    }
+
+    /// Sends what the kernel takes at once; zero when it takes nothing.
+    pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+        self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
     /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
@@ -50,6 +62,29 @@ impl Line {
         }
     }
 
+    /// Waits, no longer than `most`, until there is something to receive, or room to send where that is
+    /// `wanted`; whether each is so.
+    pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, wanted);
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
+        let time = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(self.failed("poll", e.into())),
+        }
+        let seen = fds[0].revents();
+        // A broken connection is told by the call that meets it.
+        let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
+        Ok([
+            broken || seen.contains(PollFlags::IN),
+            wanted && (broken || seen.contains(PollFlags::OUT)),
+        ])
+    }
+
     /// Drops what is there, within the block time if it may `wait`; zero when nothing is.
     pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::discard(self.fd(), scratch, wait) {
@@ -58,7 +93,12 @@ impl Line {
         }
     }
 
-    fn moved(&self, call: &'static str, result: io::Result<usize>) -> Result<usize, LoadError> {
+    /// What a call moved; zero where it was only a pause.
+    pub(super) fn moved(
+        &self,
+        call: &'static str,
+        result: io::Result<usize>,
+    ) -> Result<usize, LoadError> {
         match result {
             Ok(bytes) => Ok(bytes),
             Err(e) if is_pause(&e) => Ok(0),
@@ -112,11 +152,23 @@ impl MarkPart {
     pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.send(&raw[self.at..], more)?;
+        Ok(self.all())
+    }
+
+    /// Like `put`, of what the kernel takes at once.
+    pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
+        let raw = mark.encode();
+        self.at += line.offer(&raw[self.at..], more)?;
+        Ok(self.all())
+    }
+
+    /// Whether all of it is sent, so that the next one can be.
+    fn all(&mut self) -> bool {
         let all = self.at == MARK_BYTES;
         if all {
             self.at = 0;
         }
-        Ok(all)
+        all
     }
 
     /// Receives a mark; `None` until all of it is there.

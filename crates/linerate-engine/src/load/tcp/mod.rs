@@ -1,7 +1,10 @@
 //! TCP: one connection and one blocking thread at each end for each stream.
 
+mod completions;
 mod line;
-mod options;
+mod open_loop;
+pub(crate) mod options;
+mod outlet;
 mod ping_pong;
 mod probe;
 mod receiver;
@@ -14,7 +17,6 @@ use linerate_core::record::SetEnd;
 use self::line::Line;
 use super::application::WORK_MAX_PS;
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
-use crate::event::Level;
 
 /// Most streams of one set.
 const STREAMS_MAX: u32 = 1024;
@@ -35,17 +37,12 @@ impl Engine for Tcp {
             ping_pong: true,
             far_end: true,
             discard: true,
+            lossy: false,
         }
     }
 
     fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
-        check(facts, &plan.knobs)
-            .into_iter()
-            .map(|gap| Notice {
-                level: Level::Hint,
-                gap,
-            })
-            .collect()
+        Notice::hints(check(facts, &plan.knobs))
     }
 
     fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
@@ -82,13 +79,20 @@ impl Engine for Tcp {
 fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line))
+            Box::new(sender::Sender::new(line, plan.knobs.copy))
         }
         Pattern::Stream { .. } => Box::new(receiver::Receiver::new(line, &plan.knobs)),
         Pattern::PingPong { size, interval } if side == Side::Near => {
-            Box::new(ping_pong::Pinger::new(line, size.0 as u32, interval))
+            let (payload, busy) = (size.0 as u32, plan.knobs.busy_poll);
+            if plan.knobs.open_loop {
+                return Box::new(open_loop::Metronome::new(line, payload, interval, busy));
+            }
+            Box::new(ping_pong::Pinger::new(line, payload, interval, busy))
         }
-        Pattern::PingPong { size, .. } => Box::new(ping_pong::Echo::new(line, size.0 as u32)),
+        Pattern::PingPong { size, .. } => {
+            let busy = plan.knobs.busy_poll;
+            Box::new(ping_pong::Echo::new(line, size.0 as u32, busy))
+        }
     }
 }
 
@@ -114,6 +118,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
             Err(format!("a message of {size}: 1 B to 16 MiB are possible"))
+        }
+        Pattern::PingPong { interval, .. } if knobs.open_loop && interval.0 == 0 => {
+            Err("an open loop without an interval".to_owned())
         }
         _ => Ok(()),
     }
@@ -176,6 +183,16 @@ mod tests {
         }
     }
 
+    fn open_loop(interval: u64) -> impl FnOnce(&mut SetPlan) {
+        move |plan| {
+            plan.knobs.open_loop = true;
+            plan.pattern = Pattern::PingPong {
+                size: Bytes(64),
+                interval: Nanos(interval),
+            };
+        }
+    }
+
     #[test]
     fn plans_are_bounded_on_both_sides_of_each_limit() {
         let work = |ps| ExtraWork {
@@ -194,6 +211,8 @@ mod tests {
             (plan(|p| p.pattern = ping_pong(0)), false),
             (plan(|p| p.pattern = ping_pong(SIZE_MAX)), true),
             (plan(|p| p.pattern = ping_pong(SIZE_MAX + 1)), false),
+            (plan(open_loop(0)), false),
+            (plan(open_loop(1)), true),
         ] {
             assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
         }

@@ -4,15 +4,19 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Pattern, SetPlan, Side};
+use linerate_core::plan::{Handover, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
-use linerate_sys::socket;
+use linerate_sys::{socket, zerocopy};
+
+/// Time for which a busy receive asks the device's queue, as kernel documentation suggests it for one socket.
+//= Documentation/admin-guide/sysctl/net.rst, busy_read
+const BUSY_POLL_MICROS: u32 = 50;
 
 /// Segments of this many bytes less than asked for are as asked: options take room in them.
 const MSS_OPTIONS: u32 = 40;
 
 /// Sets all options of `plan` on this end's socket; what is refused is returned.
-pub(super) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
+pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
     let (sends, receives) = roles(side, plan);
@@ -42,6 +46,20 @@ pub(super) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
     }
+    if knobs.copy == Handover::Zerocopy && sends && !ping_pong {
+        note("copy", zerocopy::allow(fd));
+    }
+    if knobs.busy_poll
+        && let Err(e) = socket::set_busy_poll(fd, BUSY_POLL_MICROS)
+    {
+        gaps.push(Gap {
+            hint: format!("sudo sysctl -w net.core.busy_read={BUSY_POLL_MICROS}"),
+            ..refused(
+                "busy_poll",
+                &format!("SO_BUSY_POLL: {e}; the thread spins all the same"),
+            )
+        });
+    }
     if let Some(name) = &knobs.congestion
         && let Err(e) = socket::set_congestion(fd, name)
     {
@@ -59,7 +77,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
 }
 
 /// Reads what is in force into `end`, and notes what is less than was asked for.
-pub(super) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
+pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
     end.send_buffer = socket::send_buffer(fd).ok();

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use linerate_core::parse::run::Mark;
 use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
@@ -13,14 +12,16 @@ use linerate_sys::{clock, thread};
 use super::line::{Line, MarkPart};
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
+use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// A run holds about this much time's worth of messages.
-const RUN_NANOS: u64 = 10_000_000;
+pub(super) const RUN_NANOS: u64 = 10_000_000;
 /// Most messages of a run.
-const RUN_MESSAGES: u64 = 256;
-/// Longest round trip that is told apart from longer ones.
-const LONGEST_NANOS: u64 = 60_000_000_000;
+pub(super) const RUN_MESSAGES: u64 = 256;
+
+/// Looks at an empty socket before a busy worker looks up from it.
+const SPINS: u32 = 1024;
 
 /// Where a round trip stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +41,11 @@ pub(super) struct Pinger {
     line: Line,
     size: u32,
     interval: u64,
+    /// Whether it spins on its socket instead of sleeping.
+    busy: bool,
     buffer: Pages,
     answer: Pages,
-    times: Option<Histogram<u64>>,
+    times: Times,
     advice: Arc<Advice>,
     mark: MarkPart,
     announced: u64,
@@ -53,6 +56,8 @@ pub(super) struct Pinger {
     state: State,
     /// When the message should have been sent; zero before the first of a step.
     intended: u64,
+    /// When the message under way should have been sent, where its round trip counts.
+    counted: Option<u64>,
     /// The last round trip, to choose the length of runs by.
     last: u64,
     ending: bool,
@@ -60,14 +65,15 @@ pub(super) struct Pinger {
 }
 
 impl Pinger {
-    pub(super) fn new(line: Line, size: u32, interval: Nanos) -> Self {
+    pub(super) fn new(line: Line, size: u32, interval: Nanos, busy: bool) -> Self {
         Self {
             line,
             size,
             interval: interval.0,
+            busy,
             buffer: Pages::default(),
             answer: Pages::default(),
-            times: None,
+            times: Times::default(),
             advice: Arc::new(Advice::new(1, 1)),
             mark: MarkPart::default(),
             announced: 0,
@@ -75,6 +81,7 @@ impl Pinger {
             total: 0,
             state: State::Idle,
             intended: 0,
+            counted: None,
             last: RUN_NANOS,
             ending: false,
             ended: false,
@@ -85,6 +92,8 @@ impl Pinger {
     fn go_on(&mut self, wait: Duration) -> Result<bool, LoadError> {
         if self.state == State::Due && self.due(wait)? {
             self.state = State::Sending(0);
+            // By when it is sent, not by when it is answered: a stall at the end is seen.
+            self.counted = self.advice.counting().then_some(self.intended);
         }
         if let State::Sending(at) = self.state {
             let at = at + self.line.send(&self.buffer.bytes()[at..], false)?;
@@ -96,10 +105,8 @@ impl Pinger {
             };
         }
         if let State::Waiting(at) = self.state {
-            let at = at
-                + self
-                    .line
-                    .receive(&mut self.answer.bytes_mut()[at..], true)?;
+            let into = &mut self.answer.bytes_mut()[at..];
+            let at = at + receive(&self.line, into, self.busy)?;
             if at == self.size as usize {
                 self.answered();
                 return Ok(true);
@@ -143,10 +150,8 @@ impl Pinger {
     fn answered(&mut self) {
         let now = clock::now();
         self.last = now.saturating_sub(self.intended);
-        if self.advice.counting()
-            && let Some(times) = &mut self.times
-        {
-            times.saturating_record(self.last);
+        if let Some(intended) = self.counted {
+            self.times.record(now.saturating_sub(intended), 1);
         }
         // One message at a time: where a round trip outlasts the interval the schedule moves along,
         // or each message would inherit the delays of all before it.
@@ -157,6 +162,21 @@ impl Pinger {
     }
 }
 
+/// What is there, slept for within the block time, or looked for many times.
+fn receive(line: &Line, into: &mut [u8], busy: bool) -> Result<usize, LoadError> {
+    if !busy {
+        return line.receive(into, true);
+    }
+    for _ in 0..SPINS {
+        let got = line.receive(into, false)?;
+        if got > 0 {
+            return Ok(got);
+        }
+        std::hint::spin_loop();
+    }
+    Ok(0)
+}
+
 impl Worker for Pinger {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
@@ -165,8 +185,7 @@ impl Worker for Pinger {
             filled.map_err(|e| self.line.failed("getrandom", e))?;
         }
         self.answer.ensure(self.size as usize);
-        let times = Histogram::new_with_bounds(1, LONGEST_NANOS, 3);
-        self.times = Some(times.map_err(|e| self.line.garbled(&e.to_string()))?);
+        self.times.renew()?;
         // A kernel that refuses only makes paced messages later, which is measured.
         let _ = thread::exact_timers();
         self.total = 0;
@@ -213,16 +232,7 @@ impl Worker for Pinger {
     }
 
     fn latencies(&mut self) -> Vec<(u64, u64)> {
-        let Some(times) = self.times.take() else {
-            return Vec::new();
-        };
-        times
-            .iter_recorded()
-            .map(|step| {
-                let value = times.median_equivalent(step.value_iterated_to());
-                (value, step.count_at_value())
-            })
-            .collect()
+        self.times.take()
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {
@@ -234,6 +244,8 @@ impl Worker for Pinger {
 pub(super) struct Echo {
     line: Line,
     size: u32,
+    /// Whether it spins on its socket instead of sleeping.
+    busy: bool,
     buffer: Pages,
     mark: MarkPart,
     /// Payload left of the run.
@@ -247,10 +259,11 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub(super) fn new(line: Line, size: u32) -> Self {
+    pub(super) fn new(line: Line, size: u32, busy: bool) -> Self {
         Self {
             line,
             size,
+            busy,
             buffer: Pages::default(),
             mark: MarkPart::default(),
             left: 0,
@@ -270,7 +283,7 @@ impl Echo {
         }
         if self.received < size {
             let into = &mut self.buffer.bytes_mut()[self.received..];
-            self.received += self.line.receive(into, true)?;
+            self.received += receive(&self.line, into, self.busy)?;
         }
         if self.received == size {
             self.sent += self.line.send(&self.buffer.bytes()[self.sent..], false)?;
@@ -290,7 +303,7 @@ impl Echo {
             return Ok(false);
         }
         let size = u64::from(self.size);
-        match self.mark.get(&self.line, true)? {
+        match self.mark.get(&self.line, !self.busy)? {
             None => Ok(false),
             Some(Mark::Run(length)) if length % size == 0 => {
                 self.left = length;

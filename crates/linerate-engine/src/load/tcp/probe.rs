@@ -1,11 +1,14 @@
 //! What the kernel counts about a connection, read by the sampler.
 
+use std::sync::Arc;
+
 use linerate_core::facts::Gap;
-use linerate_core::metric::{Metric, SOCKET_CPU, SOCKET_UNREAD};
+use linerate_core::metric::{Metric, SOCKET_CPU, SOCKET_UNREAD, ZEROCOPY_SENDS};
 use linerate_core::parse::{mem_info, tcp_info};
 use linerate_core::record::Table;
 use linerate_sys::socket;
 
+use super::completions::Completions;
 use super::line::Line;
 use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
@@ -16,19 +19,28 @@ pub(super) struct SocketProbe {
     line: Line,
     tcp: Sheet,
     socket: Sheet,
+    zerocopy: Option<(Sheet, Arc<Completions>)>,
     /// What ended a table.
     gaps: Vec<Gap>,
 }
 
 impl SocketProbe {
     pub(super) fn new(line: Line) -> Self {
-        let subject = format!("s{}/{}", line.set, line.stream);
+        let subject = line.subject();
         Self {
             line,
             tcp: Sheet::new("tcp", subject.clone()),
             socket: Sheet::new("socket", subject),
+            zerocopy: None,
             gaps: Vec::new(),
         }
+    }
+
+    /// Reads what became of sends without a copy too.
+    pub(super) fn with(mut self, completions: Option<Arc<Completions>>) -> Self {
+        let sheet = || Sheet::new(ZEROCOPY_SENDS.source, self.line.subject());
+        self.zerocopy = completions.map(|counts| (sheet(), counts));
+        self
     }
 
     /// The reply in `room`; one that failed holds nothing.
@@ -72,11 +84,20 @@ impl Probe for SocketProbe {
         let cpu = self.incoming_cpu(machine);
         let row = mem_info::values(raw).chain([unread, cpu]);
         self.gaps.extend(self.socket.push(at(), row));
+        if let Some((sheet, counts)) = &mut self.zerocopy {
+            counts.take_in(&self.line);
+            // Nothing is ever missing: no gap can come of it.
+            sheet.push(at(), counts.row());
+        }
     }
 
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
         gaps.append(&mut self.gaps);
-        [self.tcp.take(), self.socket.take()]
+        let zerocopy = self.zerocopy.as_mut().and_then(|(sheet, counts)| {
+            gaps.extend(counts.gap());
+            sheet.take()
+        });
+        [self.tcp.take(), self.socket.take(), zerocopy]
             .into_iter()
             .flatten()
             .collect()

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
+use linerate_core::plan::Handover;
 
 use super::line::{Line, MarkPart};
+use super::outlet::Outlet;
 use super::probe::SocketProbe;
-use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Runs of payload are about this long: one over it, in seconds.
@@ -16,7 +17,7 @@ const RUNS_PER_SEC: u64 = 100;
 /// Sends runs of random payload, each announced by its mark.
 pub(super) struct Sender {
     line: Line,
-    payload: Pages,
+    payload: Outlet,
     advice: Arc<Advice>,
     mark: MarkPart,
     /// Length of a run whose mark is not sent in full yet; zero when there is none.
@@ -30,10 +31,10 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(line: Line) -> Self {
+    pub(super) fn new(line: Line, way: Handover) -> Self {
         Self {
             line,
-            payload: Pages::default(),
+            payload: Outlet::new(way),
             advice: Arc::new(Advice::new(1, 1)),
             mark: MarkPart::default(),
             announced: 0,
@@ -57,8 +58,7 @@ impl Sender {
             self.left = std::mem::take(&mut self.announced);
         }
         let len = u64::from(most).min(self.left) as usize;
-        let payload = self.payload.bytes();
-        let moved = self.line.send(&payload[..len.min(payload.len())], false)?;
+        let moved = self.payload.send(&self.line, len)?;
         self.left -= moved as u64;
         self.total += moved as u64;
         Ok(moved as u32)
@@ -75,10 +75,8 @@ fn run_length(rate: u64, op: u32) -> u64 {
 impl Worker for Sender {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
-        if self.payload.ensure(advice.most() as usize) {
-            let filled = self.payload.randomize();
-            filled.map_err(|e| self.line.failed("getrandom", e))?;
-        }
+        let filled = self.payload.fill(advice.most() as usize);
+        filled.map_err(|e| self.line.failed("making payload", e))?;
         self.total = 0;
         self.ended = false;
         Ok(())
@@ -110,7 +108,8 @@ impl Worker for Sender {
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(SocketProbe::new(self.line.clone())))
+        let probe = SocketProbe::new(self.line.clone());
+        Some(Box::new(probe.with(self.payload.completions())))
     }
 }
 

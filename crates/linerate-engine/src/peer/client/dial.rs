@@ -17,10 +17,11 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
-use crate::load::{Lines, LoadError};
+use crate::load::{Datagrams, Lines, LoadError};
 use crate::peer::PeerError;
 use crate::peer::address::{Family, Target};
 use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_all};
+use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, random, status};
 use crate::peer::keys::Key;
 
@@ -28,6 +29,9 @@ use crate::peer::keys::Key;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Of all addresses of a host together.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
+
+/// Within this time a stop is heeded while a connection is made.
+const HEED: Duration = Duration::from_millis(100);
 
 const HELLO: Hello = Hello {
     versions: VERSIONS,
@@ -96,8 +100,8 @@ fn small_packets(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// A socket that does not block.
-fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+/// A socket that does not block, for connections to `address`.
+pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -111,16 +115,35 @@ fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     )?)
 }
 
+/// Connects `socket`, or fails once the deadline has passed.
 fn connected(socket: &OwnedFd, address: SocketAddr, deadline: Instant) -> io::Result<()> {
+    connected_unless(socket, address, deadline, &|| false)
+}
+
+/// Connects `socket`; fails once the deadline has passed, and as interrupted within [`HEED`] once
+/// `stopped` says so.
+pub(crate) fn connected_unless(
+    socket: &OwnedFd,
+    address: SocketAddr,
+    deadline: Instant,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
     match connect(socket, &address) {
         Ok(()) => return Ok(()),
         Err(Errno::INPROGRESS) => {}
         Err(e) => return Err(e.into()),
     }
-    match wait(socket, PollFlags::OUT, None, deadline) {
-        Ok(()) => Ok(sockopt::socket_error(socket)??),
-        Err(ChannelError::Io(e)) => Err(e),
-        Err(_) => Err(ErrorKind::TimedOut.into()),
+    loop {
+        if stopped() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let now = Instant::now();
+        match wait(socket, PollFlags::OUT, None, deadline.min(now + HEED)) {
+            Ok(()) => return Ok(sockopt::socket_error(socket)??),
+            Err(ChannelError::Io(e)) => return Err(e),
+            Err(_) if now < deadline => {}
+            Err(_) => return Err(ErrorKind::TimedOut.into()),
+        }
     }
 }
 
@@ -286,13 +309,14 @@ impl Dialler {
     }
 }
 
-impl Lines for Dialler {
-    fn line(
-        &mut self,
+impl Dialler {
+    /// A connection that has proved itself, and does not block.
+    fn dial(
+        &self,
         set: u32,
         stream: u32,
-        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError> {
+        configure: Configure<'_>,
+    ) -> Result<TcpStream, LoadError> {
         let deadline = Instant::now() + PATIENCE;
         let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
         configure(&socket)?;
@@ -302,9 +326,37 @@ impl Lines for Dialler {
             .map_err(|why| LoadError::Protocol {
                 what: format!("data connection {stream} of set {set} was not accepted: {why}"),
             })?;
+        Ok(line)
+    }
+}
+
+impl Lines for Dialler {
+    fn line(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: Configure<'_>,
+    ) -> Result<OwnedFd, LoadError> {
+        let line = self.dial(set, stream, configure)?;
         line.set_nonblocking(false)
             .map_err(|e| call("fcntl", stream, e))?;
         Ok(line.into())
+    }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: Configure<'_>,
+    ) -> Result<Datagrams, LoadError> {
+        let line = self.dial(set, stream, &mut |_| Ok(()))?;
+        let secret = &self.secret;
+        let of = Meeting {
+            secret,
+            set,
+            stream,
+        };
+        of.dial(&line, configure)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The client: a session with a far end, as a [`Link`].
 
-mod dial;
+pub(crate) mod dial;
 mod step;
 
 use std::collections::HashMap;
@@ -434,6 +434,7 @@ impl LocalServer {
             listen: vec![IpAddr::from(Ipv4Addr::LOCALHOST)],
             port: 0,
             key: Some(key),
+            allow: Vec::new(),
             limits: Limits::default(),
             machine,
             changes,

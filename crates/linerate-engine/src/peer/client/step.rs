@@ -62,13 +62,14 @@ pub(super) fn run(
         Err(e @ LinkError::Interrupted) => return Err(e),
     }
     if step.trouble.is_none() {
-        step.trouble = disorder(&step.ends, &client.sets, client.end.caps().far_end);
+        let caps = client.end.caps();
+        step.trouble = disorder(&step.ends, &client.sets, caps.far_end && !caps.lossy);
     }
     Ok(step)
 }
 
 /// The first stream that did not end in order: an end missed its end mark, or received something
-/// else than what the other end sent. Ends that are not `paired` exchange nothing.
+/// else than what the other end sent. Ends that are not `paired` exchange nothing, or may lose some.
 fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) -> Option<Trouble> {
     let [near, far] = ends else {
         return None;

@@ -3,34 +3,35 @@
 mod gate;
 mod rooms;
 mod session;
+mod waiter;
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use linerate_core::wire::limits::PlanLimits;
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
-};
 
 use super::keys::Key;
 use super::{PeerError, Stop, descriptors};
 use crate::change::Ledger;
 use crate::host::Machine;
+use crate::strangers::{self, Bounds, Lines, Strangers};
+
+pub use crate::strangers::Log;
+
 use gate::Gate;
 use rooms::Sessions;
-
-/// Takes one line for the admin, without time: who came, what was refused, what ended.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What a server allows.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Sessions at a time.
     pub sessions: usize,
-    /// Connections that have not proved anything yet; beyond it the oldest is dropped.
+    /// Connections that have not proved anything yet; beyond it the oldest is dropped, of the address
+    /// that has most.
     pub pending: usize,
     /// The same for one address (IPv6: one /64).
     pub pending_per_address: usize,
@@ -52,13 +53,15 @@ impl Default for Limits {
             pending_per_address: 16,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
-            session: Duration::from_secs(3600),
+            // Twice the longest run.
+            session: Duration::from_secs(2 * 3600),
             plan: PlanLimits::default(),
         }
     }
 }
 
 /// What a server is made with.
+#[derive(Clone)]
 pub struct ServerOptions {
     /// Addresses to listen on; empty for all of this host.
     pub listen: Vec<IpAddr>,
@@ -66,6 +69,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// The key that sessions need; `None` lets anyone measure.
     pub key: Option<Key>,
+    /// Networks that clients may come from; all where none is named.
+    pub allow: Vec<IpNet>,
     /// What is allowed.
     pub limits: Limits,
     /// The machine whose facts and counters are served.
@@ -81,25 +86,20 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
+    // Apart from those of strangers: a flood of them must not keep back what sessions do.
+    lines: Lines,
 }
 
 impl Server {
     /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
-    pub fn bind(options: ServerOptions) -> Result<Self, PeerError> {
-        let listeners = if options.listen.is_empty() {
-            // A host without IPv6 cannot listen on its wildcard.
-            listener(SocketAddr::from((Ipv6Addr::UNSPECIFIED, options.port)))
-                .or_else(|_| listener(SocketAddr::from((Ipv4Addr::UNSPECIFIED, options.port))))
-                .map(|l| vec![l])
-        } else {
-            let addresses = options.listen.iter();
-            addresses
-                .map(|ip| listener(SocketAddr::from((*ip, options.port))))
-                .collect()
-        }?;
-        descriptors::raise(&options.limits);
+    pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
+        let listeners = strangers::listen(&options.listen, options.port)?;
+        // Strangers must leave descriptors to sessions, however few there are.
+        let few = descriptors::raise(&options.limits) / 4;
+        options.limits.pending = options.limits.pending.min(few).max(1);
         Ok(Self {
             listeners,
+            lines: Lines::new(&options.log, ""),
             options,
             sessions: Arc::default(),
         })
@@ -107,8 +107,7 @@ impl Server {
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let addresses = self.listeners.iter();
-        addresses.filter_map(|l| l.local_addr().ok()).collect()
+        strangers::addresses(&self.listeners)
     }
 
     /// Sessions that are open.
@@ -120,35 +119,30 @@ impl Server {
     /// the drain of a step. Sleeps without wake-ups while nobody is connected. The port, and who
     /// waits in the kernel's queue for it, is let go when the server is dropped.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
-        let served = Gate::new(self, stop).run();
-        // Without the gate no session could get data connections any more.
-        stop.request();
-        self.sessions.wait_for_end();
+        let lines = Lines::new(&self.options.log, "");
+        let limits = &self.options.limits;
+        let bounds = Bounds {
+            allow: &self.options.allow,
+            all: limits.pending,
+            each_address: limits.pending_per_address,
+            time: limits.proof,
+        };
+        let served = thread::scope(|scope| {
+            let gate = Gate {
+                server: self,
+                stop,
+                scope,
+                begun: Cell::new(0),
+            };
+            let served = Strangers::new(&self.listeners, stop, bounds, &lines, gate).run();
+            // Without the gate no session could get data connections any more.
+            stop.request();
+            served
+        });
+        self.lines.finish();
         served.map_err(|source| PeerError::System {
             call: "waiting for connections",
             source,
         })
     }
-}
-
-fn listener(address: SocketAddr) -> Result<TcpListener, PeerError> {
-    listen_on(address).map_err(|source| PeerError::Listen { address, source })
-}
-
-fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd: OwnedFd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A server that is started again must not wait for old connections to be forgotten.
-    sockopt::set_socket_reuseaddr(&fd, true)?;
-    if address.is_ipv6() {
-        // The wildcard serves IPv4 too, whatever the system's default is.
-        sockopt::set_ipv6_v6only(&fd, !address.ip().is_unspecified())?;
-    }
-    bind(&fd, &address)?;
-    listen(&fd, 128)?;
-    Ok(TcpListener::from(fd))
 }

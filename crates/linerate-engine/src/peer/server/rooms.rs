@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_core::wire::message::Secret;
 use rustix::event::{EventfdFlags, eventfd};
@@ -24,7 +24,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 pub(super) struct Sessions {
     table: Mutex<HashMap<SessionId, Arc<Room>>>,
-    ended: Condvar,
     // Sessions whose step runs, each with the others that ran at any time during it.
     loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
 }
@@ -52,12 +51,6 @@ impl Sessions {
 
     pub(super) fn count(&self) -> usize {
         lock(&self.table).len()
-    }
-
-    pub(super) fn wait_for_end(&self) {
-        let table = lock(&self.table);
-        let waited = self.ended.wait_while(table, |table| !table.is_empty());
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -95,7 +88,6 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         lock(&self.sessions.table).remove(&self.id);
-        self.sessions.ended.notify_all();
     }
 }
 

@@ -3,31 +3,32 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_core::plan::{SetPlan, Side, StepPlan};
+use linerate_core::record::EndReadings;
+use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::codec::Bounds;
+use linerate_core::wire::limits::Taken;
 use linerate_core::wire::message::{Answer, Ask};
-use rustix::event::{PollFd, PollFlags, poll};
 use snow::TransportState;
 
-use super::rooms::{Membership, Room};
-use super::{Limits, Log};
+use super::Limits;
+use super::rooms::Membership;
+use super::waiter::Waiter;
 use crate::change::Ledger;
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
-use crate::load::{ENGINES, Lines, LoadError};
-use crate::peer::channel::{Channel, ChannelError, timespec};
+use crate::load::{ENGINES, LoadError};
+use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
+use crate::strangers::Lines as LogLines;
 
 /// Time for a message of a few bytes to leave.
 const SEND: Duration = Duration::from_secs(10);
 /// Time for the readings of a step to leave.
 const SEND_READINGS: Duration = Duration::from_secs(60);
-/// Time for the next data connection of a set to arrive; they come one after the other.
-const CONNECT: Duration = Duration::from_secs(20);
 /// Time from one look at the control connection to the next while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
@@ -39,13 +40,15 @@ const LAG: Duration = Duration::from_secs(30);
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
+    /// Who it is, for the log.
+    pub(super) name: String,
     pub(super) noise: TransportState,
     pub(super) membership: Membership,
     pub(super) machine: Arc<dyn Machine>,
     pub(super) changes: Option<Ledger>,
     pub(super) limits: Limits,
     pub(super) stop: Stop,
-    pub(super) log: Log,
+    pub(super) lines: LogLines,
 }
 
 /// Why a session ended.
@@ -82,21 +85,53 @@ impl From<ChannelError> for Ended {
 
 /// Serves a guest until the session ends, for whatever reason.
 pub(super) fn serve(guest: Guest) {
-    let (from, log) = (guest.from, Arc::clone(&guest.log));
-    let ended = match Session::open(guest) {
+    let (name, lines, began) = (guest.name.clone(), guest.lines.clone(), Instant::now());
+    let (ended, done) = match Session::open(guest) {
         Ok(mut session) => {
-            log(&format!("{from}: session began"));
-            session.run()
+            lines.say(&format!("{name} began"));
+            (session.run(), session.done)
         }
-        Err(ended) => ended,
+        Err(ended) => (ended, Done::default()),
     };
-    log(&format!("{from}: session ended: {ended}"));
+    let time = Nanos::from(began.elapsed());
+    lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
+}
+
+/// What a session has done, for the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    steps: u32,
+    sent: u64,
+    received: u64,
+}
+
+impl Done {
+    fn add(&mut self, end: &EndReadings) {
+        self.steps += 1;
+        for total in &end.totals {
+            self.sent = self.sent.saturating_add(total.sent);
+            self.received = self.received.saturating_add(total.received);
+        }
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sent, received) = (Bytes(self.sent), Bytes(self.received));
+        let s = if self.steps == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{} step{s}, {sent} sent, {received} received",
+            self.steps
+        )
+    }
 }
 
 struct Session {
     channel: Channel,
-    from: IpAddr,
-    log: Log,
+    name: String,
+    lines: LogLines,
+    done: Done,
     end: LocalEnd,
     sets: HashMap<u32, Held>,
     membership: Membership,
@@ -109,7 +144,7 @@ struct Session {
 
 /// A set that is held for the near end.
 struct Held {
-    streams: u32,
+    plan: SetPlan,
     connected: bool,
 }
 
@@ -150,8 +185,9 @@ impl Session {
         }
         let mut session = Self {
             channel,
-            from: guest.from,
-            log: guest.log,
+            name: guest.name,
+            lines: guest.lines,
+            done: Done::default(),
             end,
             sets: HashMap::new(),
             membership: guest.membership,
@@ -214,17 +250,18 @@ impl Session {
         if self.sets.contains_key(&plan.id) {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
-        let streams = self.sets.values().map(|s| s.streams).sum();
-        if let Err(what) = self.limits.plan.set(plan, self.sets.len(), streams) {
+        let held = self.sets.values();
+        let beside = held.fold(Taken::default(), |taken, held| taken.with(&held.plan));
+        if let Err(what) = self.limits.plan.set(plan, beside) {
             return self.refuse(&format!("the server does not allow {what}"));
         }
         match self.end.prepare(plan) {
             Ok(offer) => {
                 let held = Held {
-                    streams: plan.knobs.streams,
+                    plan: plan.clone(),
                     connected: false,
                 };
-                self.membership.room().expect(plan.id, held.streams);
+                self.membership.room().expect(plan.id, plan.knobs.streams);
                 self.sets.insert(plan.id, held);
                 self.log_change(plan);
                 self.answer(&Answer::Offered { offer })
@@ -236,9 +273,10 @@ impl Session {
     /// Who serves hears of each setting that a trial changes here.
     fn log_change(&self, plan: &SetPlan) {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
-            let (from, id) = (self.from, change.setting.row().id);
+            let (name, id) = (&self.name, change.setting.row().id);
             let value = change.value;
-            (self.log)(&format!("{from}: a trial sets {id} to {value}, and back"));
+            let line = format!("{name}: a trial sets {id} to {value}, and back");
+            self.lines.say(&line);
         }
     }
 
@@ -272,7 +310,7 @@ impl Session {
 
     fn step(&mut self, plan: &StepPlan) -> Result<(), Ended> {
         let held = |id| self.sets.get(&id).filter(|s| s.connected);
-        let connected = |id| held(id).map(|s| s.streams);
+        let connected = |id| held(id).map(|s| s.plan.knobs.streams);
         if let Err(what) = self.limits.plan.step(plan, connected) {
             return self.refuse(&format!("the server does not allow {what}"));
         }
@@ -331,6 +369,7 @@ impl Session {
         let mut end = running.finish();
         end.other_sessions = load.others();
         drop(load);
+        self.done.add(&end);
         while !asked {
             match self.ask(LAG)? {
                 // It crossed our end of the step.
@@ -386,61 +425,4 @@ fn decode(bytes: &[u8]) -> Result<Ask, Ended> {
 
 fn out_of_turn(ask: &Ask) -> Ended {
     Ended::Broke(format!("`{}` out of turn", ask.name()))
-}
-
-/// Waits for data connections to come through the gate.
-struct Waiter<'a> {
-    control: &'a TcpStream,
-    room: &'a Arc<Room>,
-    stop: &'a Stop,
-    // The session's own end.
-    until: Instant,
-}
-
-impl Waiter<'_> {
-    fn fetch(&self, set: u32, stream: u32) -> Result<OwnedFd, &'static str> {
-        let deadline = self.until.min(Instant::now() + CONNECT);
-        loop {
-            self.room.clear();
-            if let Some(connection) = self.room.fetch(set, stream) {
-                return Ok(connection.into());
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err("did not arrive in time");
-            }
-            let mut fds = [
-                PollFd::new(self.room, PollFlags::IN),
-                PollFd::new(self.control, PollFlags::IN),
-                PollFd::new(self.stop, PollFlags::IN),
-            ];
-            match poll(&mut fds, Some(&timespec(left))) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return Err("could not be waited for"),
-            }
-            if !fds[2].revents().is_empty() {
-                return Err("was given up: the server was stopped");
-            }
-            // The near end says nothing while it connects, unless it gave up or is gone; but what
-            // has arrived by then is worth a last look.
-            if !fds[1].revents().is_empty() && fds[0].revents().is_empty() {
-                return Err("was given up by the near end");
-            }
-        }
-    }
-}
-
-impl Lines for Waiter<'_> {
-    fn line(
-        &mut self,
-        set: u32,
-        stream: u32,
-        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError> {
-        let line = self.fetch(set, stream).map_err(|why| LoadError::Protocol {
-            what: format!("data connection {stream} of set {set} {why}"),
-        })?;
-        configure(&line)?;
-        Ok(line)
-    }
 }

@@ -263,6 +263,7 @@ fn a_port_in_use_is_told() {
         listen: vec![server.address.ip()],
         port: server.address.port(),
         key: None,
+        allow: Vec::new(),
         limits: Limits::default(),
         machine: Arc::new(Blank("far")),
         changes: None,

@@ -2,6 +2,7 @@
 //! and what is compared is what happened.
 
 mod changes;
+mod datagrams;
 mod gate;
 mod hostile;
 mod sessions;
@@ -83,6 +84,7 @@ impl Harness {
             listen,
             port: 0,
             key: key.clone(),
+            allow: Vec::new(),
             limits,
             machine: Arc::new(Blank("far")),
             changes,

@@ -33,7 +33,7 @@ struct Output<'a> {
 }
 
 #[derive(Serialize)]
-struct FlowOut<'a> {
+pub(crate) struct FlowOut<'a> {
     local: EndOut,
     remote: EndOut,
     processes: Vec<ProcessOut<'a>>,
@@ -113,7 +113,8 @@ pub fn json(look: &Look) -> serde_json::Result<String> {
     Ok(text)
 }
 
-fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
+/// One connection.
+pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
     let main = judged.main()?;
     let Load { tcp, unread, .. } = &main.base;
     let flow = &judged.flow;

@@ -15,6 +15,8 @@ use linerate_core::verdict::{Answered, Limit, Stage, Verdict, judge, suspects};
 use linerate_engine::host::Seen;
 
 pub use json::{FORMAT, SCHEMA, json};
+pub(crate) use json::{FlowOut, flow as flow_out};
+pub(crate) use text::one;
 pub use text::text;
 
 /// A look at the connections of this machine, judged.

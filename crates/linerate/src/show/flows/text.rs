@@ -37,7 +37,8 @@ pub fn text(look: &Look, style: Style) -> String {
     page.finish()
 }
 
-fn one(page: &mut Page, judged: &Judged) {
+/// One connection.
+pub(crate) fn one(page: &mut Page, judged: &Judged) {
     let Some(main) = judged.main() else {
         return;
     };

@@ -131,7 +131,7 @@ struct IdleOut<'a> {
 #[derive(Serialize)]
 struct NodeOut<'a> {
     node: u32,
-    cpus: &'a [u32],
+    cpus: Option<&'a [u32]>,
     memory_bytes: Option<u64>,
     live_free_bytes: Option<u64>,
     distances: &'a [u32],
@@ -345,7 +345,7 @@ fn idle(state: &IdleState) -> IdleOut<'_> {
 fn node(node: &Node) -> NodeOut<'_> {
     NodeOut {
         node: node.id,
-        cpus: &node.cpus,
+        cpus: node.cpus.as_deref(),
         memory_bytes: node.total.map(|t| exact(t.0)),
         live_free_bytes: node.free.map(|f| exact(f.0)),
         distances: &node.distances,

@@ -140,7 +140,7 @@ fn processors() -> cpu::Processors {
         nodes: (0..2)
             .map(|id| cpu::Node {
                 id,
-                cpus: vec![id],
+                cpus: Some(vec![id]),
                 total: Some(Bytes(16 << 30)),
                 free: Some(Bytes(15 << 30)),
                 distances: if id == 0 { vec![10, 21] } else { vec![21, 10] },

@@ -145,7 +145,7 @@ fn or_unknown(text: String, unknown: &str) -> String {
 }
 
 fn processors(page: &mut Page, all: &Processors) {
-    if *all == Processors::default() {
+    if all.cpus.is_empty() && all.model.is_empty() {
         put(page, "CPUs", "unknown");
         return;
     }
@@ -243,9 +243,10 @@ fn clock_line(clock: &Clock, cpus: &[u32], all: &[Cpu]) -> String {
 
 fn nodes(page: &mut Page, all: &Processors) {
     for (i, node) in all.nodes.iter().enumerate() {
-        let mut parts = vec![match node.cpus.as_slice() {
-            [] => "no CPUs".to_owned(),
-            cpus => format!("CPUs {}", ranges(cpus)),
+        let mut parts = vec![match node.cpus.as_deref() {
+            None => "CPUs unknown".to_owned(),
+            Some([]) => "no CPUs".to_owned(),
+            Some(cpus) => format!("CPUs {}", ranges(cpus)),
         }];
         parts.extend(node.total.map(|t| match node.free {
             Some(free) => format!("{t} of memory, {free} free"),

@@ -13,7 +13,6 @@ use super::Change;
 const FORMAT: u32 = 1;
 
 /// The published schema of the document.
-#[cfg(test)]
 pub(crate) const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
 
 #[derive(Serialize)]

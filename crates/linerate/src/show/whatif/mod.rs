@@ -5,9 +5,7 @@ mod text;
 
 use linerate_core::case::{Answer, Case, Told};
 
-#[cfg(test)]
-pub(crate) use json::SCHEMA;
-pub(crate) use json::document;
+pub(crate) use json::{SCHEMA, document};
 pub(crate) use text::page;
 
 /// A case, and the same after what was set.

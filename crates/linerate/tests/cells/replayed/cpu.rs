@@ -1,14 +1,17 @@
 //! Processors, memory and where threads stand to them.
 
-use linerate_core::facts::cpu::{Clock, Clocked};
+use linerate_core::facts::cpu::{Clock, Clocked, IdleState};
 use linerate_core::facts::memory::Channels;
+use linerate_core::facts::nic::Coalesce;
 use linerate_core::facts::topology::Node;
 use linerate_core::metric as m;
 use linerate_core::plan::{Pattern, Side};
 use linerate_core::record::{Record, Set};
-use linerate_core::units::{Hertz, Transfers};
+use linerate_core::units::{Hertz, Nanos, Transfers};
 
-use super::super::hardware::{cards, column, facts, idle_cpu, reads, shift, tables};
+use super::super::hardware::{
+    cards, column, facts, idle_cpu, port, reads, round_trips, shift, tables,
+};
 use super::{Replay, Shown};
 
 pub(super) const REPLAYS: &[Replay] = &[
@@ -97,6 +100,34 @@ pub(super) const REPLAYS: &[Replay] = &[
         },
     },
     Replay {
+        cause: "latency-idle-states",
+        on: "path-rate-5g",
+        over: Shown {
+            words: "the idle path takes 100 us more, and a CPU wakes in 55",
+            show: |r| quiet(r, 55, 52),
+            named: &["latency-interrupts", "latency-idle-states"],
+        },
+        under: Shown {
+            words: "it wakes in 45",
+            show: |r| quiet(r, 45, 52),
+            named: &["latency-interrupts"],
+        },
+    },
+    Replay {
+        cause: "latency-interrupts",
+        on: "path-rate-5g",
+        over: Shown {
+            words: "each port holds interrupts back for 52 us of 200",
+            show: |r| quiet(r, 55, 52),
+            named: &["latency-interrupts", "latency-idle-states"],
+        },
+        under: Shown {
+            words: "for 48",
+            show: |r| quiet(r, 55, 48),
+            named: &["latency-idle-states"],
+        },
+    },
+    Replay {
         cause: "shared-core",
         on: "planted-shared-core",
         over: Shown {
@@ -106,9 +137,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             named: &["shared-core", "sender-core"],
         },
         under: Shown {
-            words: "the other one is used 30 %",
-            show: |r| another_cpu(r, 0.3),
-            named: &["sender-core", "receiver-core"],
+            words: "the other one is used 30 %, and the ends are two machines",
+            show: |r| {
+                another_cpu(r, 0.3);
+                "another".clone_into(&mut facts(r, Side::Far).boot_id);
+            },
+            // What the other end does there is then somebody else's.
+            named: &["cpu-contention"],
         },
     },
     Replay {
@@ -204,6 +239,25 @@ fn woken(record: &mut Record, share: f64) {
             *column(table, m::THREAD_WAIT) = waited.collect();
         }
     }
+}
+
+/// Round trips of 200 us on the idle path, 100 beside a load; the far CPUs may rest in a state that takes so many
+/// microseconds to leave, and each port holds interrupts back for so many.
+fn quiet(record: &mut Record, leave: u64, held: u32) {
+    cards(record, 10_000);
+    round_trips(record, 200, 100);
+    for side in [Side::Near, Side::Far] {
+        port(record, side).coalesce = Some(Coalesce {
+            rx_usecs: Some(held),
+            ..Coalesce::default()
+        });
+        facts(record, side).idle_states = Some(Vec::new());
+    }
+    facts(record, Side::Far).idle_states = Some(vec![IdleState {
+        name: "C6".to_owned(),
+        latency: Nanos::from_micros(leave),
+        disabled: false,
+    }]);
 }
 
 /// Both ends may use CPU 1 as well, which others use for a share of its time.

@@ -156,6 +156,20 @@ pub(super) const REPLAYS: &[Replay] = &[
             named: &[],
         },
     },
+    Replay {
+        cause: "path-reordering",
+        on: SIMULATED,
+        over: Shown {
+            words: "packets overtake 99 times for 100 segments sent again, 1 % of all",
+            show: |r| overtaken(r, 0.99),
+            named: &["path-reordering"],
+        },
+        under: Shown {
+            words: "15 times",
+            show: |r| overtaken(r, 0.15),
+            named: &["path-loss"],
+        },
+    },
 ];
 
 /// Payload of the record of 1 Gb/s, in Mb/s.
@@ -290,6 +304,17 @@ fn dropped(record: &mut Record, share: f64) {
         for queue in end.tables.iter_mut().filter(|t| t.source == "qdisc") {
             "eth0 pfifo 1:".clone_into(&mut queue.subject);
             *column(queue, m::QDISC_DROPS) = share_of(&sum, share);
+        }
+    }
+}
+
+/// The sender sends 1 % again, and saw packets overtake others so often for each of those segments.
+fn overtaken(record: &mut Record, share: f64) {
+    for table in tables(record, Side::Near, "tcp") {
+        sent_again(table, 0.01);
+        if table.column(m::TCP_REORD_SEEN).is_some() {
+            let counted = share_of(column(table, m::TCP_RETRANS), share);
+            *column(table, m::TCP_REORD_SEEN) = counted;
         }
     }
 }

@@ -37,7 +37,7 @@ impl Reader<'_> {
             name: name.to_owned(),
             index,
             is_virtual: true,
-            up: self.optional_line(&format!("{folder}/operstate")) == "up",
+            up: self.listed_up(&folder),
             mtu: self
                 .whole(&format!("{folder}/mtu"))
                 .and_then(|mtu| u32::try_from(mtu).ok()),
@@ -64,6 +64,15 @@ impl Reader<'_> {
         };
         port.queues(&mut nic, Some(&folder));
         Some(nic)
+    }
+
+    /// Up, with carrier. Ports whose drivers tell no `operstate` (loopback, tunnels) say `unknown` there
+    /// and are up none the less; only one that is switched on has `carrier`, and not every tree kept it.
+    fn listed_up(&self, folder: &str) -> bool {
+        self.whole(&format!("{folder}/carrier")).map_or_else(
+            || self.optional_line(&format!("{folder}/operstate")) == "up",
+            |carrier| carrier == 1,
+        )
     }
 
     fn listed_device(&self, nic: &mut Nic, folder: &str) {
@@ -245,6 +254,49 @@ mod tests {
         };
         let (ten, twenty, hundred) = (asked(10), asked(20), asked(100));
         assert_eq!(hundred - twenty, 8 * (twenty - ten));
+    }
+
+    #[test]
+    fn a_port_is_up_by_its_carrier_and_by_its_state_where_a_tree_kept_no_carrier() {
+        for (state, carrier, want) in [
+            ("unknown", Some("1"), true),
+            ("up", Some("1"), true),
+            ("up", Some("0"), false),
+            ("unknown", Some("0"), false),
+            ("up", None, true),
+            ("unknown", None, false),
+            ("down", None, false),
+        ] {
+            let mut files = vec![("operstate", state)];
+            files.extend(carrier.map(|carrier| ("carrier", carrier)));
+            let files: Vec<_> = files.iter().map(|(f, t)| (*f, format!("{t}\n"))).collect();
+            let files: Vec<_> = files.iter().map(|(f, t)| (*f, t.as_str())).collect();
+            let up = of(&[("wg0", &files)]).nics[0].up;
+            assert_eq!(up, want, "{state} {carrier:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_on_usb_has_no_slot_though_its_controller_has_one() {
+        let place = "/sys/devices/pci0000:00/0000:00:14.0";
+        for (below, alias, want) in [
+            ("/usb2/2-1/2-1:1.0", "usb:v0BDAp8156d3104", ""),
+            ("/net-function", "pci:v00008086d00001572", "0000:00:14.0"),
+        ] {
+            let (uevent, link) = (
+                format!("{place}{below}/uevent"),
+                format!("->../../..{}{below}", place.trim_start_matches("/sys")),
+            );
+            let root = tree(&[
+                (&format!("{place}/uevent"), "PCI_SLOT_NAME=0000:00:14.0\n"),
+                (&uevent, &format!("DRIVER=r8152\nMODALIAS={alias}\n")),
+                ("/sys/class/net/eth0/ifindex", "2\n"),
+                ("/sys/class/net/eth0/device", &link),
+            ]);
+            let nics = network(&Live::under(root.path()).unwrap()).nics;
+            assert_eq!(nics[0].pci, want, "{alias}");
+            assert!(!nics[0].is_virtual, "{alias}");
+        }
     }
 
     #[test]

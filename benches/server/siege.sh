@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# 10,000 clients in a row at `linerate serve`: killed, stopped, slow, with garbage, reset; what the server
+# holds after each tenth. Takes minutes.
+#
+#   benches/server/siege.sh [CLIENTS]
+set -eu
+cd "$(dirname "$0")/../.."
+LINERATE_SIEGE=${1:-10000} cargo test --release -p linerate --test siege

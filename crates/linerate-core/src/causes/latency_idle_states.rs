@@ -1,0 +1,148 @@
+//! CPUs that rest between packets take time to wake: round trips are longer on the idle path than beside a
+//! load, which keeps them awake.
+
+use super::latency::{self, median, untimed};
+use super::{Answer, Cause, Finding, base};
+use crate::facts::Gap;
+use crate::facts::cpu::IdleState;
+use crate::model::{DirectionModel, Model};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Nanos;
+use crate::verdict::{Advice, Measure, Place, Stage};
+
+/// Cause `latency-idle-states`.
+pub(super) struct LatencyIdleStates;
+
+/// Times the round trip beside a load from which one on the idle path is long, and by how much at least:
+/// less is how two medians differ.
+const TIMES: f64 = 1.3;
+const ADDED: Nanos = Nanos::from_micros(20);
+
+/// Share of the difference that the CPUs' time to wake must make up.
+const MOST: f64 = 0.5;
+
+impl Cause for LatencyIdleStates {
+    fn id(&self) -> &'static str {
+        "latency-idle-states"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Cpu
+    }
+    fn metric(&self) -> Measure {
+        Measure::Latency
+    }
+    fn told_once(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        match rests(model, direction) {
+            Ok(finding) => Answer::Finding(finding),
+            Err(answer) => answer,
+        }
+    }
+    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
+        None
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
+        let of = |side: Side| {
+            deepest(model, side)
+                .ok()
+                .flatten()
+                .filter(|s| s.latency >= ADDED)?;
+            let micros = ADDED.0 / 1000;
+            Some(Advice {
+                action: format!(
+                    "on {}: sudo cpupower idle-set -D {micros} (none that takes {micros} us and more to \
+                     leave; it costs power)",
+                    side.name()
+                ),
+                undo: undo(model, side),
+                gain: None,
+            })
+        };
+        [Side::Near, Side::Far].into_iter().filter_map(of).collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/latency-idle-states.md")
+    }
+}
+
+/// What CPUs that rest add to round trips on the idle path; why nothing, or what would tell.
+fn rests(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+    let idle = latency::idle(model, direction)?;
+    let own = base(model, direction)?.latency.as_ref();
+    let beside = |dir: &DirectionModel| median(dir.base.latency.as_ref());
+    let loaded = model.directions.iter().filter_map(beside).min();
+    let loaded =
+        loaded.ok_or_else(|| untimed(&format!("{} beside the load", direction.name()), own))?;
+    let words = format!(
+        "a round trip took {idle} on the idle path, {loaded} beside a load, which keeps CPUs awake (p50)"
+    );
+    let added = idle.0.saturating_sub(loaded.0);
+    if (idle.0 as f64) < loaded.0 as f64 * TIMES || added < ADDED.0 {
+        return Err(Answer::Clear(words));
+    }
+    let (near, far) = (deepest(model, Side::Near)?, deepest(model, Side::Far)?);
+    let wakes = |state: Option<&IdleState>| state.map_or(0, |state| state.latency.0);
+    let all = wakes(near) + wakes(far);
+    if (all as f64) < added as f64 * MOST {
+        return Err(Answer::Clear(format!(
+            "{words}; CPUs wake in {} in all",
+            Nanos(all)
+        )));
+    }
+    let (side, state) = if wakes(near) >= wakes(far) {
+        (Side::Near, near)
+    } else {
+        (Side::Far, far)
+    };
+    let deepest = state.map(|state| {
+        format!(
+            "CPUs of {} may rest in {}, which takes {} to leave",
+            side.name(),
+            state.name,
+            state.latency
+        )
+    });
+    Ok(Finding {
+        side: Place::from(side),
+        share: added as f64 / idle.0 as f64,
+        enough: true,
+        reached: false,
+        evidence: [Some(words), deepest].into_iter().flatten().collect(),
+    })
+}
+
+/// How all states are as before: enabled, but for those that were not.
+fn undo(model: &Model, side: Side) -> String {
+    let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
+    let off = states.into_iter().flatten().enumerate();
+    let off = off.filter(|(_, state)| state.disabled);
+    let off: Vec<String> = off
+        .map(|(number, _)| format!("; sudo cpupower idle-set -d {number}"))
+        .collect();
+    format!("sudo cpupower idle-set -E{}", off.concat())
+}
+
+/// The state of a host's CPUs that takes longest to leave, of those that may be entered; `None` where
+/// nothing puts them to rest, as in most virtual machines.
+fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, Answer> {
+    let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
+    let states = states.ok_or_else(|| {
+        Answer::Unknown(vec![Gap {
+            what: format!("idle states of {}", side.name()),
+            why: "they were not read".to_owned(),
+            hint: "cpupower idle-info".to_owned(),
+        }])
+    })?;
+    let allowed = states.iter().filter(|state| !state.disabled);
+    Ok(allowed
+        .filter(|state| state.latency.0 > 0)
+        .max_by_key(|state| state.latency))
+}

@@ -1,0 +1,156 @@
+//! A port holds its interrupts back, so that what arrived waits in its ring.
+
+use super::{Answer, Cause, Finding, latency, percent};
+use crate::facts::Gap;
+use crate::facts::nic::Nic;
+use crate::facts::route::Route;
+use crate::model::Model;
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Nanos;
+use crate::verdict::{Advice, Measure, Place, Stage};
+
+/// Cause `latency-interrupts`.
+pub(super) struct LatencyInterrupts;
+
+/// Share of the round trip that the ports' delays must make up, and their sum at least: less is what anybody
+/// accepts for fewer interrupts.
+const SUSPECT: f64 = 0.3;
+const NOTABLE: Nanos = Nanos::from_micros(10);
+
+/// Share from which it needs no trial.
+const MOST: f64 = 0.5;
+
+impl Cause for LatencyInterrupts {
+    fn id(&self) -> &'static str {
+        "latency-interrupts"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Port
+    }
+    fn metric(&self) -> Measure {
+        Measure::Latency
+    }
+    fn told_once(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        match waits(model, direction) {
+            Ok(finding) => Answer::Finding(finding),
+            Err(answer) => answer,
+        }
+    }
+    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
+        None
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
+        let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
+        let of = |(side, held): (Side, Option<Held>)| {
+            let Held { port, micros } = held.filter(|held| held.micros > 0)?;
+            Some(Advice {
+                action: format!(
+                    "on {}: sudo ethtool -C {port} rx-usecs 0 (each packet then costs an interrupt)",
+                    side.name()
+                ),
+                undo: format!("sudo ethtool -C {port} rx-usecs {micros}"),
+                gain: None,
+            })
+        };
+        held.into_iter().filter_map(of).collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/latency-interrupts.md")
+    }
+}
+
+/// How long a port holds interrupts back after a packet came.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    port: &'a str,
+    micros: u32,
+}
+
+/// What ports add to round trips on the idle path; why nothing, or what would tell.
+fn waits(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+    let idle = latency::idle(model, direction)?;
+    let (near, far) = (held(model, Side::Near)?, held(model, Side::Far)?);
+    let micros = |held: Option<Held<'_>>| held.map_or(0, |held| u64::from(held.micros));
+    let all = Nanos::from_micros(micros(near).saturating_add(micros(far)));
+    let share = all.0 as f64 / idle.0.max(1) as f64;
+    let words = format!(
+        "a round trip took {idle} on the idle path (p50), and the ports are set to hold interrupts back for {all} of it"
+    );
+    // Ports that would wait for longer than the round trip took did not wait.
+    if share < SUSPECT || all < NOTABLE || share >= 1.0 {
+        return Err(Answer::Clear(words));
+    }
+    let (side, worst) = if micros(near) >= micros(far) {
+        (Side::Near, near)
+    } else {
+        (Side::Far, far)
+    };
+    let told = worst.map(|held| {
+        format!(
+            "{} of {} waits {} us after a packet, so that others may come; together that is {} of the \
+             round trip",
+            held.port,
+            side.name(),
+            held.micros,
+            percent(share)
+        )
+    });
+    Ok(Finding {
+        side: Place::from(side),
+        share,
+        enough: share >= MOST,
+        reached: false,
+        evidence: [Some(words), told].into_iter().flatten().collect(),
+    })
+}
+
+/// The card on the way to the other end that holds interrupts back longest; `None` where none does, or its
+/// driver adapts the time to the load.
+fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, Answer> {
+    let facts = model.host(side).map(|host| &host.facts);
+    let route = facts.and_then(|facts| facts.route.as_ref());
+    let wires = route.and_then(Route::wires);
+    let Some(wires) = wires else {
+        let none = facts.is_some_and(|facts| !facts.has_card());
+        return if none { Ok(None) } else { Err(unread(side)) };
+    };
+    let told: Option<Vec<Held<'_>>> = wires.into_iter().map(fixed).collect();
+    let told = told.ok_or_else(|| unread(side))?;
+    Ok(told.into_iter().max_by_key(|held| held.micros))
+}
+
+/// Drivers of cards for which `rx-usecs` is the least time from one interrupt to the next: a packet that comes
+/// alone interrupts at once.
+//= Intel 82599 and X710 datasheets, "interrupt throttling" (ITR)
+const THROTTLE: [&str; 9] = [
+    "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",
+];
+
+/// What one card is set to; `None` where that was not read.
+fn fixed(card: &Nic) -> Option<Held<'_>> {
+    let set = card.coalesce?;
+    let at_once = set.adaptive_rx == Some(true)
+        || set.rx_frames == Some(1)
+        || THROTTLE.contains(&card.driver.as_str());
+    Some(Held {
+        port: &card.name,
+        micros: set.rx_usecs.filter(|_| !at_once).unwrap_or(0),
+    })
+}
+
+fn unread(side: Side) -> Answer {
+    Answer::Unknown(vec![Gap {
+        what: format!("interrupt coalescing of {}", side.name()),
+        why: "it was not read".to_owned(),
+        hint: "ethtool -c PORT".to_owned(),
+    }])
+}

@@ -1,0 +1,103 @@
+//! Packets overtake each other on the way, and the sender takes those that are late for lost.
+
+use super::lossy::{lost, reordered};
+use super::path_rate::held_by_network;
+use super::predict::{GAIN, bystander, per_stream};
+use super::{Answer, Cause, Finding, bbr, lacks, percent};
+use crate::facts::Gap;
+use crate::model::Model;
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `path-reordering`.
+pub(super) struct PathReordering;
+
+impl Cause for PathReordering {
+    fn id(&self) -> &'static str {
+        "path-reordering"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Net
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let held = match held_by_network(model, direction) {
+            Ok(held) => held,
+            Err(answer) => return answer,
+        };
+        let load = held.load;
+        let Some(again) = load.tcp.retransmitted else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        if lost(load).is_none() {
+            return Answer::Clear(format!(
+                "only {} of the bytes had to be sent again",
+                percent(again)
+            ));
+        }
+        if bbr::sends(load) {
+            return Answer::Clear("bbr does not slow down where packets overtake".to_owned());
+        }
+        let Some(events) = load.tcp.reordered else {
+            return Answer::Unknown(vec![Gap {
+                what: format!("packets that overtake others {}", direction.name()),
+                why: "the sender's kernel does not count them".to_owned(),
+                hint: "Linux 4.19 or later".to_owned(),
+            }]);
+        };
+        let Some(share) = reordered(load) else {
+            return Answer::Clear(format!(
+                "packets overtook each other {events:.1} times in a second, too seldom for what was sent again"
+            ));
+        };
+        Answer::Finding(Finding {
+            side: Place::Path,
+            share: held.share,
+            // Some overtake on any path with several queues: only a trial tells whether it matters.
+            enough: false,
+            reached: false,
+            evidence: vec![format!(
+                "packets overtook each other {events:.0} times in a second, {} as often as segments were sent \
+                 again ({} of the bytes)",
+                percent(share),
+                percent(again)
+            )],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            // A gain of any size, up to whatever binds next: BBR does not take it for a full path.
+            Factor::OtherCongestion => Some(Range {
+                low: GAIN,
+                high: f64::MAX,
+            }),
+            Factor::MoreStreams => Some(per_stream(trial)),
+            _ => bystander(model, trial),
+        }
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::OtherCongestion]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let tried = model.trials.iter().find(|t| {
+            t.plan.direction == direction && t.plan.after.congestion.as_deref() == Some("bbr")
+        });
+        let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
+        let load = model.direction(direction).map(|d| &d.base);
+        let spread = Advice {
+            action: "find what spreads the packets of one connection over several ways: load balancing \
+                     packet by packet (bond mode balance-rr), queues of one port on several CPUs (RPS), a \
+                     radio link"
+                .to_owned(),
+            undo: String::new(),
+            gain: None,
+        };
+        let other = load.and_then(|load| bbr::advice(model, load, direction.sender(), gain));
+        std::iter::once(spread).chain(other).collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/path-reordering.md")
+    }
+}

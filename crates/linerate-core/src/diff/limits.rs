@@ -1,0 +1,118 @@
+//! What became of limits: those that stayed, came and went, and those of which that cannot be told.
+
+use serde::Serialize;
+
+use super::Judged;
+use crate::causes::{self, Cause};
+use crate::plan::Direction;
+use crate::verdict::{Answered, Certainty, Limit};
+
+/// What became of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// Upheld in both records.
+    Stayed,
+    /// Upheld in the second; in the first its cause was cleared or excluded.
+    Came,
+    /// Upheld in the first; in the second its cause was cleared or excluded.
+    Went,
+    /// Upheld in one; the other does not tell.
+    Untold,
+}
+
+impl Fate {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stayed => "stayed",
+            Self::Came => "came",
+            Self::Went => "went",
+            Self::Untold => "untold",
+        }
+    }
+}
+
+/// A limit in two records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitChange {
+    /// What became of it.
+    pub fate: Fate,
+    /// The limit: of the second record where it is upheld there.
+    pub limit: Limit,
+    /// How surely it was known in the first record; `None` where it was not upheld.
+    pub before: Option<Certainty>,
+    /// The same of the second.
+    pub after: Option<Certainty>,
+    /// What the record says of its cause that does not uphold it; empty where both do.
+    pub why: String,
+}
+
+/// All limits of both records: those of the first, then those that only the second has.
+pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<LimitChange> {
+    let of_first = before
+        .verdict
+        .limits
+        .iter()
+        .map(|limit| match upheld(after, limit) {
+            Some(now) => LimitChange {
+                fate: Fate::Stayed,
+                limit: now.clone(),
+                before: Some(limit.certainty),
+                after: Some(now.certainty),
+                why: String::new(),
+            },
+            None => alone(limit, after, Fate::Went),
+        });
+    let later = after.verdict.limits.iter();
+    let later = later.filter(|limit| upheld(before, limit).is_none());
+    of_first
+        .chain(later.map(|limit| alone(limit, before, Fate::Came)))
+        .collect()
+}
+
+/// The same limit in another record.
+fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
+    let is_it =
+        |other: &&Limit| other.metric == limit.metric && of(limit, other.cause, other.direction);
+    judged.verdict.limits.iter().find(is_it)
+}
+
+/// Whether what is said of a cause and a direction is said of this limit. What is told once may be told of
+/// the other direction where other directions were measured.
+fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
+    let told_once = causes::cause(limit.cause).is_some_and(Cause::told_once);
+    limit.cause == cause && (limit.direction == direction || told_once)
+}
+
+/// A limit that the `other` record does not uphold: `fate` is what became of it if that one is sure.
+fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
+    let is_it = |a: &&Answered| of(limit, a.cause, a.direction);
+    // Answers stand in the order of directions: of what is told once the first one tells.
+    let answer = other.verdict.answers.iter().find(is_it);
+    let sure = answer.is_some_and(|a| ["clear", "excluded"].contains(&a.outcome));
+    let why = match answer {
+        None if !other.measured(limit.direction) => {
+            format!("{} was not measured", limit.direction.name())
+        }
+        None => "not asked".to_owned(),
+        Some(answer) => format!("{}: {}", outcome(answer.outcome), answer.why.join("; ")),
+    };
+    let certainty = Some(limit.certainty);
+    let came = fate == Fate::Came;
+    LimitChange {
+        fate: if sure { fate } else { Fate::Untold },
+        limit: limit.clone(),
+        before: certainty.filter(|_| !came),
+        after: certainty.filter(|_| came),
+        why,
+    }
+}
+
+/// A finding that is no limit has evidence, and something else explains it or binds before it.
+fn outcome(outcome: &'static str) -> &'static str {
+    match outcome {
+        "finding" => "not upheld, with evidence",
+        other => other,
+    }
+}

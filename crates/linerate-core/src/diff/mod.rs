@@ -1,0 +1,180 @@
+//! Two records compared: what was asked, what the hosts were, what was measured, and what was judged.
+//!
+//! Both are judged by the same program, this one. What was not read in one of them is no change. An
+//! interval holds for its run; that two runs differ does not tell what made them differ.
+
+mod facts;
+mod figures;
+mod limits;
+mod plan;
+
+use serde::Serialize;
+
+use crate::model::{Model, derive};
+use crate::plan::{Direction, Side};
+use crate::record::{End, Record};
+use crate::verdict::{Verdict, judge};
+
+pub use figures::{Figure, Kind, Told, Value};
+pub use limits::{Fate, LimitChange};
+pub use plan::PlanChange;
+
+/// A record with what it says today.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// What was read.
+    pub record: &'a Record,
+    /// What was derived.
+    pub model: Model,
+    /// What was judged.
+    pub verdict: Verdict,
+}
+
+impl<'a> Judged<'a> {
+    /// Judges a record.
+    pub fn new(record: &'a Record) -> Self {
+        let model = derive(record);
+        let verdict = judge(&model);
+        Self {
+            record,
+            model,
+            verdict,
+        }
+    }
+
+    /// Whether a direction was measured.
+    fn measured(&self, direction: Direction) -> bool {
+        self.model.direction(direction).is_some()
+    }
+}
+
+/// Something that has another value, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What: `kernel`, `net.ipv4.tcp_rmem`.
+    pub what: String,
+    /// Value in the first record.
+    pub before: String,
+    /// Value in the second.
+    pub after: String,
+}
+
+impl Change {
+    /// A change; `None` where both values are the same.
+    fn of(what: impl Into<String>, before: String, after: String) -> Option<Self> {
+        (before != after).then(|| Self {
+            what: what.into(),
+            before,
+            after,
+        })
+    }
+}
+
+/// What became of a path from one record to another.
+#[derive(Debug)]
+pub struct Diff {
+    /// What one must know to read the rest: other hosts, runs that were cut short.
+    pub notes: Vec<String>,
+    /// What was asked differently.
+    pub plan: Vec<PlanChange>,
+    /// What is known to be different about each host.
+    pub facts: Vec<(Side, Change)>,
+    /// What was measured in either record.
+    pub figures: Vec<Figure>,
+    /// Limits that were upheld in either record.
+    pub limits: Vec<LimitChange>,
+}
+
+/// Why two records cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DiffError {
+    /// Both are the same run.
+    #[error("both are records of the same run")]
+    Same,
+    /// Nothing was measured in one of them.
+    #[error("nothing was measured in the {0} record")]
+    Empty(&'static str),
+    /// No direction was measured in both.
+    #[error("the records have no direction in common: {before} before, {after} after")]
+    Apart {
+        /// The direction of the first.
+        before: &'static str,
+        /// The direction of the second.
+        after: &'static str,
+    },
+}
+
+/// Compares two records.
+pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> {
+    refuse(before, after)?;
+    let plan = plan::changes(&before.record.start.plan, &after.record.start.plan);
+    Ok(Diff {
+        notes: notes(before, after),
+        facts: facts::changes(before, after),
+        figures: figures::figures(before, after, &plan),
+        limits: limits::changes(before, after),
+        plan,
+    })
+}
+
+fn refuse(before: &Judged<'_>, after: &Judged<'_>) -> Result<(), DiffError> {
+    if before.record == after.record {
+        return Err(DiffError::Same);
+    }
+    let first = |judged: &Judged<'_>| judged.model.directions.first().map(|d| d.direction);
+    let a = first(before).ok_or(DiffError::Empty("first"))?;
+    let b = first(after).ok_or(DiffError::Empty("second"))?;
+    if !Direction::ALL
+        .iter()
+        .any(|d| before.measured(*d) && after.measured(*d))
+    {
+        return Err(DiffError::Apart {
+            before: a.name(),
+            after: b.name(),
+        });
+    }
+    Ok(())
+}
+
+fn notes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for side in [Side::Near, Side::Far] {
+        let name = |judged: &Judged<'_>| judged.model.host(side).map(|h| h.facts.name.clone());
+        if let (Some(a), Some(b)) = (name(before), name(after))
+            && a != b
+        {
+            let side = side.name();
+            notes.push(format!(
+                "the {side} host is another one: {a} before, {b} after"
+            ));
+        }
+    }
+    if before.model.same_machine != after.model.same_machine {
+        let (one, other) = if before.model.same_machine {
+            ("before", "after")
+        } else {
+            ("after", "before")
+        };
+        notes.push(format!("both ends were one machine {one}, and two {other}"));
+    }
+    if after.record.start.wall_secs < before.record.start.wall_secs {
+        notes.push("the second record is older than the first".to_owned());
+    }
+    for (which, judged) in [("first", before), ("second", after)] {
+        if !matches!(judged.record.end, Some(End::Complete)) {
+            notes.push(format!("the {which} run was cut short"));
+        }
+    }
+    for direction in Direction::ALL {
+        let name = direction.name();
+        match (before.measured(direction), after.measured(direction)) {
+            (true, false) => notes.push(format!("{name} was measured in the first record alone")),
+            (false, true) => notes.push(format!("{name} was measured in the second record alone")),
+            _ => {}
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! What an iperf3 client and server say to each other (3.1 and newer), as far as TCP needs it.
+//!
+//! A client opens a control connection with its [`Cookie`]. From then on the server leads with
+//! single bytes, [`State`]s: the client tells what it wants ([`Params`]), opens as many data
+//! connections, each with the same cookie, and says when the test is over; then both tell what
+//! they counted ([`Results`]). Parameters and results are JSON behind their length.
+//!
+//! All of it is hostile until decoded: lengths and counts are bounded before anything is
+//! allocated, and no decoder here can panic. This module does no I/O.
+//= https://github.com/esnet/iperf src/iperf_api.h, iperf_api.c, iperf_client_api.c, iperf_server_api.c
+
+mod json;
+mod params;
+mod refusal;
+mod results;
+mod state;
+
+pub use json::{JSON_MAX, frame, length};
+pub use params::{Params, Protocol, WRITE_DEFAULT, WRITE_MAX};
+pub use refusal::{REFUSAL_LEN, Refusal};
+pub use results::{Cpu, Results, StreamResult, stream_id};
+pub use state::State;
+
+/// Port of an iperf3 server, where none is named.
+pub const PORT: u16 = 5201;
+
+/// Most data connections of a test.
+//= iperf.h, MAX_STREAMS
+pub const STREAMS_MAX: u32 = 128;
+
+/// Longest test, in seconds.
+//= iperf.h, MAX_TIME
+pub const SECONDS_MAX: u64 = 86_400;
+
+/// Bytes of a cookie: 36 characters and a zero.
+//= iperf_api.h, COOKIE_SIZE
+pub const COOKIE_LEN: usize = 37;
+
+/// What the connections of one test have in common.
+pub type Cookie = [u8; COOKIE_LEN];
+
+/// A cookie of the characters that iperf3 draws from, made of random bytes.
+pub fn cookie(random: [u8; COOKIE_LEN - 1]) -> Cookie {
+    const CHARACTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut cookie = [0; COOKIE_LEN];
+    for (to, from) in cookie.iter_mut().zip(random) {
+        *to = CHARACTERS[usize::from(from % 32)];
+    }
+    cookie
+}
+
+/// Why what came is not what iperf3 says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A length beyond the bound.
+    #[error("JSON of {0} bytes, more than {JSON_MAX}")]
+    Long(u32),
+    /// No JSON, or not an object.
+    #[error("no JSON: {0}")]
+    NotJson(String),
+    /// A field that is not what it should be.
+    #[error("`{0}` is missing or makes no sense")]
+    Field(&'static str),
+    /// More streams than a test can have.
+    #[error("more than {STREAMS_MAX} streams")]
+    Streams,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_text_with_a_zero_at_its_end() {
+        let cookie = cookie([0xff; 36]);
+        assert_eq!(cookie[36], 0);
+        assert!(cookie[..36].iter().all(|c| *c == b'7'));
+    }
+}

@@ -1,0 +1,245 @@
+//! What a client wants of a test.
+
+use serde_json::{Map, Value};
+
+use super::json::{count, object, switch, word};
+use super::{Malformed, STREAMS_MAX};
+
+/// Payload of one write, where a client does not say.
+//= iperf.h, DEFAULT_TCP_BLKSIZE
+pub const WRITE_DEFAULT: u64 = 128 * 1024;
+
+/// Largest payload of one write.
+//= iperf.h, MAX_BLOCKSIZE
+pub const WRITE_MAX: u64 = 1024 * 1024;
+
+/// What carries the payload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// The parameters of a test. Zero means unset, as it does for iperf3.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches of the client's command line"
+)]
+pub struct Params {
+    /// What carries the payload.
+    pub protocol: Protocol,
+    /// Seconds at the start that do not count.
+    pub omit: u64,
+    /// Seconds that count.
+    pub time: u64,
+    /// Bytes of payload after which the client ends the test.
+    pub num: u64,
+    /// The same in writes.
+    pub blocks: u64,
+    /// Data connections.
+    pub parallel: u32,
+    /// The server sends.
+    pub reverse: bool,
+    /// Both send.
+    pub bidirectional: bool,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// Both socket buffers of each end, in bytes.
+    pub window: u64,
+    /// Payload of one read or write, in bytes.
+    pub len: u64,
+    /// `TCP_MAXSEG`.
+    pub mss: u64,
+    /// Pace of each stream in bits per second, kept by the program.
+    pub bandwidth: u64,
+    /// The same, kept by the kernel.
+    pub fqrate: u64,
+    /// Congestion control of both ends.
+    pub congestion: Option<String>,
+    /// Type of service.
+    pub tos: u64,
+    /// The sender is to send without copies.
+    pub zerocopy: bool,
+    /// The receiver is to drop payload in the kernel.
+    pub discard: bool,
+    /// The CPU that the server is to stay on; `None` leaves it alone.
+    pub server_cpu: Option<u32>,
+}
+
+impl Params {
+    /// Reads what a client wants.
+    pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
+        let fields = object(json)?;
+        let on = |name| switch(&fields, name);
+        let n = |name| count(&fields, name);
+        Ok(Self {
+            protocol: match (on("udp")?, on("sctp")?) {
+                (true, _) => Protocol::Udp,
+                (_, true) => Protocol::Sctp,
+                _ => Protocol::Tcp,
+            },
+            omit: n("omit")?,
+            time: n("time")?,
+            num: n("num")?,
+            blocks: n("blockcount")?,
+            parallel: parallel(&fields)?,
+            reverse: on("reverse")?,
+            bidirectional: on("bidirectional")?,
+            nodelay: on("nodelay")?,
+            window: n("window")?,
+            len: n("len")?,
+            mss: n("MSS")?,
+            bandwidth: n("bandwidth")?,
+            fqrate: n("fqrate")?,
+            congestion: word(&fields, "congestion")?,
+            tos: n("TOS")?,
+            zerocopy: on("zerocopy")?,
+            discard: on("skip_rx_copy")?,
+            server_cpu: server_cpu(&fields)?,
+        })
+    }
+
+    /// Writes what a client wants; what is unset is left out.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = Map::new();
+        let protocol = match self.protocol {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Sctp => "sctp",
+        };
+        fields.insert(protocol.to_owned(), Value::from(true));
+        // Always there, as iperf3 has it.
+        for (name, value) in [
+            ("omit", self.omit),
+            ("time", self.time),
+            ("num", self.num),
+            ("blockcount", self.blocks),
+            ("parallel", u64::from(self.parallel)),
+        ] {
+            fields.insert(name.to_owned(), Value::from(value));
+        }
+        for (name, value) in [
+            ("window", self.window),
+            ("len", self.len),
+            ("MSS", self.mss),
+            ("bandwidth", self.bandwidth),
+            ("fqrate", self.fqrate),
+            ("TOS", self.tos),
+        ] {
+            if value != 0 {
+                fields.insert(name.to_owned(), Value::from(value));
+            }
+        }
+        for (name, on) in [
+            ("reverse", self.reverse),
+            ("bidirectional", self.bidirectional),
+            ("nodelay", self.nodelay),
+            ("zerocopy", self.zerocopy),
+            ("skip_rx_copy", self.discard),
+        ] {
+            if on {
+                fields.insert(name.to_owned(), Value::from(true));
+            }
+        }
+        if let Some(name) = &self.congestion {
+            fields.insert("congestion".to_owned(), Value::from(name.as_str()));
+        }
+        if let Some(cpu) = self.server_cpu {
+            fields.insert("server_affinity".to_owned(), Value::from(cpu));
+        }
+        Value::Object(fields).to_string().into_bytes()
+    }
+}
+
+/// Data connections: one where nothing is said.
+fn parallel(fields: &Map<String, Value>) -> Result<u32, Malformed> {
+    match count(fields, "parallel")? {
+        0 => Ok(1),
+        n if n <= u64::from(STREAMS_MAX) => Ok(n as u32),
+        _ => Err(Malformed::Streams),
+    }
+}
+
+/// Minus one is iperf3's word for none.
+fn server_cpu(fields: &Map<String, Value>) -> Result<Option<u32>, Malformed> {
+    const NAME: &str = "server_affinity";
+    match fields.get(NAME) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) if value.as_i64() == Some(-1) => Ok(None),
+        Some(_) => match u32::try_from(count(fields, NAME)?) {
+            Ok(cpu) => Ok(Some(cpu)),
+            Err(_) => Err(Malformed::Field(NAME)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_iperf3_sends_is_read() {
+        // iperf3 3.12: iperf3 -c HOST -R -P 4 -C reno -w 1M -t 3
+        let sent = br#"{"tcp":true,"omit":0,"time":3,"num":0,"blockcount":0,"parallel":4,
+            "reverse":true,"window":1048576,"len":131072,"pacing_timer":1000,"congestion":"reno",
+            "client_version":"3.12"}"#;
+        let params = Params::decode(sent).unwrap();
+        let wanted = Params {
+            time: 3,
+            parallel: 4,
+            reverse: true,
+            window: 1 << 20,
+            len: 131_072,
+            congestion: Some("reno".to_owned()),
+            ..Params::default()
+        };
+        assert_eq!(params, wanted);
+    }
+
+    #[test]
+    fn streams_are_bounded_on_both_sides() {
+        let of = |n: u32| Params::decode(format!("{{\"parallel\":{n}}}").as_bytes());
+        assert_eq!(of(0).unwrap().parallel, 1);
+        assert_eq!(of(STREAMS_MAX).unwrap().parallel, STREAMS_MAX);
+        assert_eq!(of(STREAMS_MAX + 1), Err(Malformed::Streams));
+        assert_eq!(
+            Params::decode(br#"{"time":-1}"#),
+            Err(Malformed::Field("time"))
+        );
+        let cpu = |text: &str| Params::decode(text.as_bytes()).map(|p| p.server_cpu);
+        assert_eq!(cpu(r#"{"server_affinity":-1}"#), Ok(None));
+        assert_eq!(cpu(r#"{"server_affinity":3}"#), Ok(Some(3)));
+        assert!(cpu(r#"{"server_affinity":-2}"#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(
+            time in 0..=1u64 << 53, len in 0..=1u64 << 53, window in 0..=1u64 << 53,
+            parallel in 1..=STREAMS_MAX, reverse: bool, nodelay: bool, discard: bool,
+            congestion in proptest::option::of("[a-z]{1,15}"), server_cpu: Option<u32>,
+            protocol in 0..3usize,
+        ) {
+            let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp][protocol];
+            let params = Params {
+                protocol, time, parallel, reverse, nodelay, window, len, congestion, discard,
+                server_cpu, ..Params::default()
+            };
+            prop_assert_eq!(Params::decode(&params.encode()), Ok(params));
+        }
+
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, text in "\\{.{0,200}\\}") {
+            let _ = Params::decode(&bytes);
+            let _ = Params::decode(text.as_bytes());
+        }
+    }
+}

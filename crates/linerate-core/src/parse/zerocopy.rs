@@ -1,0 +1,143 @@
+//! What the kernel says of sends without a copy: control messages of a socket's error queue.
+//!
+//! Each tells a range of sends that it is through with, by their numbers.
+//= https://docs.kernel.org/networking/msg_zerocopy.html#notification-parsing
+
+/// Bytes that a reader should offer for the control messages of one reading.
+pub const ROOM: usize = 128;
+
+/// Length of the head of a control message: its length, level and type.
+//= include/linux/socket.h, struct cmsghdr
+const HEAD: usize = size_of::<usize>() + 8;
+/// `SOL_IP` with `IP_RECVERR`, `SOL_IPV6` with `IPV6_RECVERR`.
+const ERRORS: [(u32, u32); 2] = [(0, 11), (41, 25)];
+/// `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
+const ORIGIN_ZEROCOPY: u8 = 5;
+/// `SO_EE_CODE_ZEROCOPY_COPIED`, include/uapi/linux/errqueue.h.
+const CODE_COPIED: u8 = 1;
+
+/// Sends that the kernel is through with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// How many.
+    pub sends: u64,
+    /// Whether it copied them all the same.
+    pub copied: bool,
+}
+
+/// A control message.
+struct Message<'a> {
+    level: u32,
+    kind: u32,
+    body: &'a [u8],
+    /// What stands behind it.
+    rest: &'a [u8],
+}
+
+/// The completions in the control messages of one reading; others are passed over, and nothing comes
+/// after a message that is cut short.
+pub fn completions(control: &[u8]) -> impl Iterator<Item = Completion> + '_ {
+    let first = Message::first(control);
+    let all = std::iter::successors(first, |message| Message::first(message.rest));
+    all.filter(|message| ERRORS.contains(&(message.level, message.kind)))
+        .filter_map(|message| completion(message.body))
+}
+
+impl<'a> Message<'a> {
+    fn first(raw: &'a [u8]) -> Option<Self> {
+        let long = usize::from_ne_bytes(*raw.first_chunk()?);
+        let body = raw.get(HEAD..long)?;
+        // Messages begin at words of the machine; nothing need follow the last one.
+        let next = long.checked_next_multiple_of(size_of::<usize>())?;
+        Some(Self {
+            level: word(raw, HEAD - 8)?,
+            kind: word(raw, HEAD - 4)?,
+            body,
+            rest: raw.get(next..).unwrap_or_default(),
+        })
+    }
+}
+
+/// Reads a `struct sock_extended_err`.
+//= include/uapi/linux/errqueue.h
+fn completion(raw: &[u8]) -> Option<Completion> {
+    let (origin, code) = (*raw.get(4)?, *raw.get(6)?);
+    let (first, last) = (word(raw, 8)?, word(raw, 12)?);
+    (origin == ORIGIN_ZEROCOPY).then(|| Completion {
+        // Numbers wrap around.
+        sends: u64::from(last.wrapping_sub(first)) + 1,
+        copied: code == CODE_COPIED,
+    })
+}
+
+fn word(raw: &[u8], at: usize) -> Option<u32> {
+    let found = raw.get(at..at.checked_add(4)?)?;
+    found.first_chunk().map(|word| u32::from_ne_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn control(level: u32, kind: u32, body: &[u8]) -> Vec<u8> {
+        let mut raw = (HEAD + body.len()).to_ne_bytes().to_vec();
+        raw.extend(level.to_ne_bytes());
+        raw.extend(kind.to_ne_bytes());
+        raw.extend(body);
+        raw.resize(raw.len().next_multiple_of(size_of::<usize>()), 0);
+        raw
+    }
+
+    fn notice(origin: u8, code: u8, first: u32, last: u32) -> Vec<u8> {
+        let mut raw = vec![0, 0, 0, 0, origin, 0, code, 0];
+        raw.extend(first.to_ne_bytes());
+        raw.extend(last.to_ne_bytes());
+        // The address behind it is not read.
+        raw.resize(32, 0);
+        raw
+    }
+
+    #[test]
+    fn ranges_are_counted_over_the_wrap_and_copies_told_apart() {
+        let of = |code, first, last| {
+            let raw = control(0, 11, &notice(5, code, first, last));
+            completions(&raw).next().map(|c| (c.sends, c.copied))
+        };
+        assert_eq!(of(0, 7, 7), Some((1, false)));
+        assert_eq!(of(1, 7, 9), Some((3, true)));
+        assert_eq!(of(0, u32::MAX, 1), Some((3, false)));
+    }
+
+    #[test]
+    fn messages_of_both_families_count_and_others_are_passed_over() {
+        let raw = [
+            control(1, 29, &[0; 16]),
+            control(41, 25, &notice(5, 0, 0, 1)),
+            control(0, 11, &notice(2, 1, 0, 8)),
+            control(0, 11, &notice(5, 1, 2, 2)),
+        ]
+        .concat();
+        let found: Vec<u64> = completions(&raw).map(|c| c.sends).collect();
+        assert_eq!(found, [2, 1]);
+        let cut = completions(&raw[..raw.len() - 32]).count();
+        assert_eq!(cut, 1, "the last one is cut short");
+    }
+
+    #[test]
+    fn a_message_that_claims_less_than_its_head_ends_the_reading() {
+        for long in 0..HEAD {
+            let mut raw = control(0, 11, &notice(5, 0, 0, 0));
+            raw[..size_of::<usize>()].copy_from_slice(&long.to_ne_bytes());
+            assert_eq!(completions(&raw).count(), 0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_to_an_end(raw: Vec<u8>) {
+            prop_assert!(completions(&raw).count() <= raw.len() / HEAD);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What became of numbered datagrams: lost, doubled, overtaken.
+
+/// Numbers below the highest one that are remembered. What comes later than this many others cannot
+/// be told from a duplicate any more.
+pub const WINDOW: u64 = 1 << 17;
+const WORD: u64 = u64::BITS as u64;
+
+/// How a datagram arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// In order; what it leaves out is lost or on its way.
+    Fresh,
+    /// For the first time, after one that was sent later.
+    Reordered,
+    /// Again.
+    Duplicate,
+    /// So late that it cannot be told whether it came before.
+    Late,
+}
+
+impl Arrival {
+    /// Whether its payload counts.
+    pub fn counts(self) -> bool {
+        matches!(self, Self::Fresh | Self::Reordered)
+    }
+}
+
+/// Datagrams by number as they arrive, from 0: a bit for each of the last [`WINDOW`] numbers.
+///
+/// A datagram is reordered when a later one has arrived before it.
+//= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    /// The highest number so far and one.
+    next: u64,
+    taken: u64,
+    reordered: u64,
+    duplicated: u64,
+    late: u64,
+    seen: Box<[u64]>,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            taken: 0,
+            reordered: 0,
+            duplicated: 0,
+            late: 0,
+            seen: vec![0; (WINDOW / WORD) as usize].into_boxed_slice(),
+        }
+    }
+}
+
+impl Arrivals {
+    /// Takes the datagram of this number, which is below 2^63.
+    #[inline]
+    pub fn take(&mut self, number: u64) -> Arrival {
+        if number >= self.next {
+            self.forget(self.next, number);
+            self.next = number + 1;
+            self.mark(number);
+            self.taken += 1;
+            return Arrival::Fresh;
+        }
+        if self.next - number > WINDOW {
+            self.late += 1;
+            return Arrival::Late;
+        }
+        if self.mark(number) {
+            self.duplicated += 1;
+            return Arrival::Duplicate;
+        }
+        self.taken += 1;
+        self.reordered += 1;
+        Arrival::Reordered
+    }
+
+    /// Learns that `sent` datagrams were sent: those after the last that came are lost, too.
+    pub fn expect(&mut self, sent: u64) {
+        if sent > self.next {
+            self.forget(self.next, sent - 1);
+            self.next = sent;
+        }
+    }
+
+    /// Forgets all of it, for the next step.
+    pub fn clear(&mut self) {
+        let seen = std::mem::take(&mut self.seen);
+        *self = Self {
+            next: 0,
+            taken: 0,
+            reordered: 0,
+            duplicated: 0,
+            late: 0,
+            seen,
+        };
+        self.seen.fill(0);
+    }
+
+    /// Sets the bit of a number; whether it was set.
+    #[inline]
+    fn mark(&mut self, number: u64) -> bool {
+        let word = &mut self.seen[(number % WINDOW / WORD) as usize];
+        let bit = 1 << (number % WORD);
+        let was = *word & bit != 0;
+        *word |= bit;
+        was
+    }
+
+    /// Clears the bits of the numbers that come in: `from` to `to`, and that of `to`.
+    #[inline]
+    fn forget(&mut self, from: u64, to: u64) {
+        if to - from >= WINDOW {
+            self.seen.fill(0);
+            return;
+        }
+        let mut at = from;
+        while at <= to {
+            let word = &mut self.seen[(at % WINDOW / WORD) as usize];
+            if at.is_multiple_of(WORD) && to - at >= WORD {
+                *word = 0;
+                at += WORD;
+            } else {
+                *word &= !(1 << (at % WORD));
+                at += 1;
+            }
+        }
+    }
+
+    /// Datagrams that came, each counted once.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Numbers up to the highest known that have not come: lost, or on their way.
+    pub fn missing(&self) -> u64 {
+        self.next - self.taken
+    }
+
+    /// Datagrams that came after one that was sent later.
+    pub fn reordered(&self) -> u64 {
+        self.reordered
+    }
+
+    /// Datagrams that came again.
+    pub fn duplicated(&self) -> u64 {
+        self.duplicated
+    }
+
+    /// Datagrams that came too late to be told apart from duplicates; they are missing, too.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same without a window of bits: all numbers that ever came.
+    #[derive(Default)]
+    struct Naive {
+        next: u64,
+        seen: HashSet<u64>,
+    }
+
+    impl Naive {
+        fn take(&mut self, number: u64) -> Arrival {
+            let before = self.next;
+            self.next = before.max(number + 1);
+            match number {
+                _ if number >= before => {
+                    self.seen.insert(number);
+                    Arrival::Fresh
+                }
+                _ if before - number > WINDOW => Arrival::Late,
+                _ if self.seen.insert(number) => Arrival::Reordered,
+                _ => Arrival::Duplicate,
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_expected_forgets_nothing_that_is_within_the_window() {
+        for sent in [5, WINDOW - 1, WINDOW, WINDOW + 1] {
+            let mut arrivals = Arrivals::default();
+            arrivals.take(0);
+            arrivals.expect(sent);
+            assert_eq!(arrivals.missing(), sent - 1);
+            let again = if sent > WINDOW {
+                Arrival::Late
+            } else {
+                Arrival::Duplicate
+            };
+            assert_eq!(arrivals.take(0), again, "{sent}");
+        }
+    }
+
+    fn agree(numbers: &[u64]) {
+        let (mut arrivals, mut naive) = (Arrivals::default(), Naive::default());
+        let mut told = Vec::new();
+        for number in numbers {
+            let arrival = arrivals.take(*number);
+            assert_eq!(arrival, naive.take(*number), "{number} of {numbers:?}");
+            told.push(arrival);
+        }
+        let count = |kind| told.iter().filter(|a| **a == kind).count() as u64;
+        assert_eq!(arrivals.taken(), naive.seen.len() as u64);
+        assert_eq!(arrivals.missing(), naive.next - naive.seen.len() as u64);
+        assert_eq!(arrivals.reordered(), count(Arrival::Reordered));
+        assert_eq!(arrivals.duplicated(), count(Arrival::Duplicate));
+        assert_eq!(arrivals.late(), count(Arrival::Late));
+    }
+
+    #[test]
+    fn in_order_nothing_is_missing() {
+        let mut arrivals = Arrivals::default();
+        (0..3 * WINDOW).for_each(|n| assert_eq!(arrivals.take(n), Arrival::Fresh));
+        assert_eq!((arrivals.taken(), arrivals.missing()), (3 * WINDOW, 0));
+    }
+
+    #[test]
+    fn the_window_has_two_sides() {
+        for (back, arrival) in [(WINDOW, Arrival::Reordered), (WINDOW + 1, Arrival::Late)] {
+            let mut arrivals = Arrivals::default();
+            arrivals.take(5 * WINDOW);
+            assert_eq!(arrivals.take(5 * WINDOW + 1 - back), arrival);
+        }
+        // The bits of a lap ago are those of other numbers.
+        agree(&[
+            0,
+            1,
+            2,
+            WINDOW,
+            WINDOW + 1,
+            2 * WINDOW + 5,
+            WINDOW + 6,
+            WINDOW + 6,
+        ]);
+    }
+
+    #[test]
+    fn the_tail_is_lost_once_the_total_is_known() {
+        let mut arrivals = Arrivals::default();
+        for n in 0..10 {
+            arrivals.take(n);
+        }
+        arrivals.expect(12);
+        assert_eq!((arrivals.taken(), arrivals.missing()), (10, 2));
+        assert_eq!(arrivals.take(11), Arrival::Reordered);
+        assert_eq!(arrivals.take(11), Arrival::Duplicate);
+        arrivals.expect(3);
+        assert_eq!(arrivals.missing(), 1);
+        arrivals.clear();
+        assert_eq!(arrivals.take(11), Arrival::Fresh);
+        assert_eq!((arrivals.taken(), arrivals.missing()), (1, 11));
+    }
+
+    #[test]
+    fn the_highest_number_overflows_nothing() {
+        let mut arrivals = Arrivals::default();
+        arrivals.take(u64::MAX / 2);
+        assert_eq!(arrivals.take(0), Arrival::Late);
+        assert_eq!(arrivals.missing(), u64::MAX / 2);
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_set_of_all_numbers(
+            numbers in prop::collection::vec(0u64..400, 0..600),
+        ) {
+            agree(&numbers);
+        }
+
+        #[test]
+        fn it_agrees_over_many_laps(
+            steps in prop::collection::vec((0u64..3, 0u64..200), 0..200),
+            wide in prop::collection::vec(0u64..5 * WINDOW, 0..50),
+        ) {
+            let mut at = 0;
+            let near: Vec<u64> = steps
+                .iter()
+                .map(|(jump, back)| {
+                    at += jump * (WINDOW / 3);
+                    (at + 100).saturating_sub(*back)
+                })
+                .collect();
+            agree(&near);
+            agree(&wide);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Why there is no test with an iperf3 server, or only a part of one, each with what helps.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use linerate_core::iperf3::{Refusal, STREAMS_MAX};
+
+use crate::iperf3::control::Broken;
+use crate::load::LoadError;
+
+/// Why a test failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// More streams than iperf3 can have.
+    #[error("{0} streams: an iperf3 server takes {STREAMS_MAX} at most")]
+    Streams(u32),
+    /// Nothing listens there.
+    #[error("no iperf3 server at {0}: connection refused")]
+    NoServer(SocketAddr),
+    /// It cannot be reached.
+    #[error("cannot reach {address}: {source}")]
+    Unreached {
+        /// Where.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Something else listens there.
+    #[error("{address} does not speak iperf3's protocol: {what}")]
+    NotIperf3 {
+        /// Where.
+        address: SocketAddr,
+        /// What it said.
+        what: String,
+    },
+    /// It runs another test.
+    #[error("the iperf3 server at {0} is busy with another test")]
+    Busy(SocketAddr),
+    /// It asks who we are.
+    #[error(
+        "the iperf3 server at {0} asks for a user and a password, which linerate does not give"
+    )]
+    Login(SocketAddr),
+    /// It will not, or cannot.
+    #[error("the iperf3 server at {address} refused: {}{}", refusal.words(), errno(*refusal))]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// In its numbers.
+        refusal: Refusal,
+    },
+    /// It was stopped.
+    #[error("the iperf3 server at {address} was stopped {stage}")]
+    Terminated {
+        /// Where.
+        address: SocketAddr,
+        /// When.
+        stage: &'static str,
+    },
+    /// It went away, or said what makes no sense.
+    #[error("lost the iperf3 server at {address} {stage}: {what}")]
+    Lost {
+        /// Where.
+        address: SocketAddr,
+        /// When.
+        stage: &'static str,
+        /// What happened.
+        what: String,
+    },
+    /// A data connection could not be made as asked.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The user had enough.
+    #[error("interrupted")]
+    Interrupted,
+    /// A system call failed on this host.
+    #[error("{call} failed: {source}")]
+    System {
+        /// What it was for.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// `: No such file or directory`, where the system there said why.
+fn errno(refusal: Refusal) -> String {
+    if refusal.errno <= 0 {
+        return String::new();
+    }
+    format!(" ({})", io::Error::from_raw_os_error(refusal.errno))
+}
+
+impl ClientError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Streams(_) => format!("--streams {STREAMS_MAX}"),
+            Self::NoServer(address) => {
+                format!("on {}: iperf3 -s, or linerate serve --iperf3", address.ip())
+            }
+            Self::Busy(_) => "it runs one test at a time: try again when that has ended".to_owned(),
+            Self::Login(_) => {
+                "start it without --rsa-private-key-path, or run `linerate serve` there \
+                               and `linerate run` here"
+                    .to_owned()
+            }
+            Self::NotIperf3 { .. } => {
+                "iperf3 listens on port 5201, iperf2 on 5001, which is another protocol".to_owned()
+            }
+            Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
+            Self::Load(error) => error.hint().to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// What a broken conversation means at this stage.
+    pub(super) fn broken(address: SocketAddr, stage: &'static str, broken: Broken) -> Self {
+        match broken {
+            Broken::Stopped => Self::Interrupted,
+            other => Self::Lost {
+                address,
+                stage,
+                what: other.to_string(),
+            },
+        }
+    }
+
+    pub(super) fn unreached(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::ConnectionRefused => Self::NoServer(address),
+            _ => Self::Unreached { address, source },
+        }
+    }
+
+    pub(super) fn refused(address: SocketAddr, refusal: Refusal) -> Self {
+        if refusal.code == Refusal::LOGIN.code {
+            return Self::Login(address);
+        }
+        Self::Refused { address, refusal }
+    }
+}
+
+/// What can be left out, or asked for less of.
+fn refused(refusal: Refusal) -> &'static str {
+    match refusal.code {
+        code if code == Refusal::BUFFER.code => {
+            "ask for smaller buffers, or raise net.core.rmem_max and wmem_max there"
+        }
+        code if code == Refusal::CONGESTION.code => "leave out --congestion",
+        code if code == Refusal::RATE.code => "ask for less with --pacing",
+        _ => "",
+    }
+}

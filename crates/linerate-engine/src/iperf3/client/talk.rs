@@ -1,0 +1,116 @@
+//! What the server says, and what it means at each stage of a test.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Results, State};
+
+use super::ClientError;
+use crate::iperf3::control::{Broken, Control};
+
+/// Time for an answer; after a test it waits behind all payload that is queued on the way.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// The control connection to a server.
+pub(super) struct Talk<'a> {
+    pub(super) control: Control<'a>,
+    pub(super) server: SocketAddr,
+}
+
+impl Talk<'_> {
+    /// The same, heedless of the user's stop: to end in order.
+    pub(super) fn heedless(self) -> Talk<'static> {
+        Talk {
+            control: self.control.heedless(),
+            server: self.server,
+        }
+    }
+
+    /// Says who we are and what we want.
+    pub(super) fn agree(&self, cookie: &Cookie, params: &Params) -> Result<(), ClientError> {
+        const STAGE: &str = "before the test was agreed on";
+        let lost = |broken| ClientError::broken(self.server, STAGE, broken);
+        self.control.write(cookie, ANSWER).map_err(lost)?;
+        let mut first = [0];
+        let heard = self.control.read(&mut first, ANSWER);
+        heard.map_err(|broken| match broken {
+            Broken::Stopped => ClientError::Interrupted,
+            other => self.other(other.to_string()),
+        })?;
+        match State::decode(first[0]) {
+            Some(State::ParamExchange) => {}
+            Some(state) => return Err(self.unexpected(state, STAGE)),
+            None => return Err(self.other(format!("it began with byte {}", first[0]))),
+        }
+        let params = params.encode();
+        self.control.tell(&params, ANSWER).map_err(lost)?;
+        self.expect(State::CreateStreams, STAGE)
+    }
+
+    fn other(&self, what: String) -> ClientError {
+        ClientError::NotIperf3 {
+            address: self.server,
+            what,
+        }
+    }
+
+    /// Waits for a state; all others end the test.
+    pub(super) fn expect(&self, wanted: State, stage: &'static str) -> Result<(), ClientError> {
+        let mut byte = [0];
+        let heard = self.control.read(&mut byte, ANSWER);
+        heard.map_err(|broken| ClientError::broken(self.server, stage, broken))?;
+        if State::decode(byte[0]) == Some(wanted) {
+            return Ok(());
+        }
+        Err(self.surprise(byte[0], stage))
+    }
+
+    /// What a byte means that was not expected.
+    pub(super) fn surprise(&self, byte: u8, stage: &'static str) -> ClientError {
+        match State::decode(byte) {
+            Some(known) => self.unexpected(known, stage),
+            None => ClientError::Lost {
+                address: self.server,
+                stage,
+                what: format!("it said {byte}, which means nothing"),
+            },
+        }
+    }
+
+    fn unexpected(&self, heard: State, stage: &'static str) -> ClientError {
+        let address = self.server;
+        match heard {
+            State::AccessDenied => ClientError::Busy(address),
+            State::ServerTerminate => ClientError::Terminated { address, stage },
+            State::ServerError => {
+                let mut bytes = [0; REFUSAL_LEN];
+                match self.control.read(&mut bytes, ANSWER) {
+                    Ok(()) => ClientError::refused(address, Refusal::decode(bytes)),
+                    Err(broken) => ClientError::broken(address, stage, broken),
+                }
+            }
+            other => ClientError::Lost {
+                address,
+                stage,
+                what: format!("it said {other:?} out of turn"),
+            },
+        }
+    }
+
+    /// Ends the test, tells what this end counted, and hears what the server did.
+    pub(super) fn conclude(&self, ours: &Results) -> Result<Results, ClientError> {
+        const STAGE: &str = "while both told what they counted";
+        let lost = |broken| ClientError::broken(self.server, STAGE, broken);
+        self.control.say(State::TestEnd, ANSWER).map_err(lost)?;
+        self.expect(State::ExchangeResults, STAGE)?;
+        self.control.tell(&ours.encode(), ANSWER).map_err(lost)?;
+        let theirs = self.control.hear(ANSWER).map_err(lost)?;
+        let theirs = Results::decode(&theirs);
+        let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
+        // All is told: what goes wrong from here on takes nothing away.
+        if self.expect(State::DisplayResults, STAGE).is_ok() {
+            let _ = self.control.say(State::IperfDone, ANSWER);
+        }
+        Ok(theirs)
+    }
+}

@@ -1,0 +1,160 @@
+//! The control connection: states and JSON, with deadlines.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use linerate_core::iperf3::{Malformed, State, frame, length};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::peer::channel::{timespec, tune};
+
+/// Within this time a stop is heeded.
+const HEED: Duration = Duration::from_millis(100);
+
+/// Why nothing more can be said or heard.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    /// The other side has closed the connection.
+    #[error("it closed the connection")]
+    Closed,
+    /// The other side said nothing, or not all of it.
+    #[error("it did not answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    /// This side was told to stop.
+    #[error("stopped")]
+    Stopped,
+    /// The system failed the connection.
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+    /// The other side said something that makes no sense.
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+}
+
+/// A control connection.
+pub(super) struct Control<'a> {
+    stream: TcpStream,
+    stopped: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Control<'a> {
+    /// Over a connection, until `stopped` says so.
+    pub(super) fn new(stream: TcpStream, stopped: &'a dyn Fn() -> bool) -> io::Result<Self> {
+        // A side that is gone without a word is noticed, and nothing blocks without a deadline.
+        tune(&stream)?;
+        Ok(Self { stream, stopped })
+    }
+
+    /// The same connection, heedless of the stop: to end in order.
+    pub(super) fn heedless(self) -> Control<'static> {
+        Control {
+            stream: self.stream,
+            stopped: &|| false,
+        }
+    }
+
+    /// Whether this side was told to stop.
+    pub(super) fn stopped(&self) -> bool {
+        (self.stopped)()
+    }
+
+    /// Writes all of `bytes`.
+    pub(super) fn write(&self, mut bytes: &[u8], time: Duration) -> Result<(), Broken> {
+        let until = Instant::now() + time;
+        while !bytes.is_empty() {
+            match (&self.stream).write(bytes) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) => retry(e)?,
+            }
+            if !bytes.is_empty() {
+                self.due(PollFlags::OUT, until, time)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads as many bytes as `into` has.
+    pub(super) fn read(&self, into: &mut [u8], time: Duration) -> Result<(), Broken> {
+        let until = Instant::now() + time;
+        let mut have = 0;
+        while have < into.len() {
+            match (&self.stream).read(&mut into[have..]) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(n) => have += n,
+                Err(e) => retry(e)?,
+            }
+            if have < into.len() {
+                self.due(PollFlags::IN, until, time)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says a state.
+    pub(super) fn say(&self, state: State, time: Duration) -> Result<(), Broken> {
+        self.write(&[state.encode()], time)
+    }
+
+    /// The byte that is said within `time`; `None` where none is.
+    pub(super) fn glance(&self, time: Duration) -> Result<Option<u8>, Broken> {
+        let mut byte = [0];
+        if !self.wait(PollFlags::IN, Instant::now() + time)? {
+            return Ok(None);
+        }
+        match (&self.stream).read(&mut byte) {
+            Ok(0) => Err(Broken::Closed),
+            Ok(_) => Ok(Some(byte[0])),
+            Err(e) => retry(e).map(|()| None),
+        }
+    }
+
+    /// Tells JSON.
+    pub(super) fn tell(&self, json: &[u8], time: Duration) -> Result<(), Broken> {
+        self.write(&frame(json), time)
+    }
+
+    /// Hears JSON.
+    pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
+        let mut prefix = [0; 4];
+        self.read(&mut prefix, time)?;
+        let mut json = vec![0; length(prefix)?];
+        self.read(&mut json, time)?;
+        Ok(json)
+    }
+
+    /// Waits for what is due by now. Who takes or gives a byte at a time does not outrun it.
+    fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
+        if self.wait(events, until)? && Instant::now() < until {
+            return Ok(());
+        }
+        Err(Broken::Silent(time))
+    }
+
+    /// Waits for the socket; false once the time has come.
+    fn wait(&self, events: PollFlags, until: Instant) -> Result<bool, Broken> {
+        loop {
+            if self.stopped() {
+                return Err(Broken::Stopped);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::new(&self.stream, events)];
+            match poll(&mut fds, Some(&timespec(left.min(HEED)))) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Broken::Io(e.into())),
+                Ok(0) if left.is_zero() => return Ok(false),
+                Ok(0) => {}
+                Ok(_) => return Ok(true),
+            }
+        }
+    }
+}
+
+fn retry(e: io::Error) -> Result<(), Broken> {
+    match e.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Err(Broken::Closed),
+        _ => Err(Broken::Io(e)),
+    }
+}

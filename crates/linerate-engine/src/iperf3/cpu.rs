@@ -1,0 +1,45 @@
+//! CPU time of this program, as iperf3 tells it: percent of one CPU, all threads together.
+
+use std::time::Instant;
+
+use linerate_core::iperf3::Cpu;
+use linerate_core::parse::task_stat;
+
+use crate::host::Machine;
+
+/// CPU time used up to a moment.
+pub(super) struct Used {
+    at: Instant,
+    user: u64,
+    system: u64,
+}
+
+impl Used {
+    /// Up to now; `None` where it cannot be read.
+    pub(super) fn now(machine: &dyn Machine) -> Option<Self> {
+        let stat = machine.file("/proc/self/stat").ok()?;
+        let stat = task_stat::parse(&stat).ok()?;
+        Some(Self {
+            at: Instant::now(),
+            user: stat.user_ticks,
+            system: stat.system_ticks,
+        })
+    }
+
+    /// Since `before`.
+    pub(super) fn since(&self, before: &Self) -> Option<Cpu> {
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let share = |now: u64, then: u64| {
+            let used = now.saturating_sub(then) as f64 / ticks;
+            used / seconds * 100.0
+        };
+        let user = share(self.user, before.user);
+        let system = share(self.system, before.system);
+        (seconds > 0.0).then_some(Cpu {
+            total: user + system,
+            user,
+            system,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! The gate: tells tests apart by the cookies of their connections.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{TrySendError, sync_channel};
+use std::thread::{Builder, Scope};
+
+use linerate_core::iperf3::{COOKIE_LEN, Cookie, STREAMS_MAX, State};
+
+use super::session::Test;
+use super::{Seated, Server};
+use crate::peer::Stop;
+use crate::strangers::{Doorman, Refusal, Stranger};
+
+/// What a stranger has said.
+pub(super) struct Said {
+    cookie: Cookie,
+    have: usize,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self {
+            cookie: [0; COOKIE_LEN],
+            have: 0,
+        }
+    }
+}
+
+/// The test runs in the scope: it ends when the test has.
+pub(super) struct Gate<'scope, 'env> {
+    pub(super) server: &'env Server,
+    pub(super) stop: &'env Stop,
+    pub(super) scope: &'scope Scope<'scope, 'env>,
+}
+
+impl Doorman for Gate<'_, '_> {
+    type Said = Said;
+
+    const LATE: Refusal = "dropped, it did not send a cookie in time";
+    const CROWDED: Refusal = "dropped, too many connections that say nothing";
+
+    fn hear(&self, pending: &mut Stranger<Said>) -> Result<bool, Refusal> {
+        let said = &mut pending.said;
+        match (&pending.stream).read(&mut said.cookie[said.have..]) {
+            Ok(0) => return Err("closed before it sent a cookie"),
+            Ok(n) => said.have += n,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return Err("broke before it sent a cookie"),
+        }
+        Ok(said.have == COOKIE_LEN)
+    }
+
+    /// A connection of the test that runs, or the first one of another.
+    fn admit(&self, pending: Stranger<Said>) -> Result<(), Refusal> {
+        let cookie = pending.said.cookie;
+        let mut slot = self.server.slot.lock();
+        let Some(seated) = &*slot else {
+            let (streams, seats) = sync_channel(STREAMS_MAX as usize);
+            *slot = Some(Seated { cookie, streams });
+            drop(slot);
+            return self.begin(Test {
+                stream: pending.stream,
+                from: pending.from,
+                seats,
+                server: self.server,
+                stop: self.stop,
+            });
+        };
+        if seated.cookie != cookie {
+            deny(&pending.stream);
+            return Err("refused, another test runs");
+        }
+        // A test that wants no more streams turns them away.
+        if let Err(TrySendError::Full(stream) | TrySendError::Disconnected(stream)) =
+            seated.streams.try_send(pending.stream)
+        {
+            deny(&stream);
+        }
+        Ok(())
+    }
+}
+
+impl<'env> Gate<'_, 'env> {
+    fn begin(&self, test: Test<'env>) -> Result<(), Refusal> {
+        let thread = Builder::new().name("iperf3".into());
+        // A panic there was told already, as a bug; it ends that test alone.
+        let serve = || drop(catch_unwind(AssertUnwindSafe(|| test.serve())));
+        let begun = thread.spawn_scoped(self.scope, serve).map(drop);
+        begun.map_err(|_| {
+            self.server.slot.leave();
+            "refused, no thread left for its test"
+        })
+    }
+}
+
+/// Says that there is no place. The send buffer of a young connection takes a byte at once.
+fn deny(mut stream: &TcpStream) {
+    let _ = stream.write(&[State::AccessDenied.encode()]);
+}

@@ -1,0 +1,149 @@
+//! A server for iperf3 clients: one port, one test at a time.
+//!
+//! One thread lets connections in, by their cookies: the first of a test is its control
+//! connection, the others carry its payload. A test has a thread of its own, and one for each
+//! stream. All that a client can ask for is bounded, and so is the time that it can take; nobody
+//! is asked who he is, because iperf3 knows no way that others could not listen in on.
+
+mod facts;
+mod gate;
+mod session;
+mod terms;
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use linerate_core::iperf3::Cookie;
+
+use crate::host::Machine;
+use crate::peer::server::Log;
+use crate::peer::{PeerError, Stop};
+use crate::strangers::{self, Bounds, Lines, Strangers};
+
+use facts::Facts;
+
+/// What a server allows.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections that have not sent their cookie; beyond it the oldest is dropped, of the address
+    /// that has most.
+    pub pending: usize,
+    /// The same for one address (IPv6: one /64).
+    pub pending_per_address: usize,
+    /// Time for a cookie, and for each word of the conversation that is due.
+    pub word: Duration,
+    /// A test that moves no payload for this long is ended.
+    pub stall: Duration,
+    /// How much longer than agreed on a test may last.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pending: 128,
+            pending_per_address: 64,
+            word: Duration::from_secs(10),
+            stall: Duration::from_secs(60),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a server is made with.
+pub struct ServerOptions {
+    /// Addresses to listen on; empty for all of this host.
+    pub listen: Vec<IpAddr>,
+    /// Port; 0 lets the system choose, then for one address only.
+    pub port: u16,
+    /// Networks that clients may come from; all where none is named.
+    pub allow: Vec<IpNet>,
+    /// What is allowed.
+    pub limits: Limits,
+    /// This machine.
+    pub machine: Arc<dyn Machine>,
+    /// Where log lines go.
+    pub log: Log,
+}
+
+/// A server that holds its port.
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    options: ServerOptions,
+    facts: Facts,
+    lines: Lines,
+    slot: Slot,
+}
+
+impl Server {
+    /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
+    pub fn bind(options: ServerOptions) -> Result<Self, PeerError> {
+        let listeners = strangers::listen(&options.listen, options.port)?;
+        Ok(Self {
+            listeners,
+            lines: Lines::new(&options.log, "iperf3 "),
+            options,
+            facts: Facts::default(),
+            slot: Slot::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        strangers::addresses(&self.listeners)
+    }
+
+    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without
+    /// wake-ups while nobody is connected.
+    pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
+        let limits = &self.options.limits;
+        let bounds = Bounds {
+            allow: &self.options.allow,
+            all: limits.pending,
+            each_address: limits.pending_per_address,
+            time: limits.word,
+        };
+        let served = thread::scope(|scope| {
+            let gate = gate::Gate {
+                server: self,
+                stop,
+                scope,
+            };
+            let mut strangers = Strangers::new(&self.listeners, stop, bounds, &self.lines, gate);
+            let served = strangers.run();
+            stop.request();
+            served
+        });
+        self.lines.finish();
+        served.map_err(|source| PeerError::System {
+            call: "waiting for iperf3 clients",
+            source,
+        })
+    }
+}
+
+/// Place for one test.
+#[derive(Debug, Default)]
+struct Slot(Mutex<Option<Seated>>);
+
+/// The test that runs.
+#[derive(Debug)]
+struct Seated {
+    cookie: Cookie,
+    streams: SyncSender<std::net::TcpStream>,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Option<Seated>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for the next test.
+    fn leave(&self) {
+        *self.lock() = None;
+    }
+}

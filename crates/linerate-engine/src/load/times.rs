@@ -1,0 +1,67 @@
+//! Round-trip times of one step.
+
+use hdrhistogram::Histogram;
+
+use super::LoadError;
+
+/// Longest round trip that is told apart from longer ones.
+const LONGEST_NANOS: u64 = 60_000_000_000;
+/// Digits that are kept of each.
+const DIGITS: u8 = 3;
+
+/// Round-trip times, to three digits, with how often each was seen.
+#[derive(Debug, Default)]
+pub(super) struct Times(Option<Histogram<u64>>);
+
+impl Times {
+    /// Room for those of a new step: recording allocates nothing.
+    pub(super) fn renew(&mut self) -> Result<(), LoadError> {
+        let room = Histogram::new_with_bounds(1, LONGEST_NANOS, DIGITS);
+        self.0 = Some(room.map_err(|e| LoadError::Unsupported {
+            what: format!("no room for round-trip times: {e}"),
+        })?);
+        Ok(())
+    }
+
+    /// Counts `times` round trips of `nanos`.
+    #[inline]
+    pub(super) fn record(&mut self, nanos: u64, times: u64) {
+        if let Some(room) = &mut self.0 {
+            room.saturating_record_n(nanos, times);
+        }
+    }
+
+    /// All of them in nanoseconds, ascending, with how often each was seen; none are left.
+    pub(super) fn take(&mut self) -> Vec<(u64, u64)> {
+        let Some(room) = self.0.take() else {
+            return Vec::new();
+        };
+        let each = room.iter_recorded().map(|step| {
+            let value = room.median_equivalent(step.value_iterated_to());
+            (value, step.count_at_value())
+        });
+        each.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_kept_to_three_digits_and_a_step_has_its_own() {
+        let mut times = Times::default();
+        times.record(7, 1);
+        assert_eq!(times.take(), [], "before the first step");
+        times.renew().unwrap();
+        times.record(1_000_000, 2);
+        times.record(500, 1);
+        times.record(u64::MAX, 1);
+        let told = times.take();
+        assert_eq!(told.iter().map(|(_, n)| n).sum::<u64>(), 4);
+        assert_eq!(told[0], (500, 1));
+        assert!(told[1].0.abs_diff(1_000_000) < 1_000 && told[1].1 == 2);
+        assert!(told[2].0 >= LONGEST_NANOS);
+        assert_eq!(times.take(), []);
+    }
+}

@@ -1,0 +1,47 @@
+//! How a step ends where datagrams get lost: the sender repeats its end mark until the receiver says
+//! that it was read, and the receiver says so again for as long as marks come.
+
+use std::time::Duration;
+
+use linerate_core::parse::datagram::{Header, Kind, datagrams};
+
+use super::line::Line;
+use crate::load::LoadError;
+
+/// Time from one end mark to the next; longest wait of a sender for anything.
+pub(super) const REPEAT: Duration = Duration::from_millis(20);
+/// End marks until the sender takes the receiver for gone. The receiver tells then that none came.
+const TRIES: u32 = 100;
+/// Time without any datagram of the step after which the receiver stops waiting for more: no mark of a
+/// sender that still repeats them was as late.
+pub(super) const QUIET_NANOS: u64 = 60_000_000;
+/// Datagrams that are looked at after each mark.
+const LOOKS: usize = 64;
+
+/// The end of a step, at the sender.
+#[derive(Debug, Default)]
+pub(super) struct Farewell {
+    tries: u32,
+}
+
+impl Farewell {
+    /// Sends the end mark of a step of `sent` datagrams once more; true when that was enough.
+    pub(super) fn say(&mut self, line: &Line, step: u32, sent: u64) -> Result<bool, LoadError> {
+        if self.tries == TRIES {
+            return Ok(true);
+        }
+        self.tries += 1;
+        line.tell(Kind::End, step, sent)?;
+        let mut room = [0; 2048];
+        for look in 0..LOOKS {
+            let Some(got) = line.receive(&mut room, look == 0)? else {
+                break;
+            };
+            let read = |h: Header| h.kind == Kind::Ended && h.step == step;
+            if datagrams(&room[..got], line.other).flatten().any(read) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

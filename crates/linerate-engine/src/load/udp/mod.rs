@@ -1,0 +1,348 @@
+//! UDP: one socket, connected to that of the other end, and one blocking thread at each end for each
+//! stream.
+//!
+//! Goodput is payload of UDP that the receiving program read, each datagram counted once, over the
+//! receiver's clock. What was sent says nothing of it: datagrams get lost. The payload holds the header
+//! that tells datagrams apart ([`linerate_core::parse::datagram`]), as that of other tools does.
+
+mod farewell;
+mod line;
+mod pace;
+mod ping_pong;
+mod probe;
+mod receiver;
+mod sender;
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
+use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
+use linerate_core::record::SetEnd;
+use linerate_sys::{datagram, socket};
+
+use self::line::Line;
+use self::pace::Pace;
+use super::application::WORK_MAX_PS;
+use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
+
+/// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
+const STREAMS_MAX: u32 = 64;
+/// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
+/// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
+const RECV_BUFFER: u64 = 4 * 1024 * 1024;
+
+/// The engine.
+pub(super) struct Udp;
+
+impl Engine for Udp {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            stream: true,
+            ping_pong: true,
+            far_end: true,
+            discard: false,
+            lossy: true,
+        }
+    }
+
+    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
+        Notice::hints(check(facts, &plan.knobs))
+    }
+
+    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
+        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
+        Ok(Offer::new())
+    }
+
+    fn connect(
+        &self,
+        side: Side,
+        plan: &SetPlan,
+        _: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
+        let mut end = SetEnd::default();
+        let mut workers = Vec::new();
+        for stream in 0..plan.knobs.streams {
+            let mut gaps = Vec::new();
+            let found = lines.datagrams(plan.id, stream, &mut |fd| {
+                gaps = buffers(fd, &plan.knobs);
+                Ok(())
+            })?;
+            let line = Line::new(found, plan.id, stream);
+            let (worker, more) = worker(side, plan, line.clone(), &mut end)?;
+            gaps.extend(more);
+            if stream == 0 {
+                end.send_buffer = socket::send_buffer(line.fd()).ok();
+                end.recv_buffer = socket::recv_buffer(line.fd()).ok();
+                end.gaps.append(&mut gaps);
+            }
+            workers.push(worker);
+        }
+        Ok((workers, end))
+    }
+}
+
+/// The worker of a stream, and what its socket was refused.
+fn worker(
+    side: Side,
+    plan: &SetPlan,
+    line: Line,
+    end: &mut SetEnd,
+) -> Result<(Box<dyn Worker>, Vec<Gap>), LoadError> {
+    let knobs = &plan.knobs;
+    let mut gaps = Vec::new();
+    let worker: Box<dyn Worker> = match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => {
+            let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
+            let bytes = size(knobs.write_size.0, fits);
+            let whole = whole(&line, bytes, fits, &mut gaps)?;
+            let cuts = whole && sender::segments(bytes) > 1 && cut(&line, bytes, &mut gaps);
+            end.write_size = u64::from(bytes);
+            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes));
+            Box::new(sender::Sender::new(line, bytes, cuts, pace))
+        }
+        Pattern::Stream { .. } => {
+            if let Err(e) = datagram::set_joined(line.fd()) {
+                gaps.push(refused("joined", &format!("UDP_GRO: {e}")));
+            }
+            end.read_size = DATAGRAM_MAX as u64;
+            Box::new(receiver::Receiver::new(line))
+        }
+        Pattern::PingPong {
+            size: message,
+            interval,
+        } => {
+            let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
+            whole(&line, message.0 as u16, fits, &mut gaps)?;
+            match side {
+                Side::Near => Box::new(ping_pong::Pinger::new(line, message.0 as u16, interval)),
+                Side::Far => Box::new(ping_pong::Echo::new(line, message.0 as u16)),
+            }
+        }
+    };
+    Ok((worker, gaps))
+}
+
+/// Size of datagrams: as asked for, or what fits one packet of the route.
+fn size(asked: u64, fits: u32) -> u16 {
+    let most = u64::from(fits).clamp(HEADER_LEN as u64, DATAGRAM_MAX as u64);
+    (if asked == 0 { most } else { asked }) as u16
+}
+
+/// Makes the socket send datagrams whole, or in fragments where they fit no packet; whether whole.
+fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool, LoadError> {
+    let whole = u32::from(size) <= fits;
+    let set = datagram::set_fragments(line.fd(), !whole);
+    set.map_err(|e| line.failed("setsockopt", e))?;
+    // A queue that is full is told by the calls from here on.
+    let told = datagram::set_errors(line.fd());
+    told.map_err(|e| line.failed("setsockopt", e))?;
+    if !whole {
+        let why = format!(
+            "a datagram of {size} B does not fit a packet of the route ({fits} B): it travels in \
+             fragments, and is lost with any of them"
+        );
+        let hint = format!("--write-size {fits}B");
+        gaps.push(Gap {
+            hint,
+            ..refused("fragments", &why)
+        });
+    }
+    Ok(whole)
+}
+
+/// Lets the kernel cut messages into datagrams, where it can.
+fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
+    match datagram::set_segment(line.fd(), size) {
+        Ok(()) => true,
+        Err(e) => {
+            let why = format!("UDP_SEGMENT: {e}; each datagram is handed over on its own");
+            gaps.push(refused("segmentation", &why));
+            false
+        }
+    }
+}
+
+/// Sets the buffers of a socket; what is refused, or less than was asked for.
+fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
+    let mut note = |what: &str, set: std::io::Result<()>| {
+        if let Err(e) = set {
+            gaps.push(refused(what, &e.to_string()));
+        }
+    };
+    note("recv_buffer", socket::set_recv_buffer(fd.as_fd(), asked));
+    if let Some(bytes) = knobs.send_buffer {
+        note("send_buffer", socket::set_send_buffer(fd.as_fd(), bytes.0));
+    }
+    gaps
+}
+
+fn refused(what: &str, why: &str) -> Gap {
+    Gap {
+        what: format!("set.{what}"),
+        why: why.to_owned(),
+        hint: String::new(),
+    }
+}
+
+/// Refuses what datagrams cannot do, and what would cost this end more memory or time than a
+/// measurement needs: plans come from the other end.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    if !(1..=STREAMS_MAX).contains(&knobs.streams) {
+        return Err(format!(
+            "{} streams: 1 to {STREAMS_MAX} are possible",
+            knobs.streams
+        ));
+    }
+    let possible = HEADER_LEN as u64..=DATAGRAM_MAX as u64;
+    let size = match plan.pattern {
+        Pattern::Stream { .. } if knobs.write_size.0 == 0 => *possible.start(),
+        Pattern::Stream { .. } => knobs.write_size.0,
+        Pattern::PingPong { size, .. } => size.0,
+    };
+    if !possible.contains(&size) {
+        return Err(format!(
+            "a datagram of {size} B: {HEADER_LEN} B to {DATAGRAM_MAX} B are possible"
+        ));
+    }
+    let work = knobs.extra_work;
+    if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
+        return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
+    }
+    for (asked, what) in [
+        (knobs.congestion.is_some(), "congestion control"),
+        (knobs.mss.is_some(), "maximum segment size"),
+        (knobs.window_clamp.is_some(), "window"),
+        (
+            knobs.receive == Receive::Discard,
+            "way to drop payload unread",
+        ),
+        (knobs.open_loop, "open loop"),
+        (knobs.busy_poll, "busy polling"),
+        (
+            knobs.copy != Handover::Copy,
+            "way into the kernel but a copy",
+        ),
+    ] {
+        if asked {
+            return Err(format!("datagrams have no {what}"));
+        }
+    }
+    Ok(())
+}
+
+/// What `knobs` ask for that this host will not give, and what nobody holds back.
+fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
+    if let Some(most) = facts.buffers.rmem_max
+        && asked > most
+    {
+        let why = format!(
+            "{asked} bytes are asked for, the kernel gives {most} at most: a receiver that waits for \
+             its CPU loses datagrams sooner"
+        );
+        gaps.push(Gap {
+            hint: format!("sudo sysctl -w net.core.rmem_max={asked}"),
+            ..refused("recv_buffer", &why)
+        });
+    }
+    if knobs.pacing.is_none() {
+        let why = "datagrams are sent as fast as this program can: what is lost is not sent again, and \
+                   others on the path get what is left";
+        gaps.push(Gap {
+            hint: "--pacing RATE".to_owned(),
+            ..refused("pacing", why)
+        });
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::plan::Direction;
+    use linerate_core::units::{Bytes, Nanos, Rate};
+
+    use super::*;
+
+    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
+        let mut plan = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream {
+                direction: Direction::Forward,
+            },
+            knobs: Knobs::default(),
+        };
+        change(&mut plan);
+        plan
+    }
+
+    fn pings(size: u64) -> Pattern {
+        Pattern::PingPong {
+            size: Bytes(size),
+            interval: Nanos(0),
+        }
+    }
+
+    #[test]
+    fn plans_are_bounded_on_both_sides_of_each_limit() {
+        let (least, most) = (HEADER_LEN as u64, DATAGRAM_MAX as u64);
+        for (plan, good) in [
+            (plan(|_| ()), true),
+            (plan(|p| p.knobs.streams = 0), false),
+            (plan(|p| p.knobs.streams = STREAMS_MAX), true),
+            (plan(|p| p.knobs.streams = STREAMS_MAX + 1), false),
+            (plan(|p| p.knobs.write_size = Bytes(least)), true),
+            (plan(|p| p.knobs.write_size = Bytes(least - 1)), false),
+            (plan(|p| p.knobs.write_size = Bytes(most)), true),
+            (plan(|p| p.knobs.write_size = Bytes(most + 1)), false),
+            (plan(|p| p.pattern = pings(least - 1)), false),
+            (plan(|p| p.pattern = pings(least)), true),
+            (plan(|p| p.pattern = pings(most)), true),
+            (plan(|p| p.pattern = pings(most + 1)), false),
+            (plan(|p| p.knobs.congestion = Some("bbr".into())), false),
+            (plan(|p| p.knobs.mss = Some(536)), false),
+            (plan(|p| p.knobs.window_clamp = Some(Bytes(9))), false),
+            (plan(|p| p.knobs.receive = Receive::Discard), false),
+            (plan(|p| p.knobs.copy = Handover::Sendfile), false),
+            (plan(|p| p.knobs.open_loop = true), false),
+            (plan(|p| p.knobs.busy_poll = true), false),
+            (plan(|p| p.knobs.nodelay = true), true),
+        ] {
+            assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_left_open_fits_a_packet() {
+        assert_eq!(size(0, 1472), 1472);
+        assert_eq!(size(0, 65_508), 65_507);
+        assert_eq!(size(0, 0), HEADER_LEN as u16);
+        assert_eq!(size(8000, 1472), 8000);
+    }
+
+    #[test]
+    fn what_is_not_held_back_or_not_given_is_told_before() {
+        let mut facts = HostFacts::default();
+        let mut knobs = Knobs::default();
+        let told = |facts: &HostFacts, knobs: &Knobs| {
+            let gaps = check(facts, knobs);
+            gaps.into_iter().map(|g| g.what).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&facts, &knobs), ["set.pacing"]);
+        knobs.pacing = Some(Rate(1));
+        facts.buffers.rmem_max = Some(RECV_BUFFER);
+        assert!(told(&facts, &knobs).is_empty());
+        facts.buffers.rmem_max = Some(RECV_BUFFER - 1);
+        assert_eq!(told(&facts, &knobs), ["set.recv_buffer"]);
+    }
+}

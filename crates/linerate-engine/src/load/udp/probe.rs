@@ -1,0 +1,181 @@
+//! What a worker counts of its datagrams, and what the kernel counts at its socket; read by the sampler.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{
+    Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LATE, UDP_LOST,
+    UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
+};
+use linerate_core::parse::mem_info;
+use linerate_core::record::Table;
+use linerate_core::stats::Arrivals;
+use linerate_sys::socket;
+
+use super::line::Line;
+use crate::host::{Machine, SocketAsk, SocketQuery};
+use crate::load::Probe;
+use crate::sheet::Sheet;
+
+/// Counts of a step, on a cache line pair of their own. Written by the worker alone.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Counts {
+    datagrams: AtomicU64,
+    lost: AtomicU64,
+    reordered: AtomicU64,
+    duplicated: AtomicU64,
+    late: AtomicU64,
+    stray: AtomicU64,
+    refused: AtomicU64,
+    uncut: AtomicBool,
+}
+
+impl Counts {
+    /// A step begins.
+    pub(super) fn clear(&self) {
+        self.stray.store(0, Relaxed);
+        self.refused.store(0, Relaxed);
+        self.arrived(&Arrivals::default());
+    }
+
+    /// So many were sent in all.
+    pub(super) fn sent(&self, datagrams: u64) {
+        self.datagrams.store(datagrams, Relaxed);
+    }
+
+    /// So many messages have no answer.
+    pub(super) fn unanswered(&self, messages: u64) {
+        self.lost.store(messages, Relaxed);
+    }
+
+    /// What has come, in all.
+    pub(super) fn arrived(&self, arrivals: &Arrivals) {
+        self.datagrams.store(arrivals.taken(), Relaxed);
+        self.lost.store(arrivals.missing(), Relaxed);
+        self.reordered.store(arrivals.reordered(), Relaxed);
+        self.duplicated.store(arrivals.duplicated(), Relaxed);
+        self.late.store(arrivals.late(), Relaxed);
+    }
+
+    /// One came that is none of this step.
+    pub(super) fn stray(&self) {
+        // The only writer: no atomic read-modify-write is needed.
+        self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// This host did not take so many.
+    pub(super) fn refused(&self, datagrams: u64) {
+        let all = self.refused.load(Relaxed) + datagrams;
+        self.refused.store(all, Relaxed);
+    }
+
+    /// The kernel cuts no messages on this route.
+    pub(super) fn uncut(&self) {
+        self.uncut.store(true, Relaxed);
+    }
+
+    fn value(&self, metric: Metric) -> Option<i64> {
+        let count = match metric.name {
+            n if n == UDP_DATAGRAMS.name => &self.datagrams,
+            n if n == UDP_LOST.name => &self.lost,
+            n if n == UDP_REORDERED.name => &self.reordered,
+            n if n == UDP_DUPLICATED.name => &self.duplicated,
+            n if n == UDP_LATE.name => &self.late,
+            n if n == UDP_STRAY.name => &self.stray,
+            n if n == UDP_REFUSED.name => &self.refused,
+            _ => return None,
+        };
+        Some(count.load(Relaxed) as i64)
+    }
+}
+
+/// What a worker that sends a stream can tell.
+pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED];
+/// What one that receives can.
+pub(super) const RECEIVES: &[Metric] = &[
+    UDP_DATAGRAMS,
+    UDP_LOST,
+    UDP_REORDERED,
+    UDP_DUPLICATED,
+    UDP_LATE,
+    UDP_STRAY,
+    UDP_DROPS,
+];
+/// What one that asks can.
+pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_DROPS];
+/// What one that answers can.
+pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_DROPS];
+
+/// Reads the counts of a worker and of its socket.
+pub(super) struct DatagramProbe {
+    line: Line,
+    counts: Arc<Counts>,
+    metrics: &'static [Metric],
+    sheet: Sheet,
+    /// What ended the table.
+    gaps: Vec<Gap>,
+}
+
+impl DatagramProbe {
+    pub(super) fn new(line: Line, counts: &Arc<Counts>, metrics: &'static [Metric]) -> Self {
+        let subject = format!("s{}/{}", line.set, line.stream);
+        Self {
+            line,
+            counts: Arc::clone(counts),
+            metrics,
+            sheet: Sheet::new(UDP_DATAGRAMS.source, subject),
+            gaps: Vec::new(),
+        }
+    }
+
+    fn drops(&self, machine: &dyn Machine) -> Option<i64> {
+        let query = SocketQuery {
+            set: self.line.set,
+            stream: self.line.stream,
+            ask: SocketAsk::MemInfo,
+        };
+        let mut room = [0; mem_info::ROOM];
+        let got = machine.socket(&query, self.line.fd(), &mut room).ok()?;
+        let raw = room.get(..got)?;
+        mem_info::values(raw)
+            .find(|(metric, _)| metric.name == SOCKET_DROPS.name)
+            .and_then(|(_, value)| value)
+    }
+}
+
+impl Probe for DatagramProbe {
+    fn observe(&mut self, machine: &dyn Machine, at: &dyn Fn() -> u64) {
+        let row: Vec<_> = self
+            .metrics
+            .iter()
+            .map(|metric| match metric.name {
+                n if n == UDP_DROPS.name => (*metric, self.drops(machine)),
+                _ => (*metric, self.counts.value(*metric)),
+            })
+            .collect();
+        self.gaps.extend(self.sheet.push(at(), row));
+    }
+
+    fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
+        gaps.append(&mut self.gaps);
+        if self.counts.uncut.load(Relaxed) {
+            gaps.push(Gap {
+                what: "set.segmentation".to_owned(),
+                why: format!(
+                    "the kernel cuts no messages (UDP_SEGMENT) on the route of stream {} of set {}: \
+                     each datagram was handed over on its own, which costs more CPU time",
+                    self.line.stream, self.line.set
+                ),
+                hint: String::new(),
+            });
+        }
+        self.sheet.take().into_iter().collect()
+    }
+
+    fn abort(&self) {
+        // A socket that is closed already needs no shutdown.
+        let _ = socket::shutdown(self.line.fd());
+    }
+}

@@ -1,0 +1,142 @@
+//! The receiving thread of a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::parse::datagram::{Header, Kind, Stray, datagrams};
+use linerate_core::stats::Arrivals;
+use linerate_sys::clock;
+use linerate_sys::datagram::Inbox;
+
+use super::farewell::{QUIET_NANOS, REPEAT};
+use super::line::Line;
+use super::probe::{Counts, DatagramProbe, RECEIVES};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Messages of one receive: joined ones are up to 64 KiB each.
+const MESSAGES: usize = 32;
+
+/// Receives datagrams up to the end mark, and for as long as some still come.
+pub(super) struct Receiver {
+    line: Line,
+    inbox: Option<Inbox>,
+    arrivals: Arrivals,
+    /// Number of this step; `None` before the first.
+    step: Option<u32>,
+    /// When the last datagram of the step came, once its end is known.
+    last: Option<u64>,
+    ended: bool,
+    counts: Arc<Counts>,
+    done: Option<Done>,
+}
+
+impl Receiver {
+    pub(super) fn new(line: Line) -> Self {
+        Self {
+            line,
+            inbox: None,
+            arrivals: Arrivals::default(),
+            step: None,
+            last: None,
+            ended: false,
+            counts: Arc::default(),
+            done: None,
+        }
+    }
+
+    /// Receives what is there; payload that came for the first time, in bytes.
+    fn pull(&mut self) -> Result<u32, LoadError> {
+        let Some(mut inbox) = self.inbox.take() else {
+            return Ok(0);
+        };
+        let taken = self.take_in(&mut inbox);
+        self.inbox = Some(inbox);
+        self.counts.arrived(&self.arrivals);
+        if let Some(last) = self.last {
+            self.ended = clock::now().saturating_sub(last) > QUIET_NANOS;
+        }
+        taken
+    }
+
+    fn take_in(&mut self, inbox: &mut Inbox) -> Result<u32, LoadError> {
+        if let Err(e) = inbox.receive(self.line.fd()) {
+            return self.line.paused(e).map(|()| 0);
+        }
+        let mut bytes = 0;
+        for message in inbox.messages() {
+            for header in datagrams(message, self.line.other) {
+                bytes += self.take(header)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Takes one datagram; its payload, if that counts.
+    #[inline]
+    fn take(&mut self, header: Result<Header, Stray>) -> Result<u32, LoadError> {
+        let step = self.step.unwrap_or_default();
+        match header {
+            Ok(header) if header.step == step && header.kind == Kind::Payload => {
+                if self.last.is_some() {
+                    self.last = Some(clock::now());
+                }
+                let counts = self.arrivals.take(header.number).counts();
+                Ok(if counts { u32::from(header.size) } else { 0 })
+            }
+            Ok(header) if header.step == step && header.kind == Kind::End => {
+                self.arrivals.expect(header.number);
+                if self.last.is_none() {
+                    self.line.set_timeouts(REPEAT)?;
+                }
+                self.last = Some(clock::now());
+                self.line.tell(Kind::Ended, step, header.number)?;
+                Ok(0)
+            }
+            // A mark that was repeated once too often.
+            Ok(header) if header.kind == Kind::End => Ok(0),
+            _ => {
+                self.counts.stray();
+                Ok(0)
+            }
+        }
+    }
+}
+
+/// Longest wait for payload.
+const WAIT: Duration = Duration::from_millis(100);
+
+impl Worker for Receiver {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
+        self.step = Some(self.step.map_or(0, |step| step.wrapping_add(1)));
+        self.line.set_timeouts(WAIT)?;
+        self.arrivals.clear();
+        self.last = None;
+        self.ended = false;
+        self.counts.clear();
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op @ Op::Receive(_)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        let bytes = self.pull()?;
+        self.done = Some(Done { op: *op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(self.ended)
+    }
+
+    fn probe(&self) -> Option<Box<dyn Probe>> {
+        let probe = DatagramProbe::new(self.line.clone(), &self.counts, RECEIVES);
+        Some(Box::new(probe))
+    }
+}

@@ -1,0 +1,175 @@
+//! The sending thread of a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, NUMBER_AT};
+use linerate_sys::{clock, datagram, thread};
+
+use super::farewell::{Farewell, REPEAT};
+use super::line::{Line, Sent};
+use super::pace::Pace;
+use super::probe::{Counts, DatagramProbe, SENDS};
+use crate::load::pages::Pages;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
+const CALL_BYTES: usize = 128 * 1024;
+/// Longest wait for the time of a burst.
+const WAIT: Duration = Duration::from_millis(100);
+/// Rest of a sender whose host's queue is full: less than such a queue holds.
+const REST: Duration = Duration::from_micros(50);
+
+/// Sends datagrams of random payload, all of one size.
+pub(super) struct Sender {
+    line: Line,
+    size: u16,
+    /// Datagrams that the kernel cuts from one message; 1 where it cuts none.
+    segments: usize,
+    pace: Option<Pace>,
+    payload: Pages,
+    /// Datagrams of this step.
+    sent: u64,
+    /// Number of this step; `None` before the first.
+    step: Option<u32>,
+    farewell: Farewell,
+    counts: Arc<Counts>,
+    done: Option<Done>,
+}
+
+/// Datagrams of `size` bytes that one message holds, where the kernel cuts messages.
+pub(super) fn segments(size: u16) -> usize {
+    (DATAGRAM_MAX / usize::from(size)).clamp(1, datagram::SEGMENTS)
+}
+
+impl Sender {
+    pub(super) fn new(line: Line, size: u16, cuts: bool, pace: Option<Pace>) -> Self {
+        Self {
+            line,
+            size,
+            segments: if cuts { segments(size) } else { 1 },
+            pace,
+            payload: Pages::default(),
+            sent: 0,
+            step: None,
+            farewell: Farewell::default(),
+            counts: Arc::default(),
+            done: None,
+        }
+    }
+
+    /// Most datagrams of one call.
+    fn most(&self) -> usize {
+        let fit = CALL_BYTES / usize::from(self.size);
+        fit.clamp(1, datagram::BATCH * self.segments)
+    }
+
+    /// Sends a batch of datagrams; how many bytes were taken.
+    fn push(&mut self) -> Result<u32, LoadError> {
+        let mut count = self.most();
+        if let Some(pace) = &mut self.pace {
+            let due = pace.due(clock::now());
+            clock::sleep_until(due, WAIT);
+            if clock::now() < due {
+                return Ok(0);
+            }
+            count = count.min(pace.burst());
+        }
+        let size = usize::from(self.size);
+        let bytes = &mut self.payload.bytes_mut()[..count * size];
+        for (number, one) in (self.sent..).zip(bytes.chunks_exact_mut(size)) {
+            one[NUMBER_AT..HEADER_LEN].copy_from_slice(&number.to_be_bytes());
+        }
+        let messages = bytes.chunks(self.segments * size);
+        let taken = match self.line.send(messages)? {
+            Sent::Taken(messages) => count.min(messages * self.segments),
+            Sent::Waiting => 0,
+            Sent::Refused => {
+                self.counts.refused(self.segments.min(count) as u64);
+                std::thread::sleep(REST);
+                0
+            }
+            Sent::Uncut => {
+                self.stop_cutting()?;
+                0
+            }
+        };
+        self.sent += taken as u64;
+        self.counts.sent(self.sent);
+        if let Some(pace) = &mut self.pace {
+            pace.sent(taken);
+        }
+        Ok((taken * size) as u32)
+    }
+
+    /// Hands each datagram over on its own from here on.
+    fn stop_cutting(&mut self) -> Result<(), LoadError> {
+        if self.segments == 1 {
+            return Err(self.line.garbled("the kernel takes none of its datagrams"));
+        }
+        let set = datagram::set_segment(self.line.fd(), 0);
+        set.map_err(|e| self.line.failed("setsockopt", e))?;
+        self.segments = 1;
+        self.counts.uncut();
+        Ok(())
+    }
+
+    /// Writes the header of every datagram of a call; their numbers change with each.
+    fn address(&mut self, step: u32) {
+        let header = self.line.header(Kind::Payload, self.size, step, 0).encode();
+        let bytes = self.payload.bytes_mut();
+        for one in bytes.chunks_exact_mut(usize::from(self.size)) {
+            one[..HEADER_LEN].copy_from_slice(&header);
+        }
+    }
+}
+
+impl Worker for Sender {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        if self.payload.ensure(self.most() * usize::from(self.size)) {
+            let filled = self.payload.randomize();
+            filled.map_err(|e| self.line.failed("getrandom", e))?;
+        }
+        let step = self.step.map_or(0, |step| step.wrapping_add(1));
+        self.step = Some(step);
+        self.address(step);
+        self.line.set_timeouts(REPEAT)?;
+        if self.pace.is_some() {
+            // A kernel that refuses only makes bursts later, and those behind them make up for it.
+            let _ = thread::exact_timers();
+        }
+        self.sent = 0;
+        self.farewell = Farewell::default();
+        self.counts.clear();
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op @ Op::Send(_)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        if self.sent == 0
+            && let Some(pace) = &mut self.pace
+        {
+            pace.begin(clock::now());
+        }
+        let bytes = self.push()?;
+        self.done = Some(Done { op: *op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        let step = self.step.unwrap_or_default();
+        self.farewell.say(&self.line, step, self.sent)
+    }
+
+    fn probe(&self) -> Option<Box<dyn Probe>> {
+        let probe = DatagramProbe::new(self.line.clone(), &self.counts, SENDS);
+        Some(Box::new(probe))
+    }
+}

@@ -1,0 +1,94 @@
+//! Data connections of a session on their way in: its thread waits for them to come through the gate.
+
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::rooms::Room;
+use crate::load::{Datagrams, Lines, LoadError};
+use crate::peer::Stop;
+use crate::peer::channel::timespec;
+use crate::peer::datagrams::{Configure, Meeting};
+
+/// Time for the next data connection of a set to arrive; they come one after the other.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// Waits for data connections to come through the gate.
+pub(super) struct Waiter<'a> {
+    pub(super) control: &'a TcpStream,
+    pub(super) room: &'a Arc<Room>,
+    pub(super) stop: &'a Stop,
+    /// The session's own end.
+    pub(super) until: Instant,
+}
+
+impl Waiter<'_> {
+    fn fetch(&self, set: u32, stream: u32) -> Result<TcpStream, LoadError> {
+        self.wait(set, stream).map_err(|why| LoadError::Protocol {
+            what: format!("data connection {stream} of set {set} {why}"),
+        })
+    }
+
+    fn wait(&self, set: u32, stream: u32) -> Result<TcpStream, &'static str> {
+        let deadline = self.until.min(Instant::now() + CONNECT);
+        loop {
+            self.room.clear();
+            if let Some(connection) = self.room.fetch(set, stream) {
+                return Ok(connection);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("did not arrive in time");
+            }
+            let mut fds = [
+                PollFd::new(self.room, PollFlags::IN),
+                PollFd::new(self.control, PollFlags::IN),
+                PollFd::new(self.stop, PollFlags::IN),
+            ];
+            match poll(&mut fds, Some(&timespec(left))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return Err("could not be waited for"),
+            }
+            if !fds[2].revents().is_empty() {
+                return Err("was given up: the server was stopped");
+            }
+            // The near end says nothing while it connects, unless it gave up or is gone; but what
+            // has arrived by then is worth a last look.
+            if !fds[1].revents().is_empty() && fds[0].revents().is_empty() {
+                return Err("was given up by the near end");
+            }
+        }
+    }
+}
+
+impl Lines for Waiter<'_> {
+    fn line(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: Configure<'_>,
+    ) -> Result<OwnedFd, LoadError> {
+        let line = OwnedFd::from(self.fetch(set, stream)?);
+        configure(&line)?;
+        Ok(line)
+    }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: Configure<'_>,
+    ) -> Result<Datagrams, LoadError> {
+        let line = self.fetch(set, stream)?;
+        let secret = self.room.secret();
+        let of = Meeting {
+            secret,
+            set,
+            stream,
+        };
+        of.accept(&line, self.stop, configure)
+    }
+}

@@ -1,0 +1,14 @@
+//! Rights of this process.
+
+use std::io;
+
+/// Gives up, for this process and for good, the rights that a program which it executes could bring:
+/// those of set-user-ID files and of file capabilities. To be called before threads are started.
+pub fn renounce() -> io::Result<()> {
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+/// Whether this process runs as root, be it that of a namespace.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,0 +1,85 @@
+//! One step by itself: a load, round trips, or round trips beside a load, for scripts.
+
+use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose};
+use linerate_core::record::Record;
+use linerate_core::units::{Bytes, Nanos};
+
+use super::{Run, session, steps};
+use crate::event::Sink;
+use crate::link::{Link, LinkError};
+
+/// Round trips to be timed.
+#[derive(Debug, Clone, Copy)]
+pub struct RoundTrips {
+    /// Payload of a message, each way.
+    pub size: Bytes,
+    /// Time from one intended send to the next, open loop; `None` sends the next one when the answer
+    /// is in, closed loop.
+    pub interval: Option<Nanos>,
+    /// Both ends spin on their sockets instead of sleeping.
+    pub busy_poll: bool,
+}
+
+/// Runs one step: all directions of `plan` at once, with `trips` beside them or alone. The first
+/// `washout` of the plan's time does not count. Returns as [`super::run`] does.
+pub fn once(
+    link: &mut dyn Link,
+    plan: Plan,
+    washout: Nanos,
+    trips: Option<RoundTrips>,
+    wall_secs: u64,
+    sink: &mut dyn Sink,
+) -> (Record, Option<LinkError>) {
+    session(link, plan, wall_secs, sink, |run| run.once(washout, trips))
+}
+
+impl Run<'_> {
+    fn once(&mut self, washout: Nanos, trips: Option<RoundTrips>) -> Result<(), LinkError> {
+        let plan = self.record.start.plan.clone();
+        let mut sets = Vec::new();
+        for direction in &plan.directions {
+            sets.push(self.stream(*direction, plan.knobs.clone())?);
+        }
+        if let Some(trips) = trips {
+            sets.push(self.timed(trips)?);
+        }
+        let (purpose, words) = purpose(&plan.directions, plan.knobs.streams, trips.is_some());
+        let measure = Nanos(plan.time.0.saturating_sub(washout.0));
+        self.step(purpose, &sets, washout, measure, &words)?;
+        for set in sets {
+            self.link.release(set)?;
+        }
+        Ok(())
+    }
+
+    fn timed(&mut self, trips: RoundTrips) -> Result<u32, LinkError> {
+        let pattern = Pattern::PingPong {
+            size: trips.size,
+            interval: trips.interval.unwrap_or(Nanos(0)),
+        };
+        let knobs = Knobs {
+            nodelay: true,
+            open_loop: trips.interval.is_some(),
+            busy_poll: trips.busy_poll,
+            ..Knobs::default()
+        };
+        self.set(pattern, knobs)
+    }
+}
+
+/// Why the step is run, and its name for people.
+fn purpose(directions: &[Direction], streams: u32, timed: bool) -> (Purpose, String) {
+    let (purpose, load) = match directions {
+        [] => return (Purpose::IdleLatency, "round trips on the idle path".into()),
+        [direction] => {
+            let purpose = Purpose::Base {
+                direction: *direction,
+            };
+            (purpose, direction.name())
+        }
+        _ => (Purpose::Both, "both directions at once"),
+    };
+    let beside = if timed { "round trips beside " } else { "" };
+    let words = format!("{beside}{load}, {}", steps::streams(streams));
+    (purpose, words)
+}

@@ -1,0 +1,137 @@
+//! Lines for the admin, so many in a second: no flood of strangers must fill a disk.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Takes one line for the admin, without time: who came, what was refused, what ended.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Lines in one second.
+const LINES_PER_SECOND: u32 = 10;
+/// Characters of a line: parts of it may be a peer's own words.
+const LINE_MAX: usize = 300;
+
+/// Says lines, and counts those that are too many. Clones count together.
+#[derive(Clone)]
+pub(crate) struct Lines {
+    log: Log,
+    before: &'static str,
+    said: Arc<Mutex<Said>>,
+}
+
+struct Said {
+    second: Instant,
+    lines: u32,
+    kept_back: u32,
+}
+
+impl Lines {
+    /// Lines go to `log`, each with `before` before it.
+    pub(crate) fn new(log: &Log, before: &'static str) -> Self {
+        Self {
+            log: Arc::clone(log),
+            before,
+            said: Arc::new(Mutex::new(Said {
+                second: Instant::now(),
+                lines: 0,
+                kept_back: 0,
+            })),
+        }
+    }
+
+    /// Says `line`, or counts it where too many were said in this second.
+    pub(crate) fn say(&self, line: &str) {
+        self.say_at(line, Instant::now());
+    }
+
+    fn say_at(&self, line: &str, now: Instant) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(said.second) >= Duration::from_secs(1) {
+            self.catch_up(&mut said);
+            (said.second, said.lines) = (now, 0);
+        }
+        if said.lines < LINES_PER_SECOND {
+            said.lines += 1;
+            self.write(line);
+        } else {
+            said.kept_back += 1;
+        }
+    }
+
+    /// Says a last line, however many were said before.
+    pub(crate) fn last(&self, line: &str) {
+        self.finish();
+        self.write(line);
+    }
+
+    /// Says how many were kept back, if any: nothing comes after this.
+    pub(crate) fn finish(&self) {
+        self.catch_up(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn catch_up(&self, said: &mut Said) {
+        let kept_back = std::mem::take(&mut said.kept_back);
+        if kept_back > 0 {
+            self.write(&format!("{kept_back} more lines like these"));
+        }
+    }
+
+    fn write(&self, line: &str) {
+        let line = match line.char_indices().nth(LINE_MAX) {
+            Some((end, _)) => &line[..end],
+            None => line,
+        };
+        (self.log)(&format!("{}{line}", self.before));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> (Lines, Arc<Mutex<Vec<String>>>) {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let log: Log = Arc::new(move |l: &str| sink.lock().unwrap().push(l.to_owned()));
+        (Lines::new(&log, "a "), heard)
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_counted_not_written() {
+        let (lines, heard) = lines();
+        let now = Instant::now();
+        for _ in 0..LINES_PER_SECOND + 5 {
+            lines.say_at("x", now);
+        }
+        assert_eq!(heard.lock().unwrap().len(), LINES_PER_SECOND as usize);
+        lines.clone().say_at("y", now + Duration::from_secs(1));
+        {
+            let heard = heard.lock().unwrap();
+            assert_eq!(
+                heard[heard.len() - 2..],
+                ["a 5 more lines like these", "a y"]
+            );
+        }
+        // Nothing was kept back since.
+        lines.finish();
+        assert_eq!(heard.lock().unwrap().len(), LINES_PER_SECOND as usize + 2);
+        for _ in 0..LINES_PER_SECOND {
+            lines.say_at("z", now + Duration::from_secs(1));
+        }
+        lines.finish();
+        assert_eq!(
+            heard.lock().unwrap().last().unwrap(),
+            "a 1 more lines like these"
+        );
+    }
+
+    #[test]
+    fn a_line_has_an_end() {
+        let (lines, heard) = lines();
+        lines.say(&"é".repeat(LINE_MAX));
+        lines.say(&"é".repeat(LINE_MAX + 1));
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard[0].chars().count(), LINE_MAX + 2);
+        assert_eq!(heard[0], heard[1]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Ports that servers listen on.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, ipproto, listen as listen_on, socket_with,
+    sockopt,
+};
+
+use crate::peer::PeerError;
+
+/// Takes `port` of the addresses, or of all of this host where none is named, without blocking.
+pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, PeerError> {
+    let at = |ip: IpAddr| {
+        let address = SocketAddr::new(ip, port);
+        listener(address).map_err(|source| PeerError::Listen { address, source })
+    };
+    if named.is_empty() {
+        // A host without IPv6 cannot listen on its wildcard.
+        let both = at(Ipv6Addr::UNSPECIFIED.into());
+        return Ok(vec![both.or_else(|_| at(Ipv4Addr::UNSPECIFIED.into()))?]);
+    }
+    named.iter().map(|ip| at(*ip)).collect()
+}
+
+/// Where they listen.
+pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    let each = listeners.iter();
+    each.filter_map(|l| l.local_addr().ok()).collect()
+}
+
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd: OwnedFd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    // A server that is started again must not wait for old connections to be forgotten.
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    if address.is_ipv6() {
+        // The wildcard serves IPv4 too, whatever the system's default is.
+        sockopt::set_ipv6_v6only(&fd, !address.ip().is_unspecified())?;
+    }
+    bind(&fd, &address)?;
+    // Newcomers wait here while the gate looks at those before them.
+    listen_on(&fd, 1024)?;
+    Ok(TcpListener::from(fd))
+}

@@ -1,0 +1,290 @@
+//! Strangers: connections that have proved nothing yet, of both servers, in one poll loop without
+//! threads.
+//!
+//! Each has a small budget of time; each address, and all together, have a number of places. Who
+//! comes when there is none takes the place of another, never of one whose address holds fewer: a
+//! crowd from one address crowds out itself.
+//!
+//! What they have to say is the business of a [`Doorman`]; nothing here knows a protocol.
+
+mod lines;
+mod listen;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::peer::Stop;
+use crate::peer::channel::timespec;
+
+pub(crate) use lines::Lines;
+pub use lines::Log;
+pub(crate) use listen::{addresses, listen};
+
+/// How long no connection is accepted after the system had no descriptor left.
+const REST: Duration = Duration::from_millis(100);
+
+/// Why a stranger is not kept, for the log.
+pub(crate) type Refusal = &'static str;
+
+/// Who may come, and how much strangers may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    /// Networks that they may come from; all where none is named.
+    pub(crate) allow: &'a [IpNet],
+    /// Places for all of them.
+    pub(crate) all: usize,
+    /// Places for those of one address (IPv6: one /64).
+    pub(crate) each_address: usize,
+    /// Time for all that one has to say.
+    pub(crate) time: Duration,
+}
+
+/// A connection that has proved nothing yet.
+pub(crate) struct Stranger<S> {
+    /// The connection, which does not block.
+    pub(crate) stream: TcpStream,
+    /// Where it comes from.
+    pub(crate) from: IpAddr,
+    /// What it has said so far.
+    pub(crate) said: S,
+    until: Instant,
+}
+
+/// Hears what strangers say, and lets those in who have said what they should.
+pub(crate) trait Doorman {
+    /// What a stranger has said.
+    type Said: Default;
+
+    /// Said of a stranger whose time is up.
+    const LATE: Refusal;
+    /// Said of a stranger whose place another one takes.
+    const CROWDED: Refusal;
+
+    /// Reads what is there, without waiting; true once all is said.
+    fn hear(&self, stranger: &mut Stranger<Self::Said>) -> Result<bool, Refusal>;
+
+    /// Lets one in that has said all.
+    fn admit(&self, stranger: Stranger<Self::Said>) -> Result<(), Refusal>;
+}
+
+/// What became of all connections, for the last line of a server.
+#[derive(Default)]
+struct Tally {
+    admitted: u64,
+    sent_away: u64,
+    not_allowed: u64,
+}
+
+/// The strangers of one server.
+pub(crate) struct Strangers<'a, D: Doorman> {
+    listeners: &'a [TcpListener],
+    stop: &'a Stop,
+    bounds: Bounds<'a>,
+    lines: &'a Lines,
+    doorman: D,
+    tally: Tally,
+    // In the order of arrival.
+    inside: Vec<Stranger<D::Said>>,
+    rest_until: Option<Instant>,
+}
+
+impl<'a, D: Doorman> Strangers<'a, D> {
+    pub(crate) fn new(
+        listeners: &'a [TcpListener],
+        stop: &'a Stop,
+        bounds: Bounds<'a>,
+        lines: &'a Lines,
+        doorman: D,
+    ) -> Self {
+        Self {
+            listeners,
+            stop,
+            bounds,
+            lines,
+            doorman,
+            tally: Tally::default(),
+            inside: Vec::new(),
+            rest_until: None,
+        }
+    }
+
+    /// Lets them in until the stop is requested. Sleeps without wake-ups while nobody is there.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
+        while !self.stop.requested() {
+            let (arrivals, talkers) = self.wait()?;
+            // In the order of arrival, which numbers the streams of an iperf3 test.
+            let mut gone = 0;
+            for at in talkers {
+                gone += usize::from(self.hear(at - gone));
+            }
+            self.expire();
+            for listener in arrivals {
+                self.accept(listener);
+            }
+        }
+        let Tally {
+            admitted,
+            sent_away,
+            not_allowed,
+        } = self.tally;
+        self.lines.last(&format!(
+            "connections: {admitted} let in, {sent_away} sent away, {not_allowed} from networks not allowed"
+        ));
+        Ok(())
+    }
+
+    /// Waits for something to do: listeners with arrivals, and strangers who have said something.
+    fn wait(&mut self) -> io::Result<(Vec<usize>, Vec<usize>)> {
+        let now = Instant::now();
+        self.rest_until = self.rest_until.filter(|until| *until > now);
+        let listeners = match self.rest_until {
+            Some(_) => &[],
+            None => self.listeners,
+        };
+        let deadlines = self.inside.iter().map(|s| s.until);
+        let until = deadlines.chain(self.rest_until).min();
+        let timeout = until.map(|at| timespec(at.saturating_duration_since(now)));
+        let mut fds = vec![PollFd::new(self.stop, PollFlags::IN)];
+        fds.extend(listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)));
+        let streams = self.inside.iter().map(|s| &s.stream);
+        fds.extend(streams.map(|s| PollFd::new(s, PollFlags::IN)));
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let (listening, talking) = fds[1..].split_at(listeners.len());
+        Ok((ready(listening), ready(talking)))
+    }
+
+    /// True when the stranger is not here any more.
+    fn hear(&mut self, at: usize) -> bool {
+        match self.doorman.hear(&mut self.inside[at]) {
+            Ok(false) => false,
+            Ok(true) => {
+                let stranger = self.inside.remove(at);
+                let from = stranger.from;
+                match self.doorman.admit(stranger) {
+                    Ok(()) => self.tally.admitted += 1,
+                    Err(why) => self.refused(from, why),
+                }
+                true
+            }
+            Err(why) => {
+                self.send_away(at, why);
+                true
+            }
+        }
+    }
+
+    fn accept(&mut self, listener: usize) {
+        // One at a time: the loop comes back for more, after it has looked at the others.
+        match self.listeners[listener].accept() {
+            Ok((stream, from)) => {
+                self.arrive(stream, from.ip().to_canonical());
+            }
+            Err(e) if exhausted(&e) => {
+                self.lines.say(&format!("cannot take a connection: {e}"));
+                if !self.relieve() {
+                    // The listener stays readable: without a rest this would be a busy loop.
+                    self.rest_until = Some(Instant::now() + REST);
+                }
+            }
+            // The other side gave up in the meantime.
+            Err(_) => {}
+        }
+    }
+
+    fn arrive(&mut self, stream: TcpStream, from: IpAddr) {
+        let allow = self.bounds.allow;
+        if !allow.is_empty() && !allow.iter().any(|network| network.contains(&from)) {
+            self.tally.not_allowed += 1;
+            let line = format!("{from}: refused, its network is not allowed");
+            return self.lines.say(&line);
+        }
+        if stream.set_nonblocking(true).is_ok() {
+            self.make_room(from);
+            self.inside.push(Stranger {
+                stream,
+                from,
+                said: D::Said::default(),
+                until: Instant::now() + self.bounds.time,
+            });
+        }
+    }
+
+    fn make_room(&mut self, newcomer: IpAddr) {
+        let newcomer = group(newcomer);
+        let alike = |s: &Stranger<D::Said>| group(s.from) == newcomer;
+        let oldest_alike = self.inside.iter().position(alike);
+        let crowd = self.inside.iter().filter(|s| alike(s)).count();
+        match oldest_alike {
+            Some(at) if crowd >= self.bounds.each_address => self.send_away(at, D::CROWDED),
+            _ if self.inside.len() >= self.bounds.all => drop(self.relieve()),
+            _ => {}
+        }
+    }
+
+    /// Sends away the oldest of the largest crowd; false when nobody is here.
+    fn relieve(&mut self) -> bool {
+        let mut crowds = HashMap::new();
+        for stranger in &self.inside {
+            *crowds.entry(group(stranger.from)).or_insert(0) += 1;
+        }
+        let all = self.inside.iter().enumerate().rev();
+        // Of equals the last one is taken: the oldest.
+        let most = all.max_by_key(|(_, stranger)| crowds[&group(stranger.from)]);
+        let at = most.map(|(at, _)| at);
+        if let Some(at) = at {
+            self.send_away(at, D::CROWDED);
+        }
+        at.is_some()
+    }
+
+    fn send_away(&mut self, at: usize, why: Refusal) {
+        let stranger = self.inside.remove(at);
+        self.refused(stranger.from, why);
+    }
+
+    fn refused(&mut self, from: IpAddr, why: Refusal) {
+        self.tally.sent_away += 1;
+        self.lines.say(&format!("{from}: {why}"));
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        while let Some(at) = self.inside.iter().position(|s| s.until <= now) {
+            self.send_away(at, D::LATE);
+        }
+    }
+}
+
+fn ready(fds: &[PollFd<'_>]) -> Vec<usize> {
+    let all = fds.iter().enumerate();
+    all.filter(|(_, f)| !f.revents().is_empty())
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// Addresses that one party can have many of count as one.
+fn group(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+    }
+}
+
+/// Whether the system has no descriptor or no memory left for another connection.
+fn exhausted(e: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    e.raw_os_error()
+        .is_some_and(|code| codes.iter().any(|c| c.raw_os_error() == code))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,549 @@
+//! Steps of datagrams over real sockets on loopback, with a relay between them that loses, doubles and
+//! reorders, and with strangers that send to them.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+#[allow(dead_code, reason = "the other tests use the rest")]
+#[expect(
+    clippy::allow_attributes,
+    reason = "which of it is used is another test's matter"
+)]
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linerate_core::metric::{
+    Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LATE, UDP_LOST, UDP_REORDERED, UDP_STRAY,
+};
+use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
+use linerate_core::plan::{Direction, Knobs, SetPlan, Side};
+use linerate_core::record::{EndReadings, SetEnd};
+use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_engine::end::{LocalEnd, Running};
+use linerate_engine::load::{Datagrams, Lines, LoadError};
+
+use support::{HERE, end, eventually, ping_pong, step, stream, turn};
+
+const NEAR: u64 = 0x1111_2222_3333_4444;
+const FAR: u64 = 0x5555_6666_7777_8888;
+
+/// Sockets that were connected by the test, one for each stream.
+struct Given(Vec<Datagrams>);
+
+impl Lines for Given {
+    fn line(
+        &mut self,
+        _: u32,
+        _: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<OwnedFd, LoadError> {
+        panic!("datagrams need no connection here")
+    }
+
+    fn datagrams(
+        &mut self,
+        _: u32,
+        _: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        let given = self.0.remove(0);
+        configure(&given.fd)?;
+        Ok(given)
+    }
+}
+
+fn socket() -> UdpSocket {
+    UdpSocket::bind((HERE, 0)).unwrap()
+}
+
+fn given(socket: UdpSocket, side: Side) -> Datagrams {
+    let (own, other) = match side {
+        Side::Near => (NEAR, FAR),
+        Side::Far => (FAR, NEAR),
+    };
+    Datagrams {
+        fd: socket.into(),
+        own,
+        other,
+    }
+}
+
+/// Both ends, and the machine to themselves.
+struct Pair {
+    near: LocalEnd,
+    far: LocalEnd,
+    _turn: std::sync::MutexGuard<'static, ()>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self {
+            _turn: turn(),
+            near: end(Side::Near, "udp"),
+            far: end(Side::Far, "udp"),
+        }
+    }
+
+    fn connect(&mut self, plan: &SetPlan) -> [SetEnd; 2] {
+        let streams = 0..plan.knobs.streams;
+        let pairs = streams.map(|_| {
+            let (near, far) = (socket(), socket());
+            near.connect(far.local_addr().unwrap()).unwrap();
+            far.connect(near.local_addr().unwrap()).unwrap();
+            (given(near, Side::Near), given(far, Side::Far))
+        });
+        let (near, far) = pairs.unzip();
+        self.over(plan, near, far)
+    }
+
+    /// Through a relay, one stream.
+    fn relayed(&mut self, plan: &SetPlan, relay: &Relay) -> [SetEnd; 2] {
+        let (near, far) = relay.ends.each_ref().map(|s| s.try_clone().unwrap()).into();
+        self.over(
+            plan,
+            vec![given(near, Side::Near)],
+            vec![given(far, Side::Far)],
+        )
+    }
+
+    fn over(&mut self, plan: &SetPlan, near: Vec<Datagrams>, far: Vec<Datagrams>) -> [SetEnd; 2] {
+        let offer = self.near.prepare(plan).unwrap();
+        self.far.prepare(plan).unwrap();
+        [
+            self.near
+                .connect(plan.id, &offer, &mut Given(near))
+                .unwrap(),
+            self.far.connect(plan.id, &offer, &mut Given(far)).unwrap(),
+        ]
+    }
+
+    fn start(&mut self, plan: &linerate_core::plan::StepPlan) -> [Running; 2] {
+        let mut far = self.far.arm(plan).unwrap();
+        let mut near = self.near.arm(plan).unwrap();
+        far.go();
+        near.go();
+        [near, far]
+    }
+
+    fn run(&mut self, plan: &linerate_core::plan::StepPlan) -> [EndReadings; 2] {
+        self.start(plan).map(Running::finish)
+    }
+}
+
+/// What a relay does with the n-th datagram that it gets from the near end, or from the far one.
+type Fate = fn(side: Side, n: u64, bytes: &[u8]) -> What;
+
+#[derive(Clone, Copy)]
+enum What {
+    Pass,
+    Lose,
+    Double,
+    /// Passes behind the next one.
+    Hold,
+}
+
+/// Two sockets that reach each other through a third party only.
+struct Relay {
+    ends: [UdpSocket; 2],
+    stop: Arc<AtomicBool>,
+    lost: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn new(fate: Fate) -> Self {
+        let ends = [socket(), socket()];
+        let middle = [socket(), socket()];
+        for (end, middle) in ends.iter().zip(&middle) {
+            end.connect(middle.local_addr().unwrap()).unwrap();
+            middle.connect(end.local_addr().unwrap()).unwrap();
+            middle
+                .set_read_timeout(Some(Duration::from_millis(20)))
+                .unwrap();
+        }
+        let (stop, lost) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let threads = [(Side::Near, 0, 1), (Side::Far, 1, 0)].map(|(side, from, to)| {
+            let (stop, lost) = (Arc::clone(&stop), Arc::clone(&lost));
+            let [from, to] = [from, to].map(|at: usize| middle[at].try_clone().unwrap());
+            thread::spawn(move || pass(side, &from, &to, fate, &stop, &lost))
+        });
+        Self {
+            ends,
+            stop,
+            lost,
+            threads: threads.into(),
+        }
+    }
+}
+
+fn pass(
+    side: Side,
+    from: &UdpSocket,
+    to: &UdpSocket,
+    fate: Fate,
+    stop: &AtomicBool,
+    lost: &AtomicU64,
+) {
+    let mut room = vec![0; DATAGRAM_MAX];
+    let mut held: Option<Vec<u8>> = None;
+    let mut n = 0;
+    while !stop.load(SeqCst) {
+        let Ok(got) = from.recv(&mut room) else {
+            continue;
+        };
+        let bytes = &room[..got];
+        let what = fate(side, n, bytes);
+        n += 1;
+        if matches!(what, What::Lose) && payload(bytes) {
+            lost.fetch_add(1, SeqCst);
+        }
+        let copies = match what {
+            What::Lose => 0,
+            What::Hold if held.is_none() => {
+                held = Some(bytes.to_vec());
+                continue;
+            }
+            What::Double => 2,
+            What::Pass | What::Hold => 1,
+        };
+        for _ in 0..copies {
+            let _ = to.send(bytes);
+        }
+        if let Some(held) = held.take() {
+            let _ = to.send(&held);
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+        self.threads.drain(..).for_each(|t| t.join().unwrap());
+    }
+}
+
+fn payload(bytes: &[u8]) -> bool {
+    Header::decode(bytes, NEAR).is_ok_and(|h| h.kind == Kind::Payload)
+}
+
+/// The last value of a column of the first stream.
+fn last(end: &EndReadings, metric: Metric) -> i64 {
+    let table = end.tables.iter().find(|t| t.source == "udp");
+    let column = table.and_then(|t| t.column(metric));
+    *column
+        .unwrap_or_else(|| panic!("no {}: {:?}", metric.name, end.gaps))
+        .last()
+        .unwrap()
+}
+
+fn ended(ends: &[EndReadings; 2]) {
+    for end in ends {
+        assert!(end.totals.iter().all(|t| t.complete), "{:?}", end.gaps);
+        assert_eq!(
+            end.gaps
+                .iter()
+                .filter(|g| g.what.starts_with("worker"))
+                .count(),
+            0
+        );
+    }
+}
+
+fn paced(size: u64, megabits: u64) -> Knobs {
+    Knobs {
+        write_size: Bytes(size),
+        pacing: Some(Rate(megabits * 1_000_000)),
+        ..Knobs::default()
+    }
+}
+
+#[test]
+fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
+    let mut pair = Pair::new();
+    let mut id = 0;
+    for (size, streams) in [
+        (HEADER_LEN, 1),
+        (64, 2),
+        (1472, 2),
+        (9000, 1),
+        (DATAGRAM_MAX, 1),
+    ] {
+        for direction in Direction::ALL {
+            let knobs = Knobs {
+                streams,
+                write_size: Bytes(size as u64),
+                ..Knobs::default()
+            };
+            let made = pair.connect(&stream(id, direction, knobs));
+            assert!(made.iter().any(|end| end.write_size == size as u64));
+            // Warm sets serve more than one step.
+            for _ in 0..2 {
+                let ends = pair.run(&step(&[id], 10, 60, 20));
+                ended(&ends);
+                for (near, far) in ends[0].totals.iter().zip(&ends[1].totals) {
+                    let (sent, got) = match direction {
+                        Direction::Forward => (near.sent, far.received),
+                        Direction::Reverse => (far.sent, near.received),
+                    };
+                    assert!(got > 0 && got <= sent, "{got} of {sent}");
+                    assert_eq!((sent % size as u64, got % size as u64), (0, 0));
+                }
+            }
+            pair.near.release(id);
+            pair.far.release(id);
+            id += 1;
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_both_ends_keep_up_with_loses_nothing() {
+    let mut pair = Pair::new();
+    // So slow that a receiver which waits a second for its CPU has room for what comes meanwhile.
+    pair.connect(&stream(0, Direction::Forward, paced(1000, 2)));
+    let ends = pair.run(&step(&[0], 50, 400, 50));
+    ended(&ends);
+    assert_eq!(ends[0].totals[0].sent, ends[1].totals[0].received);
+    assert!(ends[0].totals[0].sent > 0);
+    let far = &ends[1];
+    for metric in [
+        UDP_LOST,
+        UDP_REORDERED,
+        UDP_DUPLICATED,
+        UDP_LATE,
+        UDP_STRAY,
+        UDP_DROPS,
+    ] {
+        assert_eq!(last(far, metric), 0, "{}", metric.name);
+    }
+    assert!(last(far, UDP_DATAGRAMS) > 0 && last(&ends[0], UDP_DATAGRAMS) > 0);
+}
+
+#[test]
+fn pacing_bites_in_proportion() {
+    let mut pair = Pair::new();
+    for (id, megabits) in [(0, 80), (1, 20)] {
+        pair.connect(&stream(id, Direction::Forward, paced(500, megabits)));
+    }
+    let sent = [0, 1].map(|id| {
+        let ends = pair.run(&step(&[id], 50, 400, 50));
+        ended(&ends);
+        ends[0].totals[0].sent as f64
+    });
+    // A sender that waits for its CPU makes up for a millisecond only: no more is sent than is due, and what is
+    // sent follows the pace.
+    let due = [80e6, 20e6].map(|rate| rate / 8.0 * 0.45);
+    assert!(sent[0] < due[0] * 1.3 && sent[1] < due[1] * 1.3, "{sent:?}");
+    assert!(sent[0] > sent[1] * 1.5, "{sent:?}");
+}
+
+#[test]
+fn what_a_path_loses_doubles_and_reorders_is_told_apart() {
+    let relay = Relay::new(|_, n, _| match n % 10 {
+        3 => What::Lose,
+        5 => What::Double,
+        7 => What::Hold,
+        _ => What::Pass,
+    });
+    let mut pair = Pair::new();
+    pair.relayed(&stream(0, Direction::Forward, paced(200, 1)), &relay);
+    let mut lost = 0;
+    for _ in 0..2 {
+        let ends = pair.run(&step(&[0], 20, 400, 20));
+        ended(&ends);
+        let now = relay.lost.load(SeqCst);
+        let (sent, got) = (ends[0].totals[0].sent, ends[1].totals[0].received);
+        assert_eq!(sent - got, (now - lost) * 200, "of {sent}");
+        lost = now;
+        let far = &ends[1];
+        let datagrams = last(far, UDP_DATAGRAMS);
+        // A tenth each, of about 250; the last row is read a moment before the end.
+        for metric in [UDP_LOST, UDP_REORDERED, UDP_DUPLICATED] {
+            let share = last(far, metric) as f64 / datagrams as f64;
+            assert!((0.05..0.2).contains(&share), "{} {share}", metric.name);
+        }
+        assert_eq!((last(far, UDP_LATE), last(far, UDP_STRAY)), (0, 0));
+    }
+}
+
+#[test]
+fn a_step_ends_in_order_though_most_marks_are_lost() {
+    let relay = Relay::new(|_, n, bytes| {
+        if payload(bytes) || n % 4 == 0 {
+            What::Pass
+        } else {
+            What::Lose
+        }
+    });
+    let mut pair = Pair::new();
+    pair.relayed(&stream(0, Direction::Forward, paced(100, 1)), &relay);
+    for _ in 0..3 {
+        let ends = pair.run(&step(&[0], 10, 50, 10));
+        ended(&ends);
+        assert_eq!(ends[0].totals[0].sent, ends[1].totals[0].received);
+    }
+}
+
+/// A far end that receives from sockets that are played by `near`.
+fn against(near: impl FnOnce(&UdpSocket, SocketAddr) + Send + 'static) -> EndReadings {
+    let _turn = turn();
+    let (mine, theirs) = (socket(), socket());
+    let place = theirs.local_addr().unwrap();
+    mine.connect(place).unwrap();
+    theirs.connect(mine.local_addr().unwrap()).unwrap();
+    let mut far = end(Side::Far, "udp");
+    let plan = stream(0, Direction::Forward, Knobs::default());
+    let offer = far.prepare(&plan).unwrap();
+    let lines = &mut Given(vec![given(theirs, Side::Far)]);
+    far.connect(0, &offer, lines).unwrap();
+    let mut running = far.arm(&step(&[0], 10, 200, 20)).unwrap();
+    running.go();
+    let player = thread::spawn(move || {
+        near(&mine, place);
+        mine
+    });
+    let readings = running.finish();
+    // Its socket stays open until then, or the far end would hear that nobody is there.
+    drop(player.join().unwrap());
+    readings
+}
+
+fn datagram(kind: Kind, step: u32, number: u64, size: usize) -> Vec<u8> {
+    let header = Header {
+        tag: NEAR,
+        size: size as u16,
+        kind,
+        step,
+        number,
+    };
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(size, 9);
+    bytes
+}
+
+#[test]
+fn what_is_not_of_the_stream_is_dropped_and_counted() {
+    let readings = against(|near, place| {
+        near.send(&datagram(Kind::Payload, 0, 0, 100)).unwrap();
+        let foreign = Header {
+            tag: FAR,
+            ..Header::decode(&datagram(Kind::Payload, 0, 1, HEADER_LEN), NEAR).unwrap()
+        };
+        let strays = [
+            foreign.encode().to_vec(),
+            Vec::new(),
+            vec![0; DATAGRAM_MAX],
+            datagram(Kind::Payload, 0, 1, 100)[..99].to_vec(),
+            datagram(Kind::Payload, 7, 1, 100),
+            datagram(Kind::Pong, 0, 1, 100),
+            datagram(Kind::Payload, 0, u64::MAX, 100),
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        ];
+        for stray in &strays {
+            near.send(stray).unwrap();
+        }
+        // The kernel drops what comes from any other address.
+        socket()
+            .send_to(&datagram(Kind::Payload, 0, 1, 100), place)
+            .unwrap();
+        // Somebody on the path who sends again what passed.
+        near.send(&datagram(Kind::Payload, 0, 0, 100)).unwrap();
+        near.send(&datagram(Kind::Payload, 0, 2, 50)).unwrap();
+        thread::sleep(Duration::from_millis(400));
+        near.send(&datagram(Kind::End, 0, 4, HEADER_LEN)).unwrap();
+    });
+    assert!(readings.totals[0].complete, "{:?}", readings.gaps);
+    assert_eq!(readings.totals[0].received, 150);
+    assert_eq!(last(&readings, UDP_STRAY), 8);
+    assert_eq!(last(&readings, UDP_DUPLICATED), 1);
+    assert_eq!(last(&readings, UDP_DATAGRAMS), 2);
+    assert_eq!(last(&readings, UDP_LOST), 1);
+}
+
+#[test]
+fn a_sender_that_falls_silent_is_given_up_with_what_came_of_it() {
+    let readings = against(|near, _| {
+        near.send(&datagram(Kind::Payload, 0, 0, 100)).unwrap();
+    });
+    assert!(!readings.totals[0].complete);
+    assert_eq!(readings.totals[0].received, 100);
+    let why = &readings.gaps.last().unwrap().why;
+    assert!(why.contains("refused") || why.contains("3 s"), "{why}");
+}
+
+#[test]
+fn an_early_stop_keeps_the_sets_and_an_abort_loses_them() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, Knobs::default()));
+    let plan = step(&[0], 20, 60_000, 20);
+    for _ in 0..2 {
+        let [near, far] = pair.start(&plan);
+        eventually(|| far.live().rate.0 > 0);
+        near.stop();
+        far.stop();
+        ended(&[near, far].map(Running::finish));
+    }
+    let began = Instant::now();
+    let [near, far] = pair.start(&plan);
+    near.abort();
+    far.abort();
+    let ends = [near, far].map(Running::finish);
+    assert!(began.elapsed() < Duration::from_secs(20));
+    for end in ends {
+        assert!(!end.totals[0].complete);
+    }
+    assert!(matches!(
+        pair.near.arm(&plan),
+        Err(LoadError::NotConnected { set: 0 })
+    ));
+}
+
+#[test]
+fn round_trips_are_timed_and_those_without_an_answer_counted() {
+    let mut pair = Pair::new();
+    pair.connect(&ping_pong(0, 64, Nanos(0)));
+    let relay = Relay::new(|_, n, bytes| match n % 10 {
+        4 if Header::decode(bytes, NEAR).is_ok_and(|h| h.kind == Kind::Ping) => What::Lose,
+        6 => What::Double,
+        _ => What::Pass,
+    });
+    pair.relayed(&ping_pong(1, 200, Nanos(0)), &relay);
+    for (id, size, lossy) in [(0, 64, false), (1, 200, true), (0, 64, false)] {
+        let ends = pair.run(&step(&[id], 50, 600, 50));
+        ended(&ends);
+        let [near, far] = &ends;
+        let trips = near.totals[0].sent / size;
+        assert!(trips > 10, "{trips}");
+        let timed: u64 = near.latencies[0].counts.iter().map(|(_, n)| n).sum();
+        assert!(timed > 0 && timed <= trips);
+        assert!(far.latencies.is_empty());
+        let lost = last(near, UDP_LOST);
+        assert_eq!(lost > 0, lossy, "{lost} of {trips}");
+        if !lossy {
+            assert_eq!(near.totals[0].sent, far.totals[0].received);
+        }
+    }
+}
+
+#[test]
+fn what_datagrams_cannot_do_is_refused_in_words() {
+    let mut near = end(Side::Near, "udp");
+    let knobs = Knobs {
+        congestion: Some("bbr".into()),
+        ..Knobs::default()
+    };
+    let refused = near
+        .prepare(&stream(0, Direction::Forward, knobs))
+        .unwrap_err();
+    assert!(refused.to_string().contains("congestion"), "{refused}");
+    let refused = near.prepare(&ping_pong(0, 65_536, Nanos(0))).unwrap_err();
+    assert!(refused.to_string().contains("65507"), "{refused}");
+}

@@ -1,0 +1,274 @@
+//! Datagram sockets: batches in and out, and the options that spare the stack work.
+//!
+//! Calls return what the kernel says; nothing is retried here.
+
+#![expect(unsafe_code, reason = "recvmmsg, which rustix does not have")]
+
+use std::array;
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::{AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, getsockname, sendmmsg};
+
+use crate::socket::set;
+
+/// `UDP_SEGMENT` (4.18+), linux/udp.h.
+const UDP_SEGMENT: c_int = 103;
+/// `UDP_GRO` (5.0+), linux/udp.h.
+const UDP_GRO: c_int = 104;
+/// `IP_RECVERR`, ip(7).
+const IP_RECVERR: c_int = 11;
+/// `IPV6_RECVERR`, ipv6(7).
+const IPV6_RECVERR: c_int = 25;
+
+/// Most messages of one call in either direction.
+pub const BATCH: usize = 64;
+/// Most datagrams that the kernel cuts one message into, on every kernel that cuts at all.
+//= include/linux/udp.h, UDP_MAX_SEGMENTS: 64, and 128 since 6.9
+pub const SEGMENTS: usize = 64;
+/// Room for each message that is received: none is longer, joined or not.
+const ROOM: usize = 65_536;
+/// From one room to the next: not a power of two, or all headers would share a few lines of the cache.
+const STRIDE: usize = ROOM + 4096 + 192;
+
+/// Lets the kernel cut each message that is sent into datagrams of `bytes`, as late as it can; zero turns
+/// that off.
+pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
+    set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
+}
+
+/// Lets the kernel hand over datagrams of one sender joined, as they came.
+pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
+}
+
+/// Lets a send fail with ENOBUFS where the queue of this host's port is full: else the kernel drops the
+/// datagram and says that it was sent.
+pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
+    if v6(fd)? {
+        set(fd, libc::IPPROTO_IPV6, IPV6_RECVERR, 1)
+    } else {
+        set(fd, libc::IPPROTO_IP, IP_RECVERR, 1)
+    }
+}
+
+/// Whether datagrams may be sent in fragments. Where not, one that fits the path no longer is refused.
+pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
+    if v6(fd)? {
+        let how = if may {
+            Ipv6PathMtuDiscovery::WANT
+        } else {
+            Ipv6PathMtuDiscovery::DO
+        };
+        return Ok(sockopt::set_ipv6_mtu_discover(fd, how)?);
+    }
+    let how = if may {
+        Ipv4PathMtuDiscovery::WANT
+    } else {
+        Ipv4PathMtuDiscovery::DO
+    };
+    Ok(sockopt::set_ip_mtu_discover(fd, how)?)
+}
+
+/// Payload of the largest datagram that a connected socket can send in one packet, as far as its route
+/// tells.
+pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    // Headers of IP and UDP, without options.
+    let (mtu, headers) = if v6(fd)? {
+        (sockopt::ipv6_mtu(fd)?, 40 + 8)
+    } else {
+        (sockopt::ip_mtu(fd)?, 20 + 8)
+    };
+    Ok(mtu.saturating_sub(headers))
+}
+
+fn v6(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(getsockname(fd)?.address_family() == AddressFamily::INET6)
+}
+
+/// Sends at most [`BATCH`] messages in one call; how many were sent.
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "there are as many slices as headers"
+)]
+pub fn send_batch<'a>(
+    fd: BorrowedFd<'_>,
+    messages: impl Iterator<Item = &'a [u8]>,
+) -> io::Result<usize> {
+    let mut slices = [[IoSlice::new(&[])]; BATCH];
+    let mut count = 0;
+    for (slot, message) in slices.iter_mut().zip(messages) {
+        *slot = [IoSlice::new(message)];
+        count += 1;
+    }
+    let mut controls: [_; BATCH] = array::from_fn(|_| SendAncillaryBuffer::default());
+    let mut parts = slices.iter().zip(&mut controls);
+    let mut headers: [_; BATCH] = array::from_fn(|_| {
+        let (slice, control) = parts.next().expect("as many slices as headers");
+        MMsgHdr::new(slice, control)
+    });
+    Ok(sendmmsg(fd, &mut headers[..count], SendFlags::NOSIGNAL)?)
+}
+
+/// Room for a batch of messages that are received. Made on the thread that uses it.
+#[derive(Debug)]
+pub struct Inbox {
+    rooms: Vec<u8>,
+    lengths: [usize; BATCH],
+    count: usize,
+}
+
+impl Inbox {
+    /// Room for `messages`, at most [`BATCH`]. Memory is taken as it is used.
+    pub fn new(messages: usize) -> Self {
+        Self {
+            rooms: vec![0; messages.clamp(1, BATCH) * STRIDE],
+            lengths: [0; BATCH],
+            count: 0,
+        }
+    }
+
+    /// Receives what is there, waiting for the first message alone, as long as the socket says
+    /// (`SO_RCVTIMEO`); how many came.
+    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+        self.count = 0;
+        // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of
+        // zero, which the kernel does not follow.
+        let (mut slices, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { mem::zeroed() };
+        let mut rooms = 0;
+        for (room, (slice, header)) in self
+            .rooms
+            .chunks_exact_mut(STRIDE)
+            .zip(slices.iter_mut().zip(&mut headers))
+        {
+            slice.iov_base = room.as_mut_ptr().cast();
+            slice.iov_len = ROOM;
+            header.msg_hdr.msg_iov = slice;
+            header.msg_hdr.msg_iovlen = 1;
+            rooms += 1;
+        }
+        // SAFETY: the descriptor is open for as long as it is borrowed. Each of the first `rooms`
+        // headers points to one slice, which outlives the call, and that to ROOM bytes of a room of
+        // its own that is borrowed mutably; names and control data are null. The kernel writes there
+        // and into the headers, and keeps no reference (recvmmsg(2)).
+        let got = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                headers.as_mut_ptr(),
+                rooms,
+                libc::MSG_WAITFORONE,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        self.count = count.min(rooms as usize);
+        for (length, header) in self.lengths.iter_mut().zip(&headers[..self.count]) {
+            *length = (header.msg_len as usize).min(ROOM);
+        }
+        Ok(self.count)
+    }
+
+    /// What the last call received, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let rooms = self.rooms.chunks_exact(STRIDE);
+        let full = rooms.zip(&self.lengths).take(self.count);
+        full.map(|(room, length)| &room[..*length])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::socket;
+
+    fn pair(host: &str) -> (UdpSocket, UdpSocket) {
+        let near = UdpSocket::bind((host, 0)).unwrap();
+        let far = UdpSocket::bind((host, 0)).unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        socket::set_timeouts(far.as_fd(), Duration::from_millis(50)).unwrap();
+        (near, far)
+    }
+
+    /// All that comes before the socket is silent.
+    fn drain(far: &UdpSocket, inbox: &mut Inbox) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        while inbox.receive(far.as_fd()).is_ok() {
+            all.extend(inbox.messages().map(<[u8]>::to_vec));
+        }
+        all
+    }
+
+    #[test]
+    fn a_batch_arrives_in_order_however_small_the_inbox() {
+        let messages: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; usize::from(n) * 9]).collect();
+        for room in [1, 7, BATCH, BATCH + 9] {
+            let (near, far) = pair("127.0.0.1");
+            let sent = send_batch(near.as_fd(), messages.iter().map(Vec::as_slice)).unwrap();
+            assert_eq!(sent, BATCH, "more than a batch is left to the next call");
+            let mut inbox = Inbox::new(room);
+            assert_eq!(drain(&far, &mut inbox), messages[..BATCH]);
+            assert_eq!(inbox.messages().count(), 0, "nothing came last");
+        }
+    }
+
+    #[test]
+    fn one_message_becomes_many_datagrams_and_may_come_joined() {
+        let (near, far) = pair("127.0.0.1");
+        set_segment(near.as_fd(), 100).unwrap();
+        let bytes: Vec<u8> = (0..SEGMENTS * 100).map(|at| (at / 100) as u8).collect();
+        let mut inbox = Inbox::new(4);
+        assert_eq!(
+            send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap(),
+            1
+        );
+        let apart = drain(&far, &mut inbox);
+        assert_eq!(apart.len(), SEGMENTS);
+        assert!(apart.iter().all(|d| d.len() == 100));
+        set_joined(far.as_fd()).unwrap();
+        send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap();
+        assert_eq!(drain(&far, &mut inbox).concat(), bytes);
+        set_segment(near.as_fd(), 0).unwrap();
+        send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap();
+        assert_eq!(drain(&far, &mut inbox), [bytes]);
+    }
+
+    #[test]
+    fn the_longest_datagram_fits_a_room() {
+        let (near, far) = pair("127.0.0.1");
+        near.send(&vec![7; 65_507]).unwrap();
+        let all = drain(&far, &mut Inbox::new(1));
+        assert_eq!(all, [vec![7; 65_507]]);
+    }
+
+    #[test]
+    fn what_fits_goes_in_one_packet_and_more_is_refused_unless_allowed() {
+        let mut hosts = vec!["127.0.0.1"];
+        // A kernel without IPv6 has nothing to test there.
+        hosts.extend(UdpSocket::bind(("::1", 0)).is_ok().then_some("::1"));
+        for host in hosts {
+            let (near, _far) = pair(host);
+            let fits = fits(near.as_fd()).unwrap() as usize;
+            assert!(fits > 1200, "{fits}");
+            set_errors(near.as_fd()).unwrap();
+            set_fragments(near.as_fd(), false).unwrap();
+            let bytes = vec![1; fits + 1];
+            let one = |bytes| send_batch(near.as_fd(), [bytes].into_iter());
+            // Loopback's packets may be longer than any datagram.
+            if fits < 65_507 {
+                let refused = one(&bytes).unwrap_err();
+                assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));
+            }
+            set_fragments(near.as_fd(), true).unwrap();
+            assert_eq!(one(&bytes[..fits.min(65_507)]).unwrap(), 1);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
+//!
+//! It does so later than the call returns, so these pages are of a kind that is never used for
+//! anything else: what is unmapped while it is on its way stays with the kernel until it is sent.
+//= https://docs.kernel.org/networking/msg_zerocopy.html
+
+#![expect(
+    unsafe_code,
+    reason = "memory that the kernel reads later, and its error queue"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+use rustix::net::{SendFlags, send as rustix_send};
+
+use crate::socket;
+
+/// `SO_ZEROCOPY` (4.14+), asm-generic/socket.h.
+const SO_ZEROCOPY: i32 = 60;
+/// `MSG_ZEROCOPY`, linux/socket.h.
+const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x0400_0000);
+
+/// Memory to send from, on pages of its own.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: it owns its mapping, as a `Box<[u8]>` owns its bytes.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Maps `len` zeroed bytes, at least one.
+    pub fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: maps new anonymous memory; nothing exists at its address.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(memory.cast());
+        let start = start.ok_or_else(|| io::Error::other("memory was mapped at zero"))?;
+        Ok(Self { start, len })
+    }
+
+    /// How many bytes there are.
+    pub fn size(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes, to be filled. What was sent before and is still on its way changes with them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
+        // the kernel only ever reads them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: as in `bytes_mut`, behind a shared borrow.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the
+        // kernel holds the pages that it still sends by itself.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Allows sends without a copy on a socket (`SO_ZEROCOPY`); where it is refused, [`send`] copies.
+pub fn allow(fd: BorrowedFd<'_>) -> io::Result<()> {
+    socket::set(fd, libc::SOL_SOCKET, SO_ZEROCOPY, 1)
+}
+
+/// Sends at most `most` bytes of `memory`. Fails with `ENOBUFS` where the kernel has no room to hold
+/// their pages.
+pub fn send(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
+    let bytes = &memory.bytes()[..most.min(memory.len)];
+    Ok(rustix_send(fd, bytes, SendFlags::NOSIGNAL | MSG_ZEROCOPY)?)
+}
+
+/// The same by a copy.
+pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
+    socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
+}
+
+/// Takes a message of the socket's error queue: how many bytes of control messages it has. Fails with
+/// [`io::ErrorKind::WouldBlock`] where there is none.
+pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: all zeroes are a message head without name, buffers and control messages.
+    let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+    head.msg_control = control.as_mut_ptr().cast();
+    head.msg_controllen = control.len() as _;
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most
+    // `msg_controllen` bytes into a slice that is that long, and sets it to how many (recvmsg(2)).
+    let rc = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((head.msg_controllen as usize).min(control.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn what_is_sent_without_a_copy_arrives_though_its_memory_is_gone() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let fd = near.as_fd();
+        let mut control = [0; 128];
+        let none = notice(fd, &mut control).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        allow(fd).unwrap();
+        let mut memory = Memory::new(5000).unwrap();
+        memory.bytes_mut().fill(7);
+        assert_eq!(send(fd, &memory, usize::MAX).unwrap(), 5000);
+        memory.bytes_mut().fill(8);
+        assert_eq!(send_copied(fd, &memory, 10).unwrap(), 10);
+        drop(memory);
+        drop(Memory::new(5000).map(|mut other| other.bytes_mut().fill(9)));
+        let mut got = vec![0; 5010];
+        far.read_exact(&mut got).unwrap();
+        // On loopback the kernel copies on delivery, before or after the second filling.
+        assert!(got.iter().all(|b| *b == 7 || *b == 8), "{got:?}");
+        assert!(got[5000..].iter().all(|b| *b == 8));
+        assert!(notice(fd, &mut control).unwrap() > 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! `linerate bw`: one measurement of throughput, for scripts.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::anyhow;
+use clap::Parser;
+use linerate_core::iperf3::PORT;
+use linerate_core::plan::Direction;
+use linerate_core::units::Nanos;
+use linerate_engine::host::Live;
+use linerate_engine::iperf3::client::{self, ClientError, ClientOptions};
+use linerate_engine::peer::address::Target;
+
+use super::exit::{Exit, Failure, tell};
+use super::options::{self, Options, Ways};
+use super::single::{self, Shared, directions};
+use super::{out, reach, resolve, signal};
+use crate::expect::Found;
+use crate::show::bw::{self, Probe};
+
+/// How a target begins that is an iperf3 server.
+const IPERF3: &str = "iperf3://";
+
+/// Time where no layer of options states one; the layer of defaults always does.
+const TIME: Nanos = Nanos::from_secs(10);
+
+// `linerate bw`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; or an iperf3 server:
+    /// iperf3://HOST, iperf3://HOST:PORT
+    target: String,
+
+    #[command(flatten)]
+    pub(crate) bw: options::Bw,
+    #[command(flatten)]
+    pub(crate) load: options::Load,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let ways = directions(options.bw.direction.unwrap_or(Ways::Forward));
+    let time = options.bw.time.map_or(TIME, |t| t.0);
+    match args.target.split_once("://") {
+        None | Some(("ssh", _)) => own(&args.target, ways, time, options),
+        Some(("iperf3", host)) => iperf3(&args.target, host, &ways, time, options),
+        Some((scheme, _)) => {
+            let error = anyhow!("`{scheme}://` is unknown in `{}`", args.target);
+            let hint = format!("{IPERF3}HOST is an iperf3 server, HOST alone is `linerate serve`");
+            Err(Failure::usage(error).hint(hint))
+        }
+    }
+}
+
+/// With `linerate serve`.
+fn own(
+    target: &str,
+    ways: Vec<Direction>,
+    time: Nanos,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let mut measured = single::measure(target, ways, time, None, options)?;
+    let probe = Probe::own(target, &measured.address, &measured.record);
+    match measured.stream.take() {
+        Some(mut stream) => {
+            stream.bw(&probe, measured.told(options));
+            stream.finish().map_err(out::failed)?;
+        }
+        None => out::print(&words(&probe, measured.told(options), options)?)?,
+    }
+    let found = found(&probe);
+    Ok(measured.exit(probe.complete(), &found, options))
+}
+
+/// With an iperf3 server.
+fn iperf3(
+    target: &str,
+    host: &str,
+    ways: &[Direction],
+    time: Nanos,
+    options: &Options,
+) -> Result<Exit, Failure> {
+    let direction = can(ways, options)?;
+    let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    // Asking for an address has no deadline: the first Ctrl-C is as good as the second.
+    stop.store(true, Ordering::Relaxed);
+    let servers = parsed.resolve(reach::family(&options.peer));
+    stop.store(false, Ordering::Relaxed);
+    let options_of_test = ClientOptions {
+        servers: servers.map_err(reach::peer_failure)?,
+        direction,
+        time,
+        knobs: resolve::knobs(&options.load),
+        machine: Arc::new(Live::new()),
+    };
+    let outcome = client::run(&options_of_test, &|| stop.load(Ordering::Relaxed));
+    let (probe, broken) = Probe::iperf3(target, outcome.map_err(failure)?);
+    out::print(&words(&probe, None, options)?)?;
+    if let Some(broken) = broken {
+        tell(&failure(broken).words());
+    }
+    Ok(single::exit(
+        probe.complete(),
+        ways,
+        &found(&probe),
+        options,
+    ))
+}
+
+/// The direction of a test with an iperf3 server, where that can do what was asked for.
+fn can(ways: &[Direction], options: &Options) -> Result<Direction, Failure> {
+    let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
+    if options.run.stream_json == Some(true) {
+        return refuse(
+            "a test with an iperf3 server is told of at its end only",
+            "--json prints that as one document",
+        );
+    }
+    if options.report.with_record == Some(true) {
+        return refuse(
+            "a test with an iperf3 server leaves no record",
+            "leave out --with-record",
+        );
+    }
+    match ways {
+        [direction] => Ok(*direction),
+        _ => refuse(
+            "both directions at once need linerate at both ends",
+            "-d forward, then -d reverse; or `linerate serve` there",
+        ),
+    }
+}
+
+fn words(
+    probe: &Probe,
+    record: Option<&linerate_core::record::Record>,
+    options: &Options,
+) -> Result<String, Failure> {
+    if options.report.json == Some(true) {
+        return bw::json(probe, record).map_err(Failure::not_measured);
+    }
+    Ok(bw::text(probe, out::style(&options.global)))
+}
+
+fn found(probe: &Probe) -> Found<'static> {
+    Found {
+        goodput: probe.goodput(),
+        ..Found::default()
+    }
+}
+
+fn failure(error: ClientError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        ClientError::Streams(_) => Failure::usage(error),
+        _ => Failure::not_measured(error),
+    };
+    failure.hint(hint)
+}

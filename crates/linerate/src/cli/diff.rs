@@ -1,0 +1,63 @@
+//! `linerate diff`: two records, before and after.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use linerate_core::diff::{DiffError, Judged, diff};
+
+use super::exit::{Exit, Failure};
+use super::options::Options;
+use super::{out, show};
+use crate::show::diff::{Compared, json, text};
+
+// `linerate diff`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// The record from before: `last`, the name of a record, or the path of its file
+    before: String,
+
+    /// The record from after
+    after: String,
+
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) json: Option<bool>,
+
+    /// Directory of records [default: $XDG_STATE_HOME/linerate/records]
+    #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let before = show::load(&options.records, &args.before)?;
+    let after = show::load(&options.records, &args.after)?;
+    let (before, after) = (Judged::new(&before), Judged::new(&after));
+    let diff = diff(&before, &after).map_err(|error| refusal(error, args))?;
+    let compared = Compared {
+        before: &before,
+        after: &after,
+        diff: &diff,
+    };
+    let words = if options.report.json == Some(true) {
+        json(&compared).map_err(Failure::not_measured)?
+    } else {
+        text(&compared, out::style(&options.global))
+    };
+    out::print(&words)?;
+    Ok(Exit::Done)
+}
+
+fn refusal(error: DiffError, args: &Args) -> Failure {
+    let Args { before, after, .. } = args;
+    let words = anyhow::Error::new(error).context(format!("cannot compare {before} and {after}"));
+    match error {
+        DiffError::Same => Failure::usage(words).hint("name two runs: linerate diff BEFORE AFTER"),
+        DiffError::Empty(_) => {
+            Failure::not_measured(words).hint("linerate show NAME tells what a record has")
+        }
+        DiffError::Apart { .. } => {
+            Failure::not_measured(words).hint("measure both ways: --direction both")
+        }
+    }
+}

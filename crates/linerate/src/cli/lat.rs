@@ -1,0 +1,75 @@
+//! `linerate lat`: round trips timed once, for scripts.
+
+use clap::Parser;
+use linerate_core::units::{Bytes, Nanos};
+use linerate_engine::run::RoundTrips;
+
+use super::exit::{Exit, Failure};
+use super::options::{self, Options};
+use super::out;
+use super::single::{self, Shared, directions};
+use crate::expect::Found;
+use crate::show::lat::{self, Probe};
+
+/// Time and size where no layer of options states one; the layer of defaults always does.
+const TIME: Nanos = Nanos::from_secs(10);
+const SIZE: Bytes = Bytes(64);
+
+// `linerate lat`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started
+    target: String,
+
+    #[command(flatten)]
+    pub(crate) lat: options::Lat,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    let asked = &options.lat;
+    let trips = RoundTrips {
+        size: asked.size.map_or(SIZE, |s| s.0),
+        interval: asked
+            .rate
+            .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
+        busy_poll: asked.busy_poll == Some(true),
+    };
+    let beside = asked.beside.map(directions).unwrap_or_default();
+    let time = asked.time.map_or(TIME, |t| t.0);
+    let mut measured = single::measure(&args.target, beside, time, Some(trips), options)?;
+    let probe = Probe::of(&args.target, &measured.address, &measured.record);
+    match measured.stream.take() {
+        Some(mut stream) => {
+            stream.lat(&probe, measured.told(options));
+            stream.finish().map_err(out::failed)?;
+        }
+        None if options.report.json == Some(true) => {
+            let text = lat::json(&probe, measured.told(options));
+            out::print(&text.map_err(Failure::not_measured)?)?;
+        }
+        None => out::print(&lat::text(&probe, out::style(&options.global)))?,
+    }
+    let found = found(&probe);
+    Ok(measured.exit(probe.complete(), &found, options))
+}
+
+fn found(probe: &Probe) -> Found<'_> {
+    let latency = probe.latency();
+    let loads = probe.beside();
+    Found {
+        idle: latency.filter(|_| loads.is_empty()),
+        beside: latency.map_or_else(Vec::new, |latency| {
+            loads
+                .iter()
+                .map(|(direction, _)| (*direction, latency))
+                .collect()
+        }),
+        goodput: loads
+            .iter()
+            .filter_map(|(d, rate)| Some((*d, (*rate)?)))
+            .collect(),
+        verdict: None,
+    }
+}

@@ -1,0 +1,150 @@
+//! What `bw` and `lat` share: one step with a far end of linerate's, from connecting to the record.
+
+use std::io::Stdout;
+use std::sync::atomic::Ordering;
+
+use anyhow::anyhow;
+use clap::Args;
+use linerate_core::plan::{Direction, Plan};
+use linerate_core::record::Record;
+use linerate_core::units::Nanos;
+use linerate_core::wire::limits::PlanLimits;
+use linerate_engine::link::LinkError;
+use linerate_engine::run::{RoundTrips, once};
+
+use super::exit::{Exit, Failure, tell};
+use super::options::{self, Options, Ways};
+use super::run::{self, Maybe};
+use super::{out, reach, report, resolve, signal};
+use crate::expect::Found;
+use crate::show::stream::Stream;
+
+/// Time at the start of each measurement that does not count: queues and windows settle.
+const WASHOUT: Nanos = Nanos::from_secs(1);
+
+// What both take beside their own.
+#[derive(Debug, Args)]
+pub(crate) struct Shared {
+    #[command(flatten)]
+    pub(crate) reach: options::Peer,
+    #[command(flatten)]
+    pub(crate) report: options::Report,
+
+    /// Print what happens as it does, a JSON object on each line; the last one has the result
+    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          help_heading = "Result")]
+    pub(crate) stream_json: Option<bool>,
+}
+
+impl Shared {
+    pub(crate) fn typed(&self, options: &mut Options) {
+        options.peer = self.reach.clone();
+        options.report = self.report.clone();
+        options.run.stream_json = self.stream_json;
+    }
+}
+
+/// What one step showed.
+pub(crate) struct Measured {
+    pub(crate) record: Record,
+    /// Address and port of the far end.
+    pub(crate) address: String,
+    error: Option<LinkError>,
+    pub(crate) stream: Option<Stream<Stdout>>,
+}
+
+/// Measures the path to `peer` for `time`: loads `directions` at once, times `trips`, or both.
+pub(crate) fn measure(
+    peer: &str,
+    directions: Vec<Direction>,
+    time: Nanos,
+    trips: Option<RoundTrips>,
+    options: &Options,
+) -> Result<Measured, Failure> {
+    let plan = Plan {
+        engine: "tcp".to_owned(),
+        peer: Some(peer.to_owned()),
+        knobs: resolve::knobs(&options.load),
+        directions,
+        time: Nanos(WASHOUT.0 + time.0),
+        sweep: false,
+        trials: false,
+    };
+    short_enough(plan.time)?;
+    let mut stream = run::stream(options)?;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    // Until there is something to end in order, the first Ctrl-C is as good as the second.
+    stop.store(true, Ordering::Relaxed);
+    let mut reached = run::connect(&plan, options, None)?;
+    stop.store(false, Ordering::Relaxed);
+    let address = reached.client.address().to_string();
+    let sinks = Maybe(stream.as_mut());
+    let (record, error) = run::watched(options, sinks, &stop, |wall, sink| {
+        once(&mut reached.client, plan, WASHOUT, trips, wall, sink)
+    });
+    drop(reached);
+    if record.steps.is_empty() {
+        if let Some(stream) = stream {
+            stream.finish().map_err(out::failed)?;
+        }
+        return Err(run::nothing(&record, error));
+    }
+    Ok(Measured {
+        record,
+        address,
+        error,
+        stream,
+    })
+}
+
+/// A server ends a session that wants to load its host for longer.
+fn short_enough(step: Nanos) -> Result<(), Failure> {
+    let most = PlanLimits::default().step;
+    if step <= most {
+        return Ok(());
+    }
+    let longest = Nanos(most.0 - WASHOUT.0);
+    let error = anyhow!("with `linerate serve` one measurement lasts {longest} at most");
+    Err(Failure::usage(error).hint(format!("--time {}", longest.exact())))
+}
+
+impl Measured {
+    /// The raw readings, where the document is to have them.
+    pub(crate) fn told(&self, options: &Options) -> Option<&Record> {
+        (options.report.with_record == Some(true)).then_some(&self.record)
+    }
+
+    /// How the program ends, once the result is printed.
+    pub(crate) fn exit(self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
+        if let Some(error) = self.error {
+            tell(&run::link_failure(error).words());
+        }
+        let asked = &self.record.start.plan.directions;
+        exit(complete, asked, found, options)
+    }
+}
+
+/// What could not be measured outranks a bound that was missed.
+pub(crate) fn exit(
+    complete: bool,
+    asked: &[Direction],
+    found: &Found<'_>,
+    options: &Options,
+) -> Exit {
+    let measured = if complete {
+        Exit::Done
+    } else {
+        Exit::NotMeasured
+    };
+    measured.or(report::expectations(asked, found, options))
+}
+
+/// The directions that are loaded at once.
+pub(crate) fn directions(ways: Ways) -> Vec<Direction> {
+    match ways {
+        Ways::Forward => vec![Direction::Forward],
+        Ways::Reverse => vec![Direction::Reverse],
+        Ways::Both => Direction::ALL.to_vec(),
+    }
+}

@@ -1,0 +1,300 @@
+//! A far end that is started over ssh: it gets its key from here, and ends with the run.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use linerate_engine::peer::address::Target;
+use linerate_engine::peer::keys::Key;
+
+use super::exit::{Failure, tell};
+use super::options::Options;
+use super::reach;
+
+/// How a target begins that is reached over ssh.
+const SCHEME: &str = "ssh://";
+
+/// What `serve` says of each address that it listens on.
+pub(crate) const LISTENING: &str = "listening on ";
+
+/// An ssh that is left behind while it connects, by a Ctrl-C that it does not hear, ends by itself.
+const ENDS: &str = "ConnectTimeout=15";
+
+/// How long the far end has to end in order, once nobody needs it; then ssh is ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often it is looked for whether it has.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// What ssh ends with when it could not connect.
+const SSH_FAILED: i32 = 255;
+/// What a shell ends with when there is no such program.
+const NO_PROGRAM: i32 = 127;
+
+/// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.
+#[derive(Debug, PartialEq, Eq)]
+struct Url {
+    /// What ssh is to connect to: `user@host`.
+    destination: String,
+    /// The port of its ssh server.
+    port: Option<u16>,
+    /// The program there.
+    program: String,
+}
+
+/// Why a target makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{SCHEME}{0}` is not a far end (expected for example `{SCHEME}brook`, `{SCHEME}ann@brook:22` or \
+     `{SCHEME}brook/opt/linerate`)"
+)]
+struct UrlError(String);
+
+impl FromStr for Url {
+    type Err = UrlError;
+
+    /// Reads what stands behind the scheme.
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let wrong = || UrlError(text.to_owned());
+        let (authority, path) = match text.find('/') {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        };
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        // As for every far end, but for the port, of which ssh knows another usual one.
+        let target = Target::parse(host, 0).map_err(|_| wrong())?;
+        let plain = |text: &str, more: &str| {
+            let letter =
+                |c: char| c.is_ascii_alphanumeric() || "._-".contains(c) || more.contains(c);
+            !text.starts_with('-') && text.chars().all(letter)
+        };
+        // The far shell reads the program's name, which must mean nothing else to it.
+        if !user.is_none_or(|user| !user.is_empty() && plain(user, "")) || !plain(path, "/+~") {
+            return Err(wrong());
+        }
+        let user = user.map_or_else(String::new, |user| format!("{user}@"));
+        Ok(Self {
+            destination: format!("{user}{}", target.host),
+            port: Some(target.port).filter(|port| *port > 0),
+            program: match path {
+                "" | "/" => "linerate",
+                // As git writes what stands in a home directory.
+                path if path.starts_with("/~") => &path[1..],
+                path => path,
+            }
+            .to_owned(),
+        })
+    }
+}
+
+impl Url {
+    /// `ssh` in a mode of its own, without a terminal, with what says where to.
+    fn ssh(&self, mode: &str) -> Command {
+        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. An
+        // ignored signal stays ignored in what a shell becomes.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; exec ssh \"$@\"", "ssh"]);
+        command.args([mode, "-T", "-o", ENDS, "-o", "NumberOfPasswordPrompts=1"]);
+        if let Some(port) = self.port {
+            command.args(["-p", &port.to_string()]);
+        }
+        command.args(["--", &self.destination]);
+        command
+    }
+
+    /// The host's name as ssh's configuration has it: what was typed may be short for it.
+    fn host(&self) -> Result<String, Failure> {
+        let output = self.ssh("-G").stderr(Stdio::inherit()).output();
+        let output = reach::system(output, "cannot start a shell")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
+        name.map(str::to_owned).ok_or_else(|| {
+            let error = anyhow!("ssh does not tell what host `{}` is", self.destination);
+            Failure::not_measured(error).hint(match output.status.code() {
+                Some(NO_PROGRAM) => "sudo apt-get install openssh-client",
+                _ => "",
+            })
+        })
+    }
+}
+
+/// The rest of a target that is to be reached over ssh.
+pub(crate) fn url(target: &str) -> Option<&str> {
+    target.strip_prefix(SCHEME)
+}
+
+/// A far end that runs for as long as this is kept.
+pub(crate) struct FarEnd {
+    ssh: Child,
+    /// The far end ends when this is closed.
+    hold: Option<ChildStdin>,
+    pub(crate) target: Target,
+    pub(crate) key: Key,
+}
+
+impl FarEnd {
+    /// Starts the far end that `url` means, the rest of a target behind its scheme; one that lets runs change
+    /// settings of its host where `changes` are wanted.
+    pub(crate) fn start(url: &str, options: &Options, changes: bool) -> Result<Self, Failure> {
+        let url: Url = url.parse().map_err(Failure::usage)?;
+        let host = url.host()?;
+        let key = Key::generate();
+        let mut command = url.ssh("-x");
+        command.args([&url.program, "serve", "--attached"]);
+        if let Some(port) = options.peer.port {
+            command.args(["--port", &port.0.to_string()]);
+        }
+        if changes {
+            command.arg("--allow-changes");
+        }
+        let pipes = command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let started = pipes.stdout(Stdio::null()).spawn();
+        let mut ssh = reach::system(started, "cannot start a shell")?;
+        let words = ssh.stderr.take().map(BufReader::new);
+        let mut far = Self {
+            hold: ssh.stdin.take(),
+            ssh,
+            target: Target { host, port: 0 },
+            key,
+        };
+        let Some(words) = words else {
+            return Err(far.ended(&url));
+        };
+        // One that has gone already tells why on its stderr.
+        let hold = far.hold.as_mut();
+        let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
+        match listening(words) {
+            Some(port) => far.target.port = port,
+            None => return Err(far.ended(&url)),
+        }
+        Ok(far)
+    }
+
+    /// Why there is no far end.
+    fn ended(&mut self, url: &Url) -> Failure {
+        self.hold = None;
+        let code = self.ssh.wait().ok().and_then(|status| status.code());
+        let (program, host) = (&url.program, &url.destination);
+        let (error, hint) = match code {
+            Some(SSH_FAILED) => (
+                anyhow!("ssh cannot connect to `{host}`"),
+                format!("ssh {host} true    (must work first)"),
+            ),
+            Some(NO_PROGRAM) => (
+                anyhow!("there is no `{program}` on `{host}`"),
+                format!(
+                    "scp \"$(command -v linerate)\" {host}:linerate; then name it: {SCHEME}{host}/~/linerate"
+                ),
+            ),
+            _ => (
+                anyhow!("`{program} serve` on `{host}` ended before it listened"),
+                format!("ssh {host} {program} --version    (an older one may not know --attached)"),
+            ),
+        };
+        Failure::not_measured(error).hint(hint)
+    }
+}
+
+/// The port that the far end says it listens on; what else is said until then is passed on. `None` when it
+/// ends without. What it says after that is its log, which nobody asked for.
+fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
+    let mut lines = words.split(b'\n').map_while(Result::ok);
+    let port = lines.by_ref().find_map(|line| {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let port = port(&line);
+        if port.is_none() {
+            tell(&format!("{}\n", line.trim_end()));
+        }
+        port
+    })?;
+    // Read on, or the far end would wait for a reader.
+    thread::spawn(move || lines.for_each(drop));
+    Some(port)
+}
+
+/// The port of a line that says where the far end listens.
+fn port(line: &str) -> Option<u16> {
+    let address = line.trim_end().strip_prefix(LISTENING)?;
+    address.rsplit_once(':')?.1.parse().ok()
+}
+
+impl Drop for FarEnd {
+    fn drop(&mut self) {
+        self.hold = None;
+        let until = Instant::now() + PATIENCE;
+        while matches!(self.ssh.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(GLANCE);
+        }
+        // Nothing is left to be done where either fails: it has ended.
+        let _ = self.ssh.kill();
+        let _ = self.ssh.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(destination: &str, port: Option<u16>, program: &str) -> Url {
+        Url {
+            destination: destination.to_owned(),
+            port,
+            program: program.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_far_end_has_a_host_and_may_have_more() {
+        for (text, expected) in [
+            ("brook", url("brook", None, "linerate")),
+            ("brook/", url("brook", None, "linerate")),
+            ("ann@brook", url("ann@brook", None, "linerate")),
+            ("brook:2222", url("brook", Some(2222), "linerate")),
+            (
+                "[fe80::1%eth0]:22",
+                url("fe80::1%eth0", Some(22), "linerate"),
+            ),
+            ("brook/~/linerate", url("brook", None, "~/linerate")),
+            (
+                "a.b@[::1]/opt/l-1/linerate",
+                url("a.b@::1", None, "/opt/l-1/linerate"),
+            ),
+        ] {
+            assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_reaches_a_shell_or_is_taken_for_an_option() {
+        for text in [
+            "",
+            "/opt/linerate",
+            "@brook",
+            "-oProxyCommand=x",
+            "-l@brook",
+            "a b@brook",
+            "brook:0",
+            "brook:ssh",
+            "brook/opt/linerate;reboot",
+            "brook/$(reboot)",
+            "brook/a b",
+            "ann@bob@brook",
+        ] {
+            assert!(text.parse::<Url>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_line_that_names_it() {
+        assert_eq!(port("listening on [::]:40123\r"), Some(40_123));
+        assert_eq!(port("listening on 10.0.0.1:5377"), Some(5377));
+        assert_eq!(port("Welcome, you are listening on 10.0.0.1:5377"), None);
+        assert_eq!(port("listening on the radio"), None);
+    }
+}

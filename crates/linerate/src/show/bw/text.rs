@@ -1,0 +1,212 @@
+//! One measurement of throughput, on a page.
+
+use linerate_core::facts::Gap;
+use linerate_core::model::Estimate;
+use linerate_core::plan::{Direction, Side};
+use linerate_core::units::{Nanos, Rate};
+
+use super::super::flows;
+use super::super::words::{self, count};
+use super::super::{Ink, Page, Style};
+use super::{End, FarEnd, Probe, Way};
+
+/// Most figures in the row of intervals; a longer measurement has longer ones.
+const INTERVALS: usize = 12;
+
+/// The page of a measurement.
+pub fn text(probe: &Probe, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.line(&[(Ink::Dim, &head(probe))], 0);
+    ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
+    for way in &probe.ways {
+        page.gap();
+        if probe.ways.len() > 1 {
+            page.line(&[(Ink::Bold, way.direction.name())], 0);
+        }
+        goodput(&mut page, way);
+        figures(&mut page, way);
+    }
+    busiest(&mut page, probe);
+    unknown(&mut page, &probe.gaps);
+    page.finish()
+}
+
+fn head(probe: &Probe) -> String {
+    let server = match probe.far_end {
+        FarEnd::Linerate => "linerate",
+        FarEnd::Iperf3 => "iperf3 server",
+    };
+    let ways = match probe.ways.as_slice() {
+        [way] => way.direction.name(),
+        _ => "both directions at once",
+    };
+    let streams = count(u64::from(probe.streams), "stream");
+    let each = if probe.ways.len() > 1 { " each" } else { "" };
+    let after = match probe.washout {
+        Nanos(0) => String::new(),
+        washout => format!(" after {washout} that do not count"),
+    };
+    let shared = match probe.same_machine {
+        Some(true) => ", both ends on this machine",
+        _ => "",
+    };
+    format!(
+        "{server} at {}, {ways}, {streams}{each}, {}{after}{shared}",
+        probe.address, probe.lasted
+    )
+}
+
+/// Why less was measured than was asked for, and how much less; nothing where all was.
+pub(in crate::show) fn ended_early(page: &mut Page, why: &str, lasted: Nanos, asked: Nanos) {
+    if why.is_empty() {
+        return;
+    }
+    let part = if lasted < asked {
+        format!("; {lasted} of {asked} were measured")
+    } else {
+        String::new()
+    };
+    page.line(
+        &[
+            (Ink::Warn, "Ended early: "),
+            (Ink::Plain, &format!("{why}{part}")),
+        ],
+        0,
+    );
+}
+
+fn goodput(page: &mut Page, way: &Way) {
+    let Some(goodput) = &way.goodput else {
+        page.entry("goodput", &[(Ink::Warn, "unknown")], 2);
+        // What the sender handed over is no goodput, but it is known.
+        if let Some((near, time)) = way.near.as_ref().and_then(|near| Some((near, near.time?))) {
+            let rate = format!("{} ", Rate::of(near.bytes, time));
+            let how = format!("({} in {time}), taken by this end's kernel", near.bytes);
+            page.entry("sent", &[(Ink::Bold, &rate), (Ink::Plain, &how)], 2);
+        }
+        return;
+    };
+    let how = how(way, goodput);
+    page.entry(
+        "goodput",
+        &[(Ink::Good, &words::goodput(goodput)), (Ink::Plain, &how)],
+        2,
+    );
+}
+
+/// Who counted, and how surely.
+fn how(way: &Way, goodput: &Estimate) -> String {
+    let who = match way.direction {
+        Direction::Forward => "the far end",
+        Direction::Reverse => "this end",
+    };
+    let mut parts: Vec<String> = way.handed.iter().cloned().collect();
+    if let Some((bytes, time)) = way.received {
+        parts.push(format!("{who} received {bytes} in {time}"));
+    }
+    if goodput.samples > 0 {
+        let samples = count(goodput.samples as u64, "sample");
+        parts.push(match goodput.interval {
+            Some(_) => format!("95 % of {samples}"),
+            None => format!("{samples}, too few or too unlike for an interval"),
+        });
+    }
+    if way.steady == Some(false) {
+        parts.push("not steady".to_owned());
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", parts.join("; "))
+}
+
+fn figures(page: &mut Page, way: &Way) {
+    if way.seconds.len() > 1 {
+        let each = way.seconds.len().div_ceil(INTERVALS);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let parts = way.seconds.chunks_exact(each);
+        let rates: Vec<String> = parts
+            .map(|part| Rate(mean(part) as u64).to_string())
+            .collect();
+        let label = if each == 1 {
+            "each second".to_owned()
+        } else {
+            format!("each {each} s")
+        };
+        page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
+    }
+    if let Some(n) = way.again {
+        page.entry("sent again", &[(Ink::Plain, &count(n, "segment"))], 2);
+    }
+    if let Some(rtt) = way.rtt {
+        let least = way.min_rtt.map(|least| format!(", {least} at least"));
+        let text = format!(
+            "{rtt} mean{}, as the sender's kernel smooths it",
+            least.unwrap_or_default()
+        );
+        page.entry("round trip", &[(Ink::Plain, &text)], 2);
+    }
+    let cpus: Vec<String> = [(Side::Near, "here"), (Side::Far, "there")]
+        .into_iter()
+        .filter_map(|(side, place)| cpu(way.end(side)?, place))
+        .collect();
+    if !cpus.is_empty() {
+        page.entry("CPU", &[(Ink::Plain, &cpus.join("; "))], 2);
+    }
+}
+
+/// `0.18 ns a byte here`, or `61 % of one there, 0.5 ns a byte`.
+fn cpu(end: &End, place: &str) -> Option<String> {
+    let each = end.cpu_per_byte.map(|ns| format!("{ns:.3} ns a byte"));
+    match (end.cpu_percent, each) {
+        (Some(share), Some(each)) => Some(format!("{share:.0} % of one {place}, {each}")),
+        (Some(share), None) => Some(format!("{share:.0} % of one {place}")),
+        (None, Some(each)) => Some(format!("{each} {place}")),
+        (None, None) => None,
+    }
+}
+
+/// What holds the busiest connection, where this end alone was looked at.
+fn busiest(page: &mut Page, probe: &Probe) {
+    let Some(judged) = probe.look.as_ref().and_then(|look| look.flows.first()) else {
+        return;
+    };
+    page.gap();
+    let whose = match probe.streams {
+        1 => String::new(),
+        n => format!("the busiest of {n}, "),
+    };
+    let note =
+        format!("{whose}seen from this end alone and without its start, proved by no trial:");
+    page.line(&[(Ink::Dim, &note)], 0);
+    flows::one(page, judged);
+}
+
+/// What is not known, and what would tell.
+pub(in crate::show) fn unknown(page: &mut Page, gaps: &[Gap]) {
+    for gap in gaps {
+        page.gap();
+        let text = format!("{}: {}", gap.what, gap.why);
+        page.entry("Unknown", &[(Ink::Plain, &text)], 2);
+        if !gap.hint.is_empty() {
+            page.entry("", &[(Ink::Dim, "hint: "), (Ink::Plain, &gap.hint)], 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn golden_of_a_measurement() {
+        let page = |probe: &Probe| text(probe, Style::PLAIN);
+        insta::assert_snapshot!("bw_forward", page(&sample::whole(Direction::Forward)));
+        insta::assert_snapshot!("bw_reverse", page(&sample::whole(Direction::Reverse)));
+        insta::assert_snapshot!("bw_part", page(&sample::part()));
+        insta::assert_snapshot!("bw_own", page(&sample::own(Direction::Forward)));
+        insta::assert_snapshot!("bw_interrupted", page(&sample::interrupted()));
+        insta::assert_snapshot!("bw_both", page(&sample::both()));
+    }
+}

@@ -1,0 +1,23 @@
+//! Two records compared, for people and for programs.
+
+mod json;
+mod text;
+
+use linerate_core::diff::{Diff, Judged};
+
+pub use json::{FORMAT, SCHEMA, json};
+pub use text::text;
+
+/// Two records, and what became of the path from one to the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared<'a> {
+    /// The first record.
+    pub before: &'a Judged<'a>,
+    /// The second.
+    pub after: &'a Judged<'a>,
+    /// What is different.
+    pub diff: &'a Diff,
+}
+
+#[cfg(test)]
+mod sample;

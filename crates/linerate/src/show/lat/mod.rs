@@ -1,0 +1,174 @@
+//! Round trips timed once, for people and for programs.
+
+mod json;
+mod text;
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{Latency, derive, latency_of, once, round_trip_rate, round_trips};
+use linerate_core::plan::{Direction, Pattern};
+use linerate_core::record::{Histogram, Record};
+use linerate_core::stats::samples;
+use linerate_core::units::{Bytes, Nanos};
+
+pub use json::{FORMAT, SCHEMA, json};
+pub(super) use json::{Output, output};
+pub use text::text;
+
+use super::bw::own::{broken, lasted, refused};
+
+/// Percentiles that are told where the samples support them.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Probe {
+    target: String,
+    /// Address and port of the far end.
+    address: String,
+    size: Bytes,
+    /// Time from one intended send to the next; `None` in closed loop.
+    interval: Option<Nanos>,
+    busy_poll: bool,
+    /// Time that counts, as it was asked for.
+    time: Nanos,
+    /// As long as it lasted: shorter where it ended early.
+    lasted: Nanos,
+    washout: Nanos,
+    same_machine: bool,
+    /// Why it ended early; empty where it did not.
+    broken: String,
+    /// Round trips a second that were answered; `None` where that is not known.
+    rate: Option<f64>,
+    times: Option<Histogram>,
+    latency: Option<Latency>,
+    /// The loads beside it, with goodput in bits per second; `None` where that is not known.
+    beside: Vec<(Direction, Option<f64>)>,
+    gaps: Vec<Gap>,
+}
+
+impl Probe {
+    /// Of a record with one step that timed round trips, with the far end `target` at `address`.
+    pub fn of(target: &str, address: &str, record: &Record) -> Self {
+        let plan = &record.start.plan;
+        let step = record.steps.first();
+        let asked = record.sets.iter().find_map(|set| match set.plan.pattern {
+            Pattern::PingPong { size, interval } => Some((size, interval, &set.plan.knobs)),
+            Pattern::Stream { .. } => None,
+        });
+        let goodput = |direction| Some(once(record, step?, direction)?.load.goodput.mean);
+        let times = step.and_then(|step| round_trips(record, step));
+        let mut gaps = refused(record);
+        if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
+            gaps.push(Gap {
+                what: "round trips".to_owned(),
+                why: "none was answered in the time that counts".to_owned(),
+                hint: String::new(),
+            });
+        }
+        let rate = step.and_then(|step| round_trip_rate(record, step));
+        let interval = asked.and_then(|(_, interval, knobs)| knobs.open_loop.then_some(interval));
+        gaps.extend(
+            times
+                .as_ref()
+                .and_then(|times| unanswered(times, interval, rate)),
+        );
+        Self {
+            target: target.to_owned(),
+            address: address.to_owned(),
+            size: asked.map_or(Bytes(0), |(size, ..)| size),
+            interval,
+            busy_poll: asked.is_some_and(|(.., knobs)| knobs.busy_poll),
+            time: step.map_or(plan.time, |step| step.plan.measure),
+            lasted: lasted(record),
+            washout: step.map_or(Nanos(0), |step| step.plan.washout),
+            same_machine: derive(record).same_machine,
+            broken: broken(record),
+            rate,
+            times,
+            latency: step.and_then(|step| latency_of(record, step)),
+            beside: plan.directions.iter().map(|d| (*d, goodput(*d))).collect(),
+            gaps,
+        }
+    }
+
+    /// Whether all that was asked for was measured.
+    pub fn complete(&self) -> bool {
+        let loads = self.beside.iter().all(|(_, goodput)| goodput.is_some());
+        self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
+    }
+
+    /// Round trips that were due and not answered; those are told as at least as long as they took.
+    fn unanswered(&self) -> u64 {
+        self.times.as_ref().map_or(0, |times| times.unanswered)
+    }
+
+    /// Round trips a second that were asked for; `None` in closed loop.
+    fn asked(&self) -> Option<f64> {
+        self.interval.map(per_second)
+    }
+
+    /// The round trips, where there were any.
+    pub fn latency(&self) -> Option<&Latency> {
+        self.latency.as_ref()
+    }
+
+    /// The loads beside them, with goodput in bits per second.
+    pub fn beside(&self) -> &[(Direction, Option<f64>)] {
+        &self.beside
+    }
+
+    fn longest(&self) -> Option<Nanos> {
+        let counts = &self.times.as_ref()?.counts;
+        counts.iter().map(|&(value, _)| Nanos(value)).max()
+    }
+}
+
+/// Messages a second with so much time from one to the next.
+fn per_second(interval: Nanos) -> f64 {
+    1e9 / interval.0.max(1) as f64
+}
+
+/// What was due and not answered, if there is any.
+fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> Option<Gap> {
+    let interval = interval.filter(|_| times.unanswered > 0)?;
+    let due = samples(times);
+    let answered = due.saturating_sub(times.unanswered);
+    let achieved = rate.map_or("an unknown rate".to_owned(), |rate| {
+        format!("{rate:.0} a second")
+    });
+    Some(Gap {
+        what: "how long some round trips took".to_owned(),
+        why: format!(
+            "{due} were due and {answered} of them answered: {:.0} a second were asked for, {achieved} achieved; \
+             the others are told as long as they were late at the end, and took longer",
+            per_second(interval)
+        ),
+        hint: "a lower --rate tells what this path does without a queue".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_told_with_both_rates() {
+        let times = |unanswered| Histogram {
+            set: 0,
+            counts: vec![(1000, 100), (2_000_000_000, 900)],
+            unanswered,
+        };
+        let told =
+            |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));
+        assert_eq!(told(0), None);
+        let why = told(900).unwrap().why;
+        assert!(
+            why.starts_with("1000 were due and 100 of them answered"),
+            "{why}"
+        );
+        assert!(
+            why.contains("1000000 a second were asked for, 100 a second achieved"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Round trips timed once, on a page.
+
+use linerate_core::stats::percentile_ci;
+use linerate_core::units::{Nanos, Rate};
+
+use super::super::bw::text::{ended_early, unknown};
+use super::super::words::count;
+use super::super::{Ink, Page, Style};
+use super::{PERCENTILES, Probe};
+
+/// The page of a measurement.
+pub fn text(probe: &Probe, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.line(&[(Ink::Dim, &head(probe))], 0);
+    ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
+    page.gap();
+    match (&probe.latency, probe.longest()) {
+        (Some(latency), Some(longest)) => {
+            let extent = format!(
+                "{}, {} to {longest}",
+                count(latency.samples, "round trip"),
+                latency.least
+            );
+            let label = if probe.unanswered() > 0 {
+                "due"
+            } else {
+                "answered"
+            };
+            page.entry(label, &[(Ink::Plain, &extent)], 2);
+            rate(&mut page, probe);
+            percentiles(&mut page, probe);
+            histogram(&mut page, probe);
+        }
+        _ => page.entry("round trips", &[(Ink::Warn, "unknown")], 2),
+    }
+    for (direction, goodput) in &probe.beside {
+        let rate = goodput.map_or("unknown".to_owned(), |g| Rate(g as u64).to_string());
+        let text = format!("{rate} {}", direction.name());
+        page.entry("beside", &[(Ink::Plain, &text)], 2);
+    }
+    unknown(&mut page, &probe.gaps);
+    page.finish()
+}
+
+fn head(probe: &Probe) -> String {
+    let how = match probe.interval {
+        Some(interval) => format!("open loop, one due every {interval}"),
+        None => "closed loop".to_owned(),
+    };
+    let busy = if probe.busy_poll {
+        ", busy polling"
+    } else {
+        ""
+    };
+    let path = match probe.beside.as_slice() {
+        [] => "idle path".to_owned(),
+        [(direction, _)] => format!("beside {} load", direction.name()),
+        _ => "beside load both ways".to_owned(),
+    };
+    let shared = if probe.same_machine {
+        ", both ends on this machine"
+    } else {
+        ""
+    };
+    format!(
+        "linerate at {}, TCP round trips of {}, {how}{busy}, {path}, {} after {} that do not count{shared}",
+        probe.address, probe.size, probe.lasted, probe.washout
+    )
+}
+
+/// The rate asked for and the one achieved, in open loop.
+fn rate(page: &mut Page, probe: &Probe) {
+    let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
+        return;
+    };
+    let text = format!("{asked:.0} a second asked for, {achieved:.0} a second achieved");
+    let ink = if probe.unanswered() > 0 {
+        Ink::Warn
+    } else {
+        Ink::Plain
+    };
+    page.entry("rate", &[(ink, &text)], 2);
+}
+
+fn percentiles(page: &mut Page, probe: &Probe) {
+    let Some(times) = &probe.times else { return };
+    let mut missing = Vec::new();
+    for percent in PERCENTILES {
+        let label = format!("p{percent}");
+        match percentile_ci(times, percent / 100.0) {
+            Some(found) => {
+                let value = Nanos(found.mid as u64).to_string();
+                let (low, high) = (Nanos(found.low as u64), Nanos(found.high as u64));
+                let range = format!(" ({low} to {high})");
+                page.entry(&label, &[(Ink::Good, &value), (Ink::Plain, &range)], 2);
+            }
+            None => missing.push(label),
+        }
+    }
+    if !missing.is_empty() {
+        let text = format!("too few round trips for {}", missing.join(", "));
+        page.entry("", &[(Ink::Dim, &text)], 2);
+    }
+}
+
+/// Round trips by powers of two of a microsecond, from the first to the last that there are.
+fn histogram(page: &mut Page, probe: &Probe) {
+    let Some(times) = &probe.times else { return };
+    let mut bins = [0_u64; 64];
+    for &(value, n) in &times.counts {
+        let bin = (value / 1000 + 1).ilog2() as usize;
+        bins[bin] = bins[bin].saturating_add(n);
+    }
+    let all: u64 = bins.iter().fold(0, |sum, n| sum.saturating_add(*n));
+    let used = |n: &u64| *n > 0;
+    let (Some(first), Some(last)) = (bins.iter().position(used), bins.iter().rposition(used))
+    else {
+        return;
+    };
+    page.gap();
+    for (bin, n) in bins.iter().enumerate().take(last + 1).skip(first) {
+        let below = Nanos(((2_u64 << bin) - 1).saturating_mul(1000));
+        let share = *n as f64 / all as f64;
+        let bar = "#".repeat((share * 40.0).round() as usize);
+        let text = format!("{n} {bar}");
+        page.entry(&format!("below {below}"), &[(Ink::Plain, &text)], 2);
+    }
+}

@@ -1,0 +1,366 @@
+//! A run as it goes, for programs: a JSON object on each line.
+//!
+//! The schema of a line is `schema/stream.schema.json`. Units stand in the keys, what is unknown is
+//! `null`. What a step and a trial showed is derived from what was read until then, and may be another
+//! figure than the one of the result on the last line, which has seen all. A run that measured nothing
+//! ends without a result.
+
+use std::io::{self, Write};
+
+use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, trial};
+use linerate_core::plan::{Direction, Purpose};
+use linerate_core::record::{End, Host, Record, Start, Step};
+use linerate_core::stats::Interval;
+use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Verdict;
+use linerate_engine::event::{Event, Flow, Level, Sink};
+use serde::Serialize;
+
+use super::{bw, json, lat};
+
+/// Version of the lines; raised when a key changes its meaning or goes away.
+pub const FORMAT: u32 = 1;
+
+/// The published schema of a line.
+pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Line<'a> {
+    Started {
+        format: u32,
+        linerate: &'a str,
+        started_unix_s: u64,
+        peer: Option<&'a str>,
+        engine: &'a str,
+        directions: &'a [Direction],
+        budget_ns: u64,
+    },
+    Host(json::HostOut<'a>),
+    Step {
+        index: u32,
+        words: &'a str,
+        left_ns: u64,
+    },
+    Tick {
+        direction: Option<Direction>,
+        rate_bps: Option<u64>,
+        left_ns: u64,
+    },
+    Latency {
+        direction: Option<Direction>,
+        #[serde(flatten)]
+        latency: json::LatencyOut,
+    },
+    Goodput {
+        direction: Direction,
+        streams: u32,
+        both: bool,
+        goodput_bps: u64,
+        goodput_ci_bps: Option<[u64; 2]>,
+    },
+    Trouble {
+        index: u32,
+        side: &'static str,
+        what: &'a str,
+    },
+    Trial {
+        id: u32,
+        kind: &'a str,
+        direction: Direction,
+        words: &'a str,
+    },
+    TrialEnded {
+        id: u32,
+        kind: &'a str,
+        direction: Direction,
+        slices: u32,
+        effect: Option<f64>,
+        effect_ci: Option<[f64; 2]>,
+        loss: Option<f64>,
+        loss_ci: Option<[f64; 2]>,
+        latency: Option<f64>,
+        latency_ci: Option<[f64; 2]>,
+    },
+    Notice {
+        level: &'static str,
+        side: &'static str,
+        what: &'a str,
+        why: &'a str,
+        hint: &'a str,
+    },
+    Ended {
+        how: &'static str,
+        why: Option<&'a str>,
+    },
+    Verdict {
+        result: Box<json::Output<'a>>,
+    },
+    Bw {
+        result: Box<bw::Output<'a>>,
+    },
+    Lat {
+        result: Box<lat::Output<'a>>,
+    },
+}
+
+/// A sink that writes a line for each event, and that stops the run once nobody reads them.
+pub struct Stream<W> {
+    out: W,
+    /// What was read until now.
+    record: Option<Record>,
+    /// The trial whose slices are being measured.
+    trial: Option<u32>,
+    broken: Option<io::Error>,
+}
+
+impl<W: Write> Stream<W> {
+    /// Lines on `out`, each flushed as it comes.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            record: None,
+            trial: None,
+            broken: None,
+        }
+    }
+
+    /// Writes the last line: the result, as `run --json` prints it.
+    pub fn result(&mut self, record: &Record, model: &Model, verdict: &Verdict, with_record: bool) {
+        let result = Box::new(json::output(record, model, verdict, with_record));
+        self.line(&Line::Verdict { result });
+    }
+
+    /// Writes the last line of `bw`: the result, as `bw --json` prints it.
+    pub fn bw(&mut self, probe: &bw::Probe, record: Option<&Record>) {
+        let result = Box::new(bw::output(probe, record));
+        self.line(&Line::Bw { result });
+    }
+
+    /// Writes the last line of `lat`: the result, as `lat --json` prints it.
+    pub fn lat(&mut self, probe: &lat::Probe, record: Option<&Record>) {
+        let result = Box::new(lat::output(probe, record));
+        self.line(&Line::Lat { result });
+    }
+
+    /// Why a line could not be written; nothing was written after it.
+    pub fn finish(self) -> io::Result<()> {
+        self.broken.map_or(Ok(()), Err)
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        if self.broken.is_some() {
+            return;
+        }
+        let written = serde_json::to_vec(line)
+            .map_err(io::Error::from)
+            .and_then(|mut text| {
+                text.push(b'\n');
+                self.out.write_all(&text)?;
+                self.out.flush()
+            });
+        self.broken = written.err();
+    }
+
+    fn started(&mut self, start: &Start) {
+        self.record = Some(Record {
+            start: start.clone(),
+            hosts: Vec::new(),
+            sets: Vec::new(),
+            trials: Vec::new(),
+            steps: Vec::new(),
+            end: None,
+        });
+        self.line(&Line::Started {
+            format: FORMAT,
+            linerate: &start.linerate,
+            started_unix_s: start.wall_secs,
+            peer: start.plan.peer.as_deref(),
+            engine: &start.plan.engine,
+            directions: &start.plan.directions,
+            budget_ns: start.plan.time.0,
+        });
+    }
+
+    fn host(&mut self, host: &Host) {
+        self.line(&Line::Host(json::host(host)));
+    }
+
+    /// What a step showed that has ended; slices are told of with their trial.
+    fn step(&mut self, step: &Step) {
+        if let Some(trouble) = &step.trouble {
+            self.line(&Line::Trouble {
+                index: step.plan.index,
+                side: trouble.side.name(),
+                what: &trouble.what,
+            });
+        }
+        if matches!(
+            step.plan.purpose,
+            Purpose::Slice { .. } | Purpose::Warm { .. }
+        ) {
+            return;
+        }
+        let Some(model) = self.record.as_ref().map(derive) else {
+            return;
+        };
+        match step.plan.purpose {
+            Purpose::IdleLatency => self.latency(None, model.idle.as_ref()),
+            Purpose::Base { direction } => {
+                let base = model.direction(direction).map(|d| &d.base);
+                self.load(direction, base);
+                self.latency(Some(direction), base.and_then(|b| b.latency.as_ref()));
+            }
+            Purpose::Sweep { direction } => {
+                // A step that was cut short shows no rate to compare.
+                let whole = self.record.as_ref().filter(|_| step.trouble.is_none());
+                let shown = whole.and_then(|record| load(record, step, direction));
+                self.load(direction, shown.as_ref());
+            }
+            Purpose::Both => {
+                let streams = self.streams();
+                for (direction, goodput) in &model.both {
+                    self.goodput(*direction, streams, true, goodput);
+                }
+            }
+            Purpose::Slice { .. } | Purpose::Warm { .. } => {}
+        }
+    }
+
+    fn load(&mut self, direction: Direction, load: Option<&Load>) {
+        if let Some(load) = load {
+            self.goodput(direction, load.streams, false, &load.goodput);
+        }
+    }
+
+    fn goodput(&mut self, direction: Direction, streams: u32, both: bool, goodput: &Estimate) {
+        self.line(&Line::Goodput {
+            direction,
+            streams,
+            both,
+            goodput_bps: json::integer(goodput.mean),
+            goodput_ci_bps: json::ci(goodput),
+        });
+    }
+
+    /// Connections of the base load.
+    fn streams(&self) -> u32 {
+        let plan = self.record.as_ref().map(|record| &record.start.plan);
+        plan.map_or(1, |plan| plan.knobs.streams)
+    }
+
+    fn latency(&mut self, direction: Option<Direction>, latency: Option<&Latency>) {
+        if let Some(latency) = latency {
+            let latency = json::latency(latency);
+            self.line(&Line::Latency { direction, latency });
+        }
+    }
+
+    /// What the trial showed that is over now; nothing where no slice was measured.
+    fn trial_over(&mut self) {
+        let Some((id, record)) = self.trial.take().zip(self.record.as_ref()) else {
+            return;
+        };
+        if let Some(model) = trial(record, id) {
+            self.line(&outcome(&model));
+        }
+    }
+
+    fn ended(&mut self, end: &End) {
+        self.trial_over();
+        let (how, why) = match end {
+            End::Complete => ("complete", None),
+            End::Interrupted => ("interrupted", None),
+            End::Failed { why } => ("failed", Some(why.as_str())),
+        };
+        self.line(&Line::Ended { how, why });
+    }
+
+    fn progress(&mut self, rate: Option<Rate>, direction: Option<Direction>, left: Nanos) {
+        self.line(&Line::Tick {
+            direction,
+            rate_bps: rate.map(|r| json::integer(r.0 as f64)),
+            left_ns: left.0,
+        });
+    }
+}
+
+fn outcome(model: &TrialModel) -> Line<'_> {
+    let mid = |i: Option<Interval>| i.map(|i| i.mid);
+    let ends = |i: Option<Interval>| i.map(|i| [i.low, i.high]);
+    Line::TrialEnded {
+        id: model.plan.id,
+        kind: &model.plan.kind,
+        direction: model.plan.direction,
+        slices: model.slices,
+        effect: mid(model.effect),
+        effect_ci: ends(model.effect),
+        loss: mid(model.loss),
+        loss_ci: ends(model.loss),
+        latency: mid(model.latency),
+        latency_ci: ends(model.latency),
+    }
+}
+
+impl<W: Write> Sink for Stream<W> {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        match event {
+            Event::Started(start) => self.started(start),
+            Event::Host(host) => {
+                self.note(|record| record.hosts.push((*host).clone()));
+                self.host(host);
+            }
+            Event::Set(set) => self.note(|record| record.sets.push((*set).clone())),
+            Event::Trial { plan, words } => {
+                self.trial_over();
+                self.trial = Some(plan.id);
+                self.note(|record| record.trials.push((*plan).clone()));
+                self.line(&Line::Trial {
+                    id: plan.id,
+                    kind: &plan.kind,
+                    direction: plan.direction,
+                    words,
+                });
+            }
+            Event::StepBegan { plan, words, left } => self.line(&Line::Step {
+                index: plan.index,
+                words,
+                left_ns: left.0,
+            }),
+            Event::Progress {
+                rate,
+                direction,
+                left,
+            } => self.progress(*rate, *direction, *left),
+            Event::Step(step) => {
+                self.note(|record| record.steps.push((*step).clone()));
+                self.step(step);
+            }
+            Event::Notice { level, side, gap } => self.line(&Line::Notice {
+                level: match level {
+                    Level::Fatal => "error",
+                    Level::Hint => "hint",
+                    Level::Info => "note",
+                },
+                side: side.name(),
+                what: &gap.what,
+                why: &gap.why,
+                hint: &gap.hint,
+            }),
+            Event::Ended(end) => self.ended(end),
+        }
+        if self.broken.is_some() {
+            Flow::Stop
+        } else {
+            Flow::Go
+        }
+    }
+}
+
+impl<W> Stream<W> {
+    fn note(&mut self, add: impl FnOnce(&mut Record)) {
+        if let Some(record) = &mut self.record {
+            add(record);
+        }
+    }
+}

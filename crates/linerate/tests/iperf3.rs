@@ -1,0 +1,267 @@
+//! Debian's iperf3 against `linerate serve --iperf3`, and `linerate bw` against its server: both
+//! sides must count the same.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+mod skip;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate::show::bw::SCHEMA;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Long enough for anything that should happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+fn is_there() -> bool {
+    let found = Command::new("iperf3").arg("--version").output();
+    if found.is_err() {
+        skip::skip("iperf3", "iperf3 is not installed");
+    }
+    found.is_ok()
+}
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn linerate(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env("HOME", home).stdin(Stdio::null());
+    command
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(quiet.spawn().unwrap())
+    }
+
+    /// Asks it to end; its exit code.
+    fn end(mut self) -> Option<i32> {
+        let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs it again until whoever serves is there.
+fn patient(mut run: impl FnMut() -> Output, absent: &str) -> Output {
+    let end = Instant::now() + LONG;
+    loop {
+        let output = run();
+        let words = [&output.stdout[..], &output.stderr].concat();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        if !words.contains(absent) || Instant::now() > end {
+            return output;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Two counts of the same: what is on the way when the time is up, and no more, parts them. That is
+/// both buffers at their largest, and a call that was not counted yet.
+fn alike(sent: u64, received: u64, streams: u64) {
+    let largest = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        text.split_whitespace()
+            .last()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let most = streams * (largest("tcp_wmem") + largest("tcp_rmem") + (1 << 20));
+    // A client of iperf3 counts a write when it has returned, and its last one may not have.
+    assert!(
+        received > 0 && received <= sent + streams * (1 << 20),
+        "{received} of {sent}"
+    );
+    assert!(
+        sent.saturating_sub(received) <= most,
+        "{received} of {sent}, {most} on the way"
+    );
+}
+
+#[test]
+fn bw_and_a_server_of_iperf3_count_the_same() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let port = free_port();
+    let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
+    let target = format!("iperf3://127.0.0.1:{port}");
+    for direction in ["forward", "reverse"] {
+        for streams in ["1", "4"] {
+            let args = [
+                "bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json",
+            ];
+            let output = patient(
+                || linerate(home.path()).args(args).output().unwrap(),
+                "connection refused",
+            );
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{words}");
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+            obeys_its_schema(&told);
+            let way = &told["directions"][direction];
+            let bytes = |side: &str| way[side]["bytes"].as_u64().unwrap();
+            let n = streams.parse().unwrap();
+            if direction == "forward" {
+                alike(bytes("near"), bytes("far"), n);
+            } else {
+                alike(bytes("far"), bytes("near"), n);
+            }
+            assert!(way["retransmits"].is_u64());
+            assert_eq!(told["complete"], true);
+            assert!(way["goodput_bps"].as_u64().unwrap() > 0);
+        }
+    }
+}
+
+fn obeys_its_schema(told: &Value) {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = schema.iter_errors(told).map(|e| e.to_string()).collect();
+    assert_eq!(errors, [""; 0]);
+}
+
+#[test]
+fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let (port, own) = (free_port().to_string(), free_port().to_string());
+    let serve = ["serve", "--open", "--listen", "127.0.0.1", "--port", &own];
+    let iperf3 = format!("--iperf3={port}");
+    let server = Running::start(linerate(home.path()).args(serve).arg(iperf3));
+    let client = |args: &[&str]| {
+        let run = || {
+            let mut command = Command::new("iperf3");
+            command
+                .args(["-c", "127.0.0.1", "-p", &port, "-J"])
+                .args(args);
+            command.output().unwrap()
+        };
+        let output = patient(run, "Connection refused");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let measured = |args: &[&str]| {
+        let told = client(args);
+        assert_eq!(told.get("error"), None, "{args:?}");
+        ["sum_sent", "sum_received"].map(|side| told["end"][side]["bytes"].as_u64().unwrap())
+    };
+    for (args, streams) in [
+        (&["-t", "2"][..], 1),
+        (&["-t", "2", "-P", "4"], 4),
+        (&["-t", "2", "-R"], 1),
+        (&["-t", "2", "-R", "-P", "4"], 4),
+        (&["-t", "1", "-C", "reno", "-R"], 1),
+        (&["-t", "1", "-l", "64K", "-w", "128K"], 1),
+        (&["-n", "200M", "-R"], 1),
+        (&["-k", "1000", "-R"], 1),
+    ] {
+        let [sent, received] = measured(args);
+        alike(sent, received, streams);
+    }
+    // Where the client says how much it sends, both count that, to the byte.
+    for (args, wanted) in [
+        (&["-n", "200M"][..], 200 << 20),
+        (&["-k", "1000"], 1000 << 17),
+        (&["-k", "1000", "-l", "64K"], 1000 << 16),
+    ] {
+        assert_eq!(measured(args), [wanted; 2], "{args:?}");
+    }
+    // A pace is kept by whoever sends, and what is omitted does not count: 2 s of 3 at 400 Mb/s.
+    for way in [&["-b", "400M"][..], &["-b", "400M", "-R"]] {
+        for (omit, seconds) in [(&["-t", "2"][..], 2.0), (&["-O", "1", "-t", "2"], 2.0)] {
+            let args = [way, omit].concat();
+            let [sent, received] = measured(&args);
+            let share = |bytes: u64| bytes as f64 / (seconds * 400e6 / 8.0);
+            // A busy machine may not reach the pace; the omitted second would be half as much again.
+            for bytes in [sent, received] {
+                assert!((0.4..1.25).contains(&share(bytes)), "{args:?}: {bytes}");
+            }
+        }
+    }
+    let refused = |args: &[&str]| client(args)["error"].as_str().unwrap().to_owned();
+    assert!(refused(&["-u"]).contains("protocol does not exist"));
+    assert!(refused(&["--bidir"]).contains("not implemented"));
+    assert!(refused(&["-R", "-C", "nosuch"]).contains("TCP_CONGESTION"));
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let port = free_port();
+    let server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
+    let target = format!("iperf3://127.0.0.1:{port}");
+    let killer = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(2));
+        drop(server);
+    });
+    let args = ["bw", &target, "-t", "60s", "--json"];
+    let run = || linerate(home.path()).args(args).output().unwrap();
+    let output = patient(run, "connection refused");
+    killer.join().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    obeys_its_schema(&told);
+    assert_eq!(told["complete"], false);
+    assert_eq!(told["directions"]["forward"]["goodput_bps"], Value::Null);
+    assert!(
+        told["directions"]["forward"]["near"]["bytes"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("error: "), "{words}");
+}
+
+#[test]
+fn other_targets_and_absent_servers_are_told_apart() {
+    let home = TempDir::new().unwrap();
+    let run = |target: &str| {
+        let output = linerate(home.path()).args(["bw", target]).output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), words)
+    };
+    let (code, words) = run(&format!("127.0.0.1:{}", free_port()));
+    assert_eq!(code, Some(3));
+    assert!(words.contains("linerate serve"), "{words}");
+    for wrong in ["ftp://brook", "iperf3://", "iperf3://brook:0"] {
+        assert_eq!(run(wrong).0, Some(2), "{wrong}");
+    }
+    let (code, words) = run(&format!("iperf3://127.0.0.1:{}", free_port()));
+    assert_eq!(code, Some(3));
+    assert!(
+        words.contains("no iperf3 server") && words.contains("hint: "),
+        "{words}"
+    );
+}

@@ -1,0 +1,295 @@
+//! `linerate serve` under siege: clients of all kinds in a row, crowds, a lack of descriptors, stops.
+//! What is asserted are counts: descriptors, threads, memory, wake-ups. None asserts a time.
+//!
+//! This program starts itself again as the clients that are killed and stopped. `LINERATE_SIEGE=10000`
+//! sends so many and tells what the server holds after each tenth.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test without the harness, which the lint does not take for one"
+)]
+
+#[path = "siege/clients.rs"]
+mod clients;
+#[path = "siege/served.rs"]
+mod served;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clients::{Besiegers, connect, dial, run_once};
+use linerate_engine::event::Flow;
+use linerate_engine::link::Link;
+use linerate_engine::peer::keys::Key;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use served::{Served, eventually};
+
+/// Clients in a test.
+const CLIENTS: usize = 300;
+/// Connections of a crowd, where the limit of descriptors allows them.
+const CROWD: usize = 10_000;
+/// What a server may hold of one address, and some for what comes and goes.
+const HELD_OF_ONE: usize = 16 + 8;
+/// The ups and downs of what the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: would each
+/// leave its buffer of 64 KiB, it were five times as much.
+const GROWTH_KIB: u64 = 24 * 1024;
+const HONEST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+fn main() {
+    if let Ok(address) = std::env::var(clients::ROLE) {
+        return clients::measure(address.parse().unwrap());
+    }
+    for (name, test) in [
+        ("an_idle_server_is_small_and_sleeps", idle as fn()),
+        ("clients_of_all_kinds_leave_nothing", all_kinds),
+        ("a_crowd_from_one_address_keeps_no_other_out", crowd),
+        ("a_lack_of_descriptors_is_survived", lack),
+        ("who_is_one_too_many_is_told", busy),
+        ("only_those_who_are_allowed_are_heard", allow),
+        ("a_stop_is_told_and_ends_in_order", stop),
+    ] {
+        println!("{name}");
+        test();
+    }
+    println!("siege: ok");
+}
+
+fn idle() {
+    let server = Served::start(&Key::generate(), &["--iperf3=0"]);
+    let resident = server.resident_kib();
+    // It sleeps after a session as it does before the first.
+    server.serves();
+    // It may still be on its way to sleep.
+    let mut before = server.switches();
+    assert!(eventually(|| {
+        thread::sleep(Duration::from_millis(200));
+        std::mem::replace(&mut before, server.switches()) == before
+    }));
+    thread::sleep(Duration::from_secs(5));
+    assert_eq!(server.switches(), before, "it woke up in 5 s without work");
+    println!("  resident {resident} KiB before the first client, no wake-up in 5 s after it");
+    assert!(resident < 10 * 1024, "{resident} KiB");
+}
+
+fn all_kinds() {
+    let wanted = std::env::var("LINERATE_SIEGE").ok();
+    let count = wanted.map_or(CLIENTS, |text| text.parse().unwrap());
+    let key = Key::generate();
+    let server = Served::start(&key, &["--iperf3=0"]);
+    let mut besiegers = Besiegers::new(server.address, &key);
+    println!("  seed {:#x}", besiegers.seed);
+    // What is opened or allocated once and for good is so after the first tenth.
+    let mut first = None;
+    for tenth in 1..=10 {
+        besiegers.send(count / 10);
+        besiegers.leave();
+        let (quiet, resident) =
+            *first.get_or_insert_with(|| (server.settled(), server.resident_kib()));
+        server.holds(quiet);
+        let now = server.resident_kib();
+        println!("  | {} | {quiet} | {now} KiB |", tenth * count / 10);
+        assert!(
+            now < resident + GROWTH_KIB,
+            "resident {resident} KiB, then {now} KiB"
+        );
+        server.serves();
+    }
+    println!("  {}", besiegers.sent());
+    let begun = server
+        .lines()
+        .iter()
+        .filter(|l| l.contains(" began"))
+        .count();
+    assert!(begun > 10, "no client got as far as a session: {begun}");
+    server.stopped();
+}
+
+/// Descriptors that this program may have.
+fn descriptors() -> usize {
+    let now = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: now.maximum,
+        maximum: now.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    now.maximum.map_or(CROWD, |n| n as usize)
+}
+
+fn crowd() {
+    let many = CROWD.min(descriptors().saturating_sub(200));
+    if many < CROWD {
+        println!("  {many} connections: the limit of descriptors (ulimit -n) allows no more");
+    }
+    let key = Key::generate();
+    let server = Served::start(&key, &[]);
+    run_once(server.address, &key);
+    let quiet = server.settled();
+    let come = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let idle = scope.spawn(|| {
+            let crowd = (0..many).map(|_| {
+                come.fetch_add(1, Ordering::Relaxed);
+                dial(OTHER, server.address).unwrap()
+            });
+            crowd.collect::<Vec<_>>()
+        });
+        // While they come, and while they are all there.
+        assert!(eventually(|| come.load(Ordering::Relaxed) > many / 4));
+        run_once(server.address, &key);
+        let idle = idle.join().unwrap();
+        run_once(server.address, &key);
+        let held = server.held().descriptors;
+        println!(
+            "  {} connections held open at the other end, {held} descriptors here",
+            idle.len()
+        );
+        assert!(
+            held <= quiet.descriptors + HELD_OF_ONE,
+            "{held}, {quiet} before"
+        );
+    });
+    server.holds(quiet);
+    server.stopped();
+}
+
+fn lack() {
+    let key = Key::generate();
+    let server = Served::start_with(&key, &[], Some(64));
+    run_once(server.address, &key);
+    let (quiet, over) = (server.settled(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut crowd = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                for last in 2..10 {
+                    crowd.extend(dial(Ipv4Addr::new(127, 0, 0, last), server.address));
+                }
+                crowd.drain(..crowd.len().saturating_sub(400));
+            }
+        });
+        let ran = std::panic::catch_unwind(|| run_once(server.address, &key));
+        over.store(true, Ordering::Relaxed);
+        assert!(ran.is_ok(), "{:?}", server.lines());
+    });
+    // All that there are go to sessions: the next client is heard once one has left.
+    let mut full = connect(server.address, &key).unwrap();
+    let refused = (0..100).find_map(|id| full.prepare(&clients::set(id, 20)).err());
+    println!("  a session that takes them all: {}", refused.unwrap());
+    drop(full);
+    run_once(server.address, &key);
+    server.holds(quiet);
+    server.stopped();
+}
+
+fn linerate(args: &[&str]) -> (Option<i32>, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    let output = command
+        .args(args)
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+fn busy() {
+    let key = Key::generate();
+    let server = Served::start(&key, &["--max-clients", "1"]);
+    let first = connect(server.address, &key).unwrap();
+    let error = connect(server.address, &key).err().unwrap();
+    assert!(error.to_string().contains("is busy"), "{error}");
+    assert!(error.hint().contains("--max-clients"), "{}", error.hint());
+    drop(first);
+    server.serves();
+    server.logged("refused, as many sessions as allowed are open");
+    server.stopped();
+    // As a user meets it.
+    let server = Served::start(&key, &["--max-clients", "1", "--open"]);
+    let port = server.address.port().to_string();
+    let mut first = clients::connect_open(server.address).unwrap();
+    let run = [
+        "run",
+        "127.0.0.1",
+        "--port",
+        &port,
+        "--open",
+        "--no-save",
+        "--quiet",
+    ];
+    let (code, words) = linerate(&run);
+    assert_eq!(code, Some(3), "{words}");
+    assert!(
+        words.contains("is busy") && words.contains("hint: "),
+        "{words}"
+    );
+    first.prepare(&clients::set(0, 1)).unwrap();
+    server.stopped();
+    for wrong in ["0", "1025", "-1", "many"] {
+        let (code, words) = linerate(&["serve", "--max-clients", wrong]);
+        assert_eq!(code, Some(2), "{words}");
+        assert!(words.contains("allowed: 1 to 1024"), "{words}");
+    }
+}
+
+fn allow() {
+    let key = Key::generate();
+    let server = Served::start(&key, &["--allow", "127.0.0.1", "--allow", "10.0.0.0/8"]);
+    run_once(server.address, &key);
+    let mut other = dial(OTHER, server.address).unwrap();
+    assert_eq!(other.read(&mut [0]).unwrap(), 0, "it is heard");
+    server.logged("127.0.0.2: refused, its network is not allowed");
+    server.stopped();
+    server.logged("1 from networks not allowed");
+
+    let server = Served::start(&key, &["--allow", "127.0.0.2/32"]);
+    let error = connect(server.address, &key).err().unwrap();
+    assert!(
+        error.hint().contains("--allow"),
+        "{error}: {}",
+        error.hint()
+    );
+    server.stopped();
+    let (code, words) = linerate(&["serve", "--allow", "brook"]);
+    assert_eq!(code, Some(2), "{words}");
+    assert!(words.contains("`brook` is not a network"), "{words}");
+}
+
+fn stop() {
+    let key = Key::generate();
+    let server = Served::start(&key, &["--iperf3=0"]);
+    let mut stranger = TcpStream::connect((HONEST, server.address.port())).unwrap();
+    stranger.write_all(b"LINE").unwrap();
+    let mut idle = connect(server.address, &key).unwrap();
+    let mut busy = connect(server.address, &key).unwrap();
+    busy.prepare(&clients::set(0, 2)).unwrap();
+    let mut looks = 0;
+    let step = busy.step(&clients::step(0, 60_000), &mut |_| {
+        looks += 1;
+        if looks == 2 {
+            server.end();
+        }
+        Flow::Go
+    });
+    let trouble = step.unwrap().trouble.unwrap();
+    assert!(trouble.what.contains("lost the far end"), "{trouble:?}");
+    assert_eq!(stranger.read(&mut [0; 8]).unwrap_or(0), 0);
+    let told = idle.prepare(&clients::set(0, 1)).unwrap_err();
+    assert!(
+        told.to_string().contains("the server was stopped"),
+        "{told}"
+    );
+    // Exit code 0, after the last session's line.
+    server.ends();
+    let lines = server.lines();
+    let ends = lines
+        .iter()
+        .filter(|l| l.contains(": the server was stopped"));
+    assert_eq!(ends.count(), 2, "{lines:?}");
+}

@@ -1,0 +1,290 @@
+//! Clients of all kinds: honest, killed, stopped, slow, and those that say what makes no sense.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::BorrowedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::units::Nanos;
+use linerate_core::wire::preamble::{Hello, Kind, VERSIONS};
+use linerate_engine::event::Flow;
+use linerate_engine::host::{Machine, Query, SocketQuery};
+use linerate_engine::link::Link;
+use linerate_engine::peer::PeerError;
+use linerate_engine::peer::address::Target;
+use linerate_engine::peer::client::{Client, ClientOptions};
+use linerate_engine::peer::keys::Key;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Names the server to a client that is to be killed.
+pub(crate) const ROLE: &str = "LINERATE_TEST_SIEGE";
+const SEED: u64 = 0x1122_2026;
+/// Clients that are stopped, and connections that are slow, at a time.
+const STOPPED: usize = 6;
+const SLOW: usize = 24;
+/// Clients that are killed, at a time.
+const KILLED: usize = 8;
+
+struct Blank;
+
+impl Machine for Blank {
+    fn file(&self, _: &str) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn list(&self, _: &str) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn query(&self, _: &Query) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn socket(&self, _: &SocketQuery, _: BorrowedFd<'_>, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn options(address: SocketAddr, key: Option<&Key>) -> ClientOptions {
+    ClientOptions {
+        target: Target {
+            host: address.ip().to_string(),
+            port: address.port(),
+        },
+        family: None,
+        key: key.cloned(),
+        open: key.is_none(),
+        engine: "tcp".into(),
+        machine: Arc::new(Blank),
+        changes: None,
+    }
+}
+
+pub(crate) fn connect(address: SocketAddr, key: &Key) -> Result<Client, PeerError> {
+    Client::connect(&options(address, Some(key)))
+}
+
+pub(crate) fn connect_open(address: SocketAddr) -> Result<Client, PeerError> {
+    Client::connect(&options(address, None))
+}
+
+pub(crate) fn set(id: u32, streams: u32) -> SetPlan {
+    let direction = Direction::ALL[id as usize % 2];
+    SetPlan {
+        id,
+        pattern: Pattern::Stream { direction },
+        knobs: Knobs {
+            streams,
+            ..Knobs::default()
+        },
+    }
+}
+
+pub(crate) fn step(set: u32, millis: u64) -> StepPlan {
+    StepPlan {
+        index: 0,
+        purpose: Purpose::Both,
+        sets: vec![set],
+        washout: Nanos(0),
+        measure: Nanos::from_millis(millis),
+        tick: Nanos::from_millis(10),
+    }
+}
+
+/// An honest client gets its run.
+pub(crate) fn run_once(address: SocketAddr, key: &Key) {
+    let mut client = connect(address, key).unwrap();
+    for id in 0..2 {
+        client.prepare(&set(id, 2)).unwrap();
+        let step = client.step(&step(id, 50), &mut |_| Flow::Go).unwrap();
+        assert_eq!(step.trouble, None);
+        assert_eq!(step.ends.len(), 2);
+        client.release(id).unwrap();
+    }
+}
+
+/// A client that measures until it is killed.
+pub(crate) fn measure(address: SocketAddr) {
+    let key = Key::from_environment().unwrap().unwrap();
+    // A server under siege may have no place; then this one has come in vain.
+    let Ok(mut client) = connect(address, &key) else {
+        return;
+    };
+    for id in 0.. {
+        client.prepare(&set(id, 2)).unwrap();
+        client.step(&step(id, 20), &mut |_| Flow::Go).unwrap();
+        client.release(id).unwrap();
+    }
+}
+
+/// A connection from an address of this host.
+pub(crate) fn dial(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    // Whoever dials much from one address must not run out of ports before it has dialled.
+    bind(&fd, &SocketAddr::from((from, 0)))?;
+    rustix::net::connect(&fd, &to)?;
+    let stream = TcpStream::from(fd);
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    Ok(stream)
+}
+
+/// Clients that come one after the other, of a kind drawn by lot.
+pub(crate) struct Besiegers {
+    pub(crate) seed: u64,
+    state: u64,
+    address: SocketAddr,
+    key: Key,
+    killed: VecDeque<Child>,
+    stopped: VecDeque<Child>,
+    slow: VecDeque<TcpStream>,
+    counts: [usize; 5],
+}
+
+impl Besiegers {
+    pub(crate) fn new(address: SocketAddr, key: &Key) -> Self {
+        Self {
+            seed: SEED,
+            state: SEED,
+            address,
+            key: key.clone(),
+            killed: VecDeque::new(),
+            stopped: VecDeque::new(),
+            slow: VecDeque::new(),
+            counts: [0; 5],
+        }
+    }
+
+    /// How many of each kind came.
+    pub(crate) fn sent(&self) -> String {
+        let [killed, stopped, slow, garbage, reset] = self.counts;
+        format!(
+            "{killed} killed, {stopped} stopped, {slow} slow, {garbage} with garbage, {reset} reset"
+        )
+    }
+
+    pub(crate) fn send(&mut self, count: usize) {
+        for _ in 0..count {
+            // Processes are dear: two of ten.
+            let kind = match self.draw(10) {
+                0 => self.kill(),
+                1 => self.stop(),
+                2..=4 => self.trickle(),
+                5..=7 => self.babble(),
+                _ => self.reset(),
+            };
+            self.counts[kind] += 1;
+        }
+    }
+
+    /// All of them leave, each in its way.
+    pub(crate) fn leave(&mut self) {
+        for mut child in self.killed.drain(..).chain(self.stopped.drain(..)) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        self.slow.clear();
+    }
+
+    /// A number below `bound`, the same in every run. //= Marsaglia, Xorshift RNGs, 2003
+    fn draw(&mut self, bound: u64) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % bound
+    }
+
+    fn child(&self) -> Child {
+        Command::new(std::env::current_exe().unwrap())
+            .env(ROLE, self.address.to_string())
+            .env("LINERATE_KEY", self.key.text())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Measures, until it is killed at some moment of it.
+    fn kill(&mut self) -> usize {
+        let child = self.child();
+        self.killed.push_back(child);
+        if self.killed.len() > KILLED {
+            thread::sleep(Duration::from_micros(self.draw(20_000)));
+            let at = self.draw(self.killed.len() as u64) as usize;
+            let mut child = self.killed.remove(at).unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        0
+    }
+
+    /// Measures, until it stands still at some moment of it; is killed much later.
+    fn stop(&mut self) -> usize {
+        let child = self.child();
+        thread::sleep(Duration::from_micros(self.draw(20_000)));
+        kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+        self.stopped.push_back(child);
+        if self.stopped.len() > STOPPED {
+            let mut oldest = self.stopped.pop_front().unwrap();
+            oldest.kill().unwrap();
+            oldest.wait().unwrap();
+        }
+        1
+    }
+
+    /// Says a byte now and then.
+    fn trickle(&mut self) -> usize {
+        self.slow.extend(dial(Ipv4Addr::LOCALHOST, self.address));
+        for mut stream in &self.slow {
+            // The server has had enough of some.
+            let _ = stream.write(b"L");
+        }
+        if self.slow.len() > SLOW {
+            self.slow.pop_front();
+        }
+        2
+    }
+
+    /// Says what makes no sense, from the first byte on or after what does.
+    fn babble(&mut self) -> usize {
+        let mut words = match self.draw(3) {
+            0 => Vec::new(),
+            1 => hello(Kind::Control),
+            _ => hello(Kind::Data),
+        };
+        let length = self.draw(2_000);
+        words.extend((0..length).map(|_| self.draw(256) as u8));
+        if let Ok(mut stream) = dial(Ipv4Addr::LOCALHOST, self.address) {
+            let _ = stream.write_all(&words);
+            // Some wait for what the server has to say.
+            if self.draw(2) == 0 && length > 200 {
+                let _ = stream.read(&mut [0; 200]);
+            }
+        }
+        3
+    }
+
+    /// Says some of what it should, and is gone as a crash makes it.
+    fn reset(&mut self) -> usize {
+        let words = hello(Kind::Control);
+        let part = self.draw(words.len() as u64 + 1) as usize;
+        if let Ok(mut stream) = dial(Ipv4Addr::LOCALHOST, self.address) {
+            let _ = stream.write_all(&words[..part]);
+            sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+        }
+        4
+    }
+}
+
+fn hello(kind: Kind) -> Vec<u8> {
+    let versions = VERSIONS;
+    Hello { versions, kind }.encode().to_vec()
+}
+
+impl Drop for Besiegers {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

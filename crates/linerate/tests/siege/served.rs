@@ -1,0 +1,232 @@
+//! The server under siege, a process of its own, and what it holds.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_engine::peer::keys::Key;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::clients::connect;
+
+/// Long enough for anything that should happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+pub(crate) fn eventually(mut what: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + LONG;
+    while !what() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// What a process holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) descriptors: usize,
+    pub(crate) threads: usize,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} descriptors, {} threads",
+            self.descriptors, self.threads
+        )
+    }
+}
+
+/// `linerate serve`, until it is dropped.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    key: Key,
+    child: Mutex<Child>,
+    pid: Pid,
+    lines: Arc<Mutex<Vec<String>>>,
+    _home: tempfile::TempDir,
+}
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Served {
+    /// With these options; port 0 of iperf3 is a free one.
+    pub(crate) fn start(key: &Key, options: &[&str]) -> Self {
+        Self::start_with(key, options, None)
+    }
+
+    /// With so many descriptors.
+    pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let limit = descriptors.map_or(String::new(), |n| format!("ulimit -n {n}; "));
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limit}exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_linerate"));
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+        ]);
+        for option in options {
+            command.arg(option.replace("--iperf3=0", &format!("--iperf3={}", free_port())));
+        }
+        command
+            .env("HOME", home.path())
+            .env("LINERATE_KEY", key.text());
+        let mut child = command
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (told, sink) = (
+            BufReader::new(child.stderr.take().unwrap()),
+            Arc::clone(&lines),
+        );
+        thread::spawn(move || {
+            for line in told.lines().map_while(Result::ok) {
+                sink.lock().unwrap().push(line);
+            }
+        });
+        let served = Self {
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            key: key.clone(),
+            pid: Pid::from_child(&child),
+            child: Mutex::new(child),
+            lines,
+            _home: home,
+        };
+        served.logged("listening on");
+        served
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits for a line.
+    pub(crate) fn logged(&self, part: &str) {
+        let seen = || self.lines().iter().any(|line| line.contains(part));
+        assert!(eventually(seen), "no `{part}` in {:?}", self.lines());
+    }
+
+    /// It lets in who holds the key; clients that have just left may still have their places.
+    pub(crate) fn serves(&self) {
+        assert!(eventually(|| connect(self.address, &self.key).is_ok()));
+    }
+
+    fn proc(&self, what: &str) -> String {
+        format!("/proc/{}/{what}", self.pid.as_raw_nonzero())
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let count = |what| fs::read_dir(self.proc(what)).unwrap().count();
+        Held {
+            descriptors: count("fd"),
+            threads: count("task"),
+        }
+    }
+
+    /// Each thing that it holds open.
+    pub(crate) fn open(&self) -> Vec<String> {
+        let all = fs::read_dir(self.proc("fd")).unwrap();
+        let link = |entry: fs::DirEntry| fs::read_link(entry.path()).ok();
+        let links = all.filter_map(|entry| link(entry.unwrap()));
+        links.map(|l| l.display().to_string()).collect()
+    }
+
+    /// What it holds once all sessions have ended.
+    pub(crate) fn settled(&self) -> Held {
+        let mut before = self.held();
+        assert!(eventually(|| {
+            thread::sleep(Duration::from_secs(1));
+            std::mem::replace(&mut before, self.held()) == before
+        }));
+        before
+    }
+
+    /// It comes to hold no more than that again.
+    pub(crate) fn holds(&self, wanted: Held) {
+        let settled = eventually(|| self.held() == wanted);
+        assert!(
+            settled,
+            "{wanted} wanted, {} held: {:?}",
+            self.held(),
+            self.open()
+        );
+    }
+
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let text = fs::read_to_string(self.proc("status")).unwrap();
+        number(&text, "VmRSS:")
+    }
+
+    /// Times that its threads have gone to sleep by themselves: once for each time that one woke up.
+    pub(crate) fn switches(&self) -> u64 {
+        let threads = fs::read_dir(self.proc("task")).unwrap();
+        // One that has ended meanwhile does not wake up any more.
+        let alive = threads.filter_map(|thread| {
+            let status = thread.unwrap().path().join("status");
+            fs::read_to_string(status).ok()
+        });
+        alive
+            .map(|text| number(&text, "voluntary_ctxt_switches:"))
+            .sum()
+    }
+
+    /// Asks it to end.
+    pub(crate) fn end(&self) {
+        kill_process(self.pid, Signal::TERM).unwrap();
+    }
+
+    /// It is asked to end, and does so in order.
+    pub(crate) fn stopped(&self) {
+        self.end();
+        self.ends();
+    }
+
+    /// It ends in order. It was asked to, once: a second signal ends it at once.
+    pub(crate) fn ends(&self) {
+        let mut child = self.child.lock().unwrap();
+        let mut code = None;
+        assert!(eventually(|| {
+            code = child.try_wait().unwrap();
+            code.is_some()
+        }));
+        assert_eq!(code.unwrap().code(), Some(0), "{:?}", self.lines());
+        self.logged("connections: ");
+    }
+}
+
+fn number(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

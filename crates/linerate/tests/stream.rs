@@ -1,0 +1,187 @@
+//! `linerate run --stream-json`: lines as the run goes, of this machine against itself.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use linerate::show::stream::Stream;
+use linerate::show::{json, stream};
+use linerate_core::model::derive;
+use linerate_core::plan::Purpose;
+use linerate_core::record::{Record, Step};
+use linerate_engine::event::{Event, Sink};
+use linerate_engine::store::Store;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn linerate(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env_clear().env("HOME", home).args(args);
+    command
+}
+
+fn fits(schema: &str, document: &Value) {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, [""; 0], "{document}");
+}
+
+#[test]
+fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
+    let home = TempDir::new().unwrap();
+    let args = ["run", "--time", "10s", "--quiet", "--stream-json"];
+    let output = linerate(home.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    for line in &lines {
+        fits(stream::SCHEMA, line);
+    }
+
+    let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
+    assert_eq!(events[..3], ["started", "host", "host"]);
+    assert_eq!(events[events.len() - 2..], ["ended", "verdict"]);
+    for event in ["step", "tick", "latency", "goodput"] {
+        assert!(events.contains(&event), "no {event}");
+    }
+
+    let result = &lines[lines.len() - 1]["result"];
+    fits(json::SCHEMA, result);
+    let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
+    assert_eq!(
+        &serde_json::from_slice::<Value>(&shown.stdout).unwrap(),
+        result
+    );
+    let told = lines.iter().find(|l| l["event"] == "goodput").unwrap();
+    let base = &result["directions"]["forward"]["goodput_bps"];
+    assert_eq!(&told["goodput_bps"], base);
+}
+
+/// The lines of a kept run, told again as it went.
+fn told_again(record: &Record) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut stream = Stream::new(&mut out);
+    stream.event(&Event::Started(&record.start));
+    record.hosts.iter().for_each(|host| {
+        stream.event(&Event::Host(host));
+    });
+    record.sets.iter().for_each(|set| {
+        stream.event(&Event::Set(set));
+    });
+    let mut trials = record.trials.iter().peekable();
+    for step in &record.steps {
+        let of = match step.plan.purpose {
+            Purpose::Warm { trial } | Purpose::Slice { trial, .. } => Some(trial),
+            _ => None,
+        };
+        if let Some(plan) = trials.next_if(|plan| of == Some(plan.id)) {
+            stream.event(&Event::Trial {
+                plan,
+                words: "testing",
+            });
+        }
+        stream.event(&Event::Step(step));
+    }
+    stream.event(&Event::Ended(record.end.as_ref().unwrap()));
+    stream.finish().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn what_a_trial_showed_is_told_when_it_is_over() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let lines = told_again(&record);
+    for line in &lines {
+        fits(stream::SCHEMA, line);
+    }
+    let trials = lines
+        .iter()
+        .filter(|l| l["event"].as_str().unwrap().starts_with("trial"));
+    let trials: Vec<&Value> = trials.collect();
+    assert_eq!(trials.len(), 2 * record.trials.len());
+    let model = derive(&record);
+    assert!(!model.trials.is_empty());
+    for (pair, trial) in trials.chunks(2).zip(&model.trials) {
+        assert_eq!(
+            (&pair[0]["event"], &pair[1]["event"]),
+            (&"trial".into(), &"trial-ended".into())
+        );
+        assert_eq!(pair[0]["id"], pair[1]["id"]);
+        let effect = trial.effect.map(|effect| effect.mid);
+        assert_eq!(pair[1]["effect"].as_f64(), effect, "{}", pair[1]);
+    }
+}
+
+#[test]
+fn a_step_without_a_load_repeats_no_figure() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let mut record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let figures = |record: &Record| {
+        let lines = told_again(record).into_iter();
+        lines.filter(|l| l["event"] == "goodput").count()
+    };
+    let sweep = |step: &&mut Step| matches!(step.plan.purpose, Purpose::Sweep { .. });
+    let all = figures(&record);
+    let mut last = record.steps.iter_mut().rfind(sweep).unwrap().clone();
+    // A step as it is when its connections were lost before a row was read.
+    last.ends.iter_mut().for_each(|end| end.tables.clear());
+    record.steps.push(last);
+    assert_eq!(figures(&record), all);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_in_order() {
+    let home = TempDir::new().unwrap();
+    let args = ["run", "--time", "60s", "--stream-json"];
+    let mut command = linerate(home.path(), &args);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The second step has begun: the first is measured.
+    let second = |line: &String| line.contains("\"event\":\"step\"") && line.contains("forward");
+    assert!(lines.any(|line| second(&line.unwrap())));
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!words.contains("error"), "{words}");
+    let shown = linerate(home.path(), &["show"]).output().unwrap();
+    assert_eq!(shown.status.code(), Some(3));
+    assert!(
+        String::from_utf8(shown.stdout)
+            .unwrap()
+            .contains("interrupted")
+    );
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let home = TempDir::new().unwrap();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let args = ["run", "--time", "5s", "--no-save", "--stream-json"];
+    let output = linerate(home.path(), &args).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("standard output"), "{words}");
+}
