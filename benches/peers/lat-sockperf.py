@@ -1,57 +1,140 @@
 #!/usr/bin/env python3
-"""Round trips on loopback: `linerate lat` beside `sockperf ping-pong --tcp`, in turn, blocking and not.
+"""Round trips on loopback: `linerate lat` beside `sockperf ping-pong --tcp`, in interleaved pairs of 1 s.
 
-    benches/peers/lat-sockperf.py LINERATE [PAIRS]
+    lat-sockperf.py pairs [PAIRS]     blocking and busy, as each places its threads and with both pinned alike
+    lat-sockperf.py stall             open and closed loops while both servers stand still for 200 ms
 
-Prints the median of each pair and the ratio of medians, as Markdown. sockperf halves round trips; here both
-are whole ones.
+Prints Markdown. Sockperf halves round trips unless told otherwise; here both are whole ones of 64 bytes. A ratio
+is linerate's over sockperf's, with the 95 % interval of its geometric mean over the pairs. LINERATE is the
+program to measure.
 """
 
 import json
+import math
+import os
 import re
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
-LINERATE, PAIRS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10
+LINERATE = os.environ.get("LINERATE", "target/release/linerate")
 PORT, RIVAL = "5390", "5391"
+CPUS = sorted(os.sched_getaffinity(0))
 
 
 def start(*command):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def linerate(busy):
-    command = [LINERATE, "lat", "127.0.0.1", "--open", "--port", PORT, "-t", "1s", "--quiet", "--json"]
-    out = subprocess.run(command + (["--busy-poll"] if busy else []), capture_output=True, check=True).stdout
-    told = {p["percent"]: p["ns"] / 1000 for p in json.loads(out)["percentiles"]}
-    return told[50], told[99]
+def pinned(command, cpu):
+    return ["taskset", "-c", str(cpu), *command] if cpu is not None else list(command)
 
 
-def sockperf(busy):
-    command = ["sockperf", "ping-pong", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, "-t", "1", "-m", "64", "--full-rtt"]
-    out = subprocess.run(command + (["--nonblocked"] if busy else []), capture_output=True, check=True, text=True).stdout
-    percentile = lambda p: float(re.search(rf"percentile {p}\s*=\s*([\d.]+)", out).group(1))
-    return percentile("50.000"), percentile("99.000")
+def linerate(busy=False, seconds=1, cpu=None, rate=None):
+    """Percentiles in microseconds, as far as the samples support them, and how many there were."""
+    command = [LINERATE, "lat", "127.0.0.1", "--open", "--port", PORT, "-t", f"{seconds}s", "--quiet", "--json"]
+    command += ["--busy-poll"] if busy else []
+    command += ["--rate", str(rate)] if rate else []
+    told = json.loads(subprocess.run(pinned(command, cpu), capture_output=True, check=True).stdout)
+    return {p["percent"]: p["ns"] / 1000 for p in told["percentiles"]}, told["samples"]
 
 
-for busy in (False, True):
-    ours = start(LINERATE, "serve", "--open", "--listen", "127.0.0.1", "--port", PORT)
-    theirs = start("sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, *(["--nonblocked"] if busy else []))
-    time.sleep(1)
-    print(f"\n## {'busy' if busy else 'blocking'}\n\n| linerate p50, p99 us | sockperf p50, p99 us |\n|---|---|")
-    rows = []
-    try:
-        for pair in range(PAIRS):
-            order = (linerate, sockperf) if pair % 2 == 0 else (sockperf, linerate)
-            found = {tool: tool(busy) for tool in order}
-            rows.append((found[linerate], found[sockperf]))
-            print("| %.1f, %.1f | %.1f, %.1f |" % (rows[-1][0] + rows[-1][1]), flush=True)
-    finally:
-        for server in (ours, theirs):
+def sockperf(busy=False, seconds=1, cpu=None):
+    command = ["sockperf", "ping-pong", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, "-t", str(seconds), "-m", "64", "--full-rtt"]
+    command += ["--nonblocked"] if busy else []
+    out = subprocess.run(pinned(command, cpu), capture_output=True, check=True, text=True).stdout
+    found = re.findall(r"percentile ([\d.]+)\s*=\s*([\d.]+)", out)
+    return {float(p): float(us) for p, us in found}, int(re.search(r"Total (\d+) observations", out).group(1))
+
+
+class Servers:
+    def __init__(self, busy=False, cpu=None):
+        ours = [LINERATE, "serve", "--open", "--listen", "127.0.0.1", "--port", PORT]
+        theirs = ["sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p", RIVAL, *(["--nonblocked"] if busy else [])]
+        self.all = [start(*pinned(command, cpu)) for command in (ours, theirs)]
+        time.sleep(1)
+
+    def __enter__(self):
+        return self.all
+
+    def __exit__(self, *_):
+        for server in self.all:
             server.terminate()
             server.wait()
-    for at, name in ((0, "p50"), (1, "p99")):
-        a, b = (statistics.median(row[side][at] for row in rows) for side in (0, 1))
-        print(f"\n{name}: medians {a:.1f} and {b:.1f} us, ratio {a / b:.2f}")
+
+
+def interval(ratios):
+    """Geometric mean with its 95 % interval; Student's t of many values is near enough to the normal one."""
+    logs = [math.log(r) for r in ratios]
+    half = 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))
+    mean = statistics.mean(logs)
+    return [math.exp(x) for x in (mean - half, mean, mean + half)]
+
+
+def compare(pairs, busy, alike):
+    near, far = (CPUS[0], CPUS[-1]) if alike else (None, None)
+    rows = []
+    with Servers(busy, far):
+        for pair in range(pairs):
+            order = (linerate, sockperf) if pair % 2 == 0 else (sockperf, linerate)
+            found = {tool: tool(busy, cpu=near)[0] for tool in order}
+            rows.append((found[linerate], found[sockperf]))
+    for p in (50, 99):
+        both = [(a[p], b[p]) for a, b in rows if p in a and p in b]
+        if len(both) < 3:
+            continue
+        low, mid, high = interval([a / b for a, b in both])
+        ours, theirs = (statistics.median(row[side] for row in both) for side in (0, 1))
+        how = ("busy" if busy else "blocking") + (", pinned alike" if alike else "")
+        print(f"| {how} | p{p} | {ours:.1f} | {theirs:.1f} | {mid:.2f} ({low:.2f} to {high:.2f}; {len(both)}) |", flush=True)
+
+
+def stalled(server, measure):
+    """What a tool tells of 10 s in which its server stood still for 200 ms."""
+
+    def stall():
+        time.sleep(5)
+        os.kill(server.pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(server.pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=stall)
+    thread.start()
+    told = measure()
+    thread.join()
+    return told
+
+
+def stall():
+    print("| loop | p50 us | p99 us | p99.9 us | samples |\n|---|---|---|---|---|")
+    with Servers() as (ours, theirs):
+        for name, server, measure in [
+            ("linerate, 1000 a second due, open", ours, lambda: linerate(seconds=10, rate=1000)),
+            ("linerate, closed", ours, lambda: linerate(seconds=10)),
+            ("sockperf, closed", theirs, lambda: sockperf(seconds=10)),
+        ]:
+            told, samples = stalled(server, measure)
+            cells = [f"{told[p]:.0f}" if p in told else "-" for p in (50, 99, 99.9)]
+            print(f"| {name} | {' | '.join(cells)} | {samples} |", flush=True)
+
+
+def main():
+    if shutil.which("sockperf") is None:
+        sys.exit("sockperf is not installed\nhint: sudo apt-get install sockperf")
+    match sys.argv[1:]:
+        case ["stall"]:
+            stall()
+        case ["pairs", *rest]:
+            print("| how | | linerate us | sockperf us | linerate / sockperf |\n|---|---|---|---|---|")
+            for busy in (False, True):
+                for alike in (False, True):
+                    compare(int(rest[0]) if rest else 100, busy, alike)
+        case _:
+            sys.exit(__doc__)
+
+
+main()

@@ -4,6 +4,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+#[path = "schema/mod.rs"]
+mod schema;
 #[path = "skip/mod.rs"]
 mod skip;
 
@@ -12,6 +14,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use linerate::show::repeat;
+use rustix::process::{Pid, Signal, kill_process};
+use schema::fits;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The program, in a home of its own and without the tester's environment.
@@ -127,10 +133,7 @@ fn what_is_generated_is_read_by_those_that_it_is_made_for() {
     for line in list.lines() {
         let name = line.split_whitespace().next().unwrap();
         let schema = run(&["generate", "schema", name]).stdout;
-        assert!(
-            serde_json::from_slice::<serde_json::Value>(&schema).is_ok(),
-            "{name}"
-        );
+        assert!(serde_json::from_slice::<Value>(&schema).is_ok(), "{name}");
     }
     assert_eq!(
         refusal(&["generate", "schema", "no-such-schema"]).0,
@@ -202,7 +205,7 @@ fn a_described_path_is_computed_and_a_typo_in_it_is_shown_where_it_stands() {
         "--json",
     ]);
     assert_eq!(output.status.code(), Some(0));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["after"]["forward"]["binding"][0], "near slot");
 
     let home = TempDir::new().unwrap();
@@ -270,6 +273,8 @@ fn what_makes_no_sense_is_exit_code_2() {
         &["run", "not/a/host"],
         &["run", "--engine", "pigeon"],
         &["run", "--json", "--stream-json"],
+        &["run", "--repeat", "2", "--stream-json"],
+        &["run", "--repeat", "1"],
         &["run", "--expect", "goodput"],
         &["causes", "no-such-cause"],
         &["demo", "no-such-fault"],
@@ -353,6 +358,61 @@ fn measured(home: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
+fn repeated_runs_are_kept_each_and_told_together() {
+    let home = TempDir::new().unwrap();
+    let args = ["--repeat", "2", "--json", "--expect", "goodput>=9000Gbit/s"];
+    let output = measured(home.path(), &args);
+    let why = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{why}");
+    assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(repeat::SCHEMA, &told);
+    let spread = &told["goodput_bps"]["forward"];
+    assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
+    let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();
+    let runs = told["runs"].as_array().unwrap();
+    let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
+    each.sort_unstable();
+    assert_eq!(
+        (&spread["lowest"], &spread["highest"]),
+        (&each[0].into(), &each[1].into())
+    );
+    assert_ne!(runs[0]["record"], runs[1]["record"]);
+    for run in runs {
+        let name = run["record"].as_str().unwrap();
+        let show = linerate(home.path())
+            .args(["show", name, "--json"])
+            .output();
+        let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
+        assert_eq!(shown, run["result"]);
+    }
+}
+
+#[test]
+fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
+    let home = TempDir::new().unwrap();
+    let mut child = linerate(home.path())
+        .args(["run", "--time", "30s", "--no-trials", "--repeat", "3"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Past the first step: something was measured.
+    assert!(told.any(|line| line.unwrap().contains("forward, 1 stream")));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = told.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{rest:?}");
+    let text = words(&output.stdout);
+    assert!(
+        text.starts_with("Run 1 of 3") && text.contains("ended early"),
+        "{text}"
+    );
+    assert!(!text.contains("Run 2"), "{text}");
+}
+
+#[test]
 fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
     let home = TempDir::new().unwrap();
     let output = measured(home.path(), &["--json", "--expect", "goodput>=1kb/s"]);
@@ -383,8 +443,8 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     // The second step has begun: the first is measured.
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     lines.find(|l| l.as_ref().unwrap().starts_with("forward"));
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).unwrap();
     lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));

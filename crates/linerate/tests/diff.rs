@@ -4,10 +4,13 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod schema;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use linerate::show::diff::SCHEMA;
+use schema::fits;
 use serde_json::Value;
 
 fn diff(args: &[&str]) -> Output {
@@ -26,13 +29,7 @@ fn document(args: &[&str]) -> Value {
     let output = diff(&[args, &["--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(&document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0]);
+    fits(SCHEMA, &document);
     document
 }
 

@@ -5,9 +5,11 @@
 )]
 
 mod lab;
+mod schema;
 mod skip;
 
 use linerate::show::flows::SCHEMA;
+use schema::fits;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -35,13 +37,7 @@ fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
     args.extend(["--far", far, "sh", "-c", near, "sh", "FAR"]);
     let [out, _] = lab::run(home.path(), &args)?;
     let document: Value = serde_json::from_str(&out).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(&document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0]);
+    fits(SCHEMA, &document);
     Some(document)
 }
 

@@ -5,6 +5,7 @@
 )]
 
 mod document;
+mod schema;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;

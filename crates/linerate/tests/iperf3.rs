@@ -5,6 +5,7 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod schema;
 mod skip;
 
 use std::net::TcpListener;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use linerate::show::bw::SCHEMA;
 use rustix::process::{Pid, Signal, kill_process};
+use schema::fits;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -123,7 +125,7 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(0), "{words}");
             let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-            obeys_its_schema(&told);
+            fits(SCHEMA, &told);
             let way = &told["directions"][direction];
             let bytes = |side: &str| way[side]["bytes"].as_u64().unwrap();
             let n = streams.parse().unwrap();
@@ -137,13 +139,6 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
             assert!(way["goodput_bps"].as_u64().unwrap() > 0);
         }
     }
-}
-
-fn obeys_its_schema(told: &Value) {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = schema.iter_errors(told).map(|e| e.to_string()).collect();
-    assert_eq!(errors, [""; 0]);
 }
 
 #[test]
@@ -231,7 +226,7 @@ fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
     killer.join().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    obeys_its_schema(&told);
+    fits(SCHEMA, &told);
     assert_eq!(told["complete"], false);
     assert_eq!(told["directions"]["forward"]["goodput_bps"], Value::Null);
     assert!(

@@ -4,6 +4,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod schema;
+
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use linerate::show::{bw, lat, stream};
 use rustix::process::{Pid, Signal, kill_process};
+use schema::fits;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -69,16 +72,6 @@ impl Drop for Far {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
-}
-
-fn fits(schema: &str, document: &Value) {
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0], "{document}");
 }
 
 #[test]
@@ -177,7 +170,7 @@ fn bounds_decide_the_exit_code_and_what_was_not_judged_does_not_hold() {
 #[test]
 fn ctrl_c_keeps_what_was_measured_until_then() {
     let far = Far::start();
-    let mut command = far.command(&["bw", "-t", "119s", "--json"]);
+    let mut command = far.command(&["bw", "-t", "60min", "--json"]);
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -227,7 +220,7 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     );
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--stream-json"]).contains("--json"));
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--with-record"]).contains("no record"));
-    assert!(refused(&["bw", "127.0.0.1", "-t", "120s"]).contains("--time 119s"));
+    assert!(refused(&["bw", "127.0.0.1", "-t", "3601s"]).contains("1 s to 3600 s"));
     assert!(refused(&["bw", "http://127.0.0.1"]).contains("`http://` is unknown"));
 }
 

@@ -4,6 +4,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod schema;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,6 +17,7 @@ use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, Step};
 use linerate_engine::event::{Event, Sink};
 use linerate_engine::store::Store;
+use schema::fits;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -22,16 +25,6 @@ fn linerate(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env_clear().env("HOME", home).args(args);
     command
-}
-
-fn fits(schema: &str, document: &Value) {
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(document)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, [""; 0], "{document}");
 }
 
 #[test]

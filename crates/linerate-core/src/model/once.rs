@@ -5,8 +5,12 @@ use super::readings::{Window, growth};
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Side};
-use crate::record::{Record, Step};
+use crate::record::{EndReadings, Record, Step, Table};
 use crate::units::{Bytes, Nanos};
+
+/// Least length of an interval, and by how much a row may be early.
+const SECOND: u64 = 1_000_000_000;
+const SLIVER: u64 = SECOND / 20;
 
 /// One direction of a step, with what one load is asked for that a verdict is not.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +22,8 @@ pub struct Once {
     /// Payload that the sender handed to its kernel and that the receiver took from its own, each over its
     /// own clock, in the time that goodput is over; `None` where it was not counted.
     pub moved: [Option<(Bytes, Nanos)>; 2],
+    /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
+    pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments sent again in that time; `None` where a counter is missing.
     pub again: Option<u64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
@@ -39,6 +45,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         direction,
         moved: [(sides[0], "tx"), (sides[1], "rx")]
             .map(|(side, role)| moved(step, side, &format!("s{set}/{role}"), window)),
+        intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),
         load,
@@ -56,6 +63,35 @@ fn moved(step: &Step, side: Side, prefix: &str, window: Window) -> Option<(Bytes
     Some((Bytes(bytes as u64), Nanos((seconds * 1e9) as u64)))
 }
 
+/// What the workers of the receiving end took, from one row to another a second later, a row of all of them
+/// at a time. `None` where they do not have the same rows.
+fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Vec<(Bytes, Nanos)>> {
+    let workers: Vec<&Table> = receiving
+        .about("worker", |s| s.starts_with(prefix))
+        .collect();
+    let (from, to) = window.rows(workers.first()?)?;
+    let at = &workers.first()?.at;
+    let alike =
+        |table: &&Table| table.at.len() == at.len() && window.rows(table) == Some((from, to));
+    if !workers.iter().all(alike) {
+        return None;
+    }
+    let sum = |row: usize| -> Option<i64> {
+        let values = |table: &&Table| table.column(m::WORKER_BYTES)?.get(row).copied();
+        workers.iter().map(values).sum()
+    };
+    let mut parts = Vec::new();
+    let (mut begin, mut before) = (at[from], sum(from)?);
+    for (row, now) in at.iter().enumerate().take(to + 1).skip(from + 1) {
+        let (time, bytes) = (now.saturating_sub(begin), sum(row)?);
+        if time >= SECOND - SLIVER || row == to {
+            parts.push((Bytes(u64::try_from(bytes - before).ok()?), Nanos(time)));
+            (begin, before) = (*now, bytes);
+        }
+    }
+    Some(parts)
+}
+
 fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<f64> {
     let busy: f64 = threads.iter().map(|t| t.busy).sum::<Option<f64>>()?;
     (!threads.is_empty() && bytes_per_second > 0.0).then(|| busy * 1e9 / bytes_per_second)
@@ -64,6 +100,65 @@ fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Column;
+
+    /// Rows of a worker that took so many bytes until each.
+    fn worker(stream: u32, millis: &[u64], bytes: &[i64]) -> Table {
+        let column = Column {
+            name: m::WORKER_BYTES.name.to_owned(),
+            unit: m::WORKER_BYTES.unit,
+            kind: m::WORKER_BYTES.kind,
+            values: bytes.to_vec(),
+        };
+        Table {
+            source: "worker".to_owned(),
+            subject: format!("s0/rx{stream}"),
+            at: millis.iter().map(|ms| ms * 1_000_000).collect(),
+            columns: vec![column],
+        }
+    }
+
+    fn parts(tables: Vec<Table>) -> Option<Vec<(u64, u64)>> {
+        let receiving = EndReadings {
+            tables,
+            ..EndReadings::default()
+        };
+        let window = Window {
+            from: 500_000_000,
+            to: 3_000_000_000,
+        };
+        let parts = intervals(&receiving, "s0/rx", window)?;
+        Some(
+            parts
+                .iter()
+                .map(|(bytes, time)| (bytes.0, time.0 / 1_000_000))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn intervals_are_of_a_second_and_add_up_to_the_byte() {
+        let rows = [0, 500, 1000, 1500, 2000, 2460, 3000];
+        let one = worker(0, &rows, &[9, 10, 20, 30, 47, 51, 52]);
+        let other = worker(1, &rows, &[0, 1, 1, 1, 1, 3, 7]);
+        let told = parts(vec![one.clone(), other]).unwrap();
+        assert_eq!(told, [(20, 1000), (23, 960), (5, 540)]);
+        assert_eq!(
+            told.iter().map(|(bytes, _)| bytes).sum::<u64>(),
+            52 - 10 + 7 - 1
+        );
+        // A worker that missed a row cannot be added to the others.
+        let late = worker(1, &rows[..6], &[0, 1, 1, 1, 1, 3]);
+        assert_eq!(parts(vec![one, late]), None);
+        assert_eq!(parts(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_row_a_little_early_ends_an_interval_and_one_earlier_does_not() {
+        let of = |middle| parts(vec![worker(0, &[500, middle, 3000], &[0, 4, 5])]).unwrap();
+        assert_eq!(of(1450), [(4, 950), (1, 1550)]);
+        assert_eq!(of(1449), [(5, 2500)]);
+    }
 
     #[test]
     fn cpu_time_is_of_all_threads_or_not_told() {

@@ -30,6 +30,10 @@ const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 const STREAM_COLUMNS: u64 = 64;
 /// Values that fit into an answer, each at its longest.
 const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
+/// Time from one sample to the next in a step that is short.
+const TICK: Nanos = Nanos::from_millis(100);
+/// Samples of a long step: beside its streams hundreds of CPUs are read, and all has to fit into an answer.
+const TICKS: u64 = 1_200;
 /// Largest socket buffer asked for; the kernel has its own bound below.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
@@ -88,7 +92,8 @@ impl Default for PlanLimits {
             sets: 32,
             // 1024 each way beside a trial of as many; what they may cost is bounded below.
             streams: 4096,
-            step: Nanos::from_secs(120),
+            // An hour, and what comes before the part that counts.
+            step: Nanos::from_secs(3660),
             samples: 20_000,
         }
     }
@@ -171,15 +176,32 @@ impl PlanLimits {
         if plan.tick.0 == 0 || length / plan.tick.0 > self.samples {
             return Err(format!("more than {} samples in a step", self.samples));
         }
-        // Beside the ticks there are a first and a last row.
-        let rows = length / plan.tick.0 + 2;
-        if streams.saturating_mul(rows).saturating_mul(STREAM_COLUMNS) > VALUES_MAX {
+        if !fits(length, plan.tick.0, streams) {
             return Err(format!(
-                "{rows} samples of {streams} streams: their readings are too many for an answer"
+                "samples of {streams} streams every {} for {}: their readings are too many for an answer",
+                plan.tick,
+                Nanos(length)
             ));
         }
         Ok(())
     }
+}
+
+/// Time from one sample to the next in a step of so many streams: the shorter the better, as long as all
+/// that is read fits into an answer.
+pub fn tick(length: Nanos, streams: u64) -> Nanos {
+    let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
+    let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
+    let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
+    // Where not even two rows fit, the answer is the server's to refuse.
+    let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
+    tick.map_or(length, Nanos)
+}
+
+/// Whether the readings of all streams fit into an answer. Beside the ticks there are a first and a last row.
+fn fits(length: u64, tick: u64, streams: u64) -> bool {
+    let rows = length / tick + 2;
+    streams.saturating_mul(rows).saturating_mul(STREAM_COLUMNS) <= VALUES_MAX
 }
 
 /// Whether what a set names has a name that can be, and a value within bounds.
@@ -348,12 +370,12 @@ mod tests {
         let known = |set| (set < 3).then_some(1);
         assert!(
             limits
-                .step(&step(120_000, 10_000_000, &[0, 2]), known)
+                .step(&step(3_660_000, 1_000_000_000, &[0, 2]), known)
                 .is_ok()
         );
         assert!(
             limits
-                .step(&step(120_001, 10_000_000, &[0]), known)
+                .step(&step(3_660_001, 1_000_000_000, &[0]), known)
                 .is_err()
         );
         assert!(limits.step(&step(1_000, 50_000, &[0]), known).is_ok());
@@ -362,6 +384,28 @@ mod tests {
         assert!(limits.step(&step(1, 1_000, &[]), known).is_err());
         assert!(limits.step(&step(1, 1_000, &[3]), known).is_err());
         assert!(limits.step(&step(1, 1_000, &[1, 1]), known).is_err());
+    }
+
+    #[test]
+    fn samples_are_as_close_as_an_answer_allows() {
+        let of = |secs, streams| tick(Nanos::from_secs(secs), streams);
+        assert_eq!(of(10, 1), TICK);
+        assert_eq!(of(120, 1), TICK);
+        assert_eq!(of(121, 1), Nanos::from_millis(200));
+        assert_eq!(of(600, 64), Nanos::from_secs(1));
+        assert_eq!(of(3600, 1), Nanos::from_secs(5));
+        assert_eq!(of(3600, 1024), Nanos::from_secs(100));
+        assert_eq!(tick(Nanos(0), 1), TICK);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_server_takes_every_tick_that_is_chosen(millis in 1u64..3_600_000, streams in 1u64..=4096) {
+            let mut plan = step(millis, 1, &[0]);
+            plan.tick = tick(plan.measure, streams);
+            let taken = PlanLimits::default().step(&plan, |_| Some(streams as u32));
+            proptest::prop_assert_eq!(taken, Ok(()));
+        }
     }
 
     #[test]

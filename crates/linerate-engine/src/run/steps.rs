@@ -5,13 +5,11 @@ use linerate_core::model::derive;
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::record::Step;
 use linerate_core::units::{Bytes, Nanos};
+use linerate_core::wire::limits::tick;
 
 use super::Run;
 use crate::event::{Event, Flow, Level};
 use crate::link::LinkError;
-
-/// Time from one sample to the next.
-pub(super) const TICK: Nanos = Nanos::from_millis(100);
 
 /// Time between two round trips beside a load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
@@ -210,7 +208,10 @@ impl Run<'_> {
             sets: sets.to_vec(),
             washout,
             measure,
-            tick: TICK,
+            tick: tick(
+                Nanos(washout.0.saturating_add(measure.0)),
+                self.streams(sets),
+            ),
         };
         let left = self.budget.left(self.link.now());
         if self.sink.event(&Event::StepBegan {
@@ -228,6 +229,13 @@ impl Run<'_> {
             &Event::Step(&step),
         );
         Ok(())
+    }
+
+    /// Streams of sets together.
+    fn streams(&self, sets: &[u32]) -> u64 {
+        let all = self.record.sets.iter().map(|set| &set.plan);
+        let these = all.filter(|plan| sets.contains(&plan.id));
+        these.map(|plan| u64::from(plan.knobs.streams)).sum()
     }
 
     fn watched(

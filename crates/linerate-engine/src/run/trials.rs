@@ -11,7 +11,7 @@ use linerate_core::units::Nanos;
 use linerate_core::verdict::{decides, next_latency_trial, next_trial};
 
 use super::Run;
-use super::steps::{BESIDE, TICK};
+use super::steps::BESIDE;
 use crate::event::Event;
 use crate::link::LinkError;
 
@@ -28,8 +28,8 @@ const FEWEST: u64 = 8;
 /// streams fall into the same one of four queues in one draw of four, and fail to in 1 % of so many.
 const DRAWS: u32 = 16;
 
-/// Time in which a draw shows where its packets are taken in.
-const LOOK: Nanos = Nanos(2 * TICK.0);
+/// Time in which a draw shows where its packets are taken in: two samples of a short step.
+const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
     /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::{help, out};
-use crate::show::{bw, diff, flows, host, json, lat, stream, whatif};
+use crate::show::{bw, diff, flows, host, json, lat, repeat, stream, whatif};
 
 // `linerate generate`.
 #[derive(Debug, Parser)]
@@ -47,11 +47,16 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 8] = [
+const SCHEMAS: [Schema; 9] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
         text: json::SCHEMA,
+    },
+    Schema {
+        name: "repeat",
+        of: "linerate run --repeat N --json",
+        text: repeat::SCHEMA,
     },
     Schema {
         name: "stream",

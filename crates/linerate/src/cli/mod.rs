@@ -21,6 +21,7 @@ mod out;
 mod pair;
 mod quantity;
 mod reach;
+mod repeat;
 mod report;
 mod resolve;
 mod run;

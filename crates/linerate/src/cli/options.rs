@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, Message, MessageRate, Network, OpSize, Pace, Port,
-    SegmentSize, Streams, Top,
+    ProbeTime, SegmentSize, Streams, Times, Top,
 };
 
 // All groups, as they nest in the file.
@@ -111,6 +111,15 @@ pub(crate) struct Run {
     #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) no_trials: Option<bool>,
+
+    /// Run so many times, 2 to 100, and tell what the runs have in common; --time is that of each
+    #[arg(
+        long,
+        env = "LINERATE_REPEAT",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    pub(crate) repeat: Option<Times>,
 
     /// Try settings of the hosts too: limits of buffers, offloads. This needs root; each is set back
     /// at the end, or by the next start after a kill. The far host needs `serve --allow-changes`
@@ -323,8 +332,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Bw {
-    /// How long payload flows (1s to 10min; to 119s with `linerate serve`); Ctrl-C ends it with what was
-    /// measured until then
+    /// How long payload flows (1s to 60min); Ctrl-C ends it with what was measured until then
     #[arg(
         short,
         long,
@@ -332,7 +340,7 @@ pub(crate) struct Bw {
         value_name = "TIME",
         allow_hyphen_values = true
     )]
-    pub(crate) time: Option<LookTime>,
+    pub(crate) time: Option<ProbeTime>,
 
     /// Direction to measure; forward is from here to the far end
     #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
@@ -343,7 +351,7 @@ pub(crate) struct Bw {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Lat {
-    /// How long round trips are timed (1s to 119s); Ctrl-C ends it with what was measured until then
+    /// How long round trips are timed (1s to 60min); Ctrl-C ends it with what was measured until then
     #[arg(
         short,
         long,
@@ -351,7 +359,7 @@ pub(crate) struct Lat {
         value_name = "TIME",
         allow_hyphen_values = true
     )]
-    pub(crate) time: Option<LookTime>,
+    pub(crate) time: Option<ProbeTime>,
 
     /// Messages due in a second, each timed from when it was due (open loop), 1 to 1000000 [default: the
     /// next one when the answer is in (closed loop)]

@@ -129,6 +129,10 @@ quantity! {
     Streams(u32) 1, 1024;
     /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
     LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
+    /// Time of a single measurement. A server ends sessions soon after.
+    ProbeTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(3600);
+    /// Runs of one plan.
+    Times(u32) 2, 100;
     /// Messages in a second: what one thread can send at all.
     MessageRate(u32) 1, 1_000_000;
     /// A message of a round trip; both ends make buffers of that size.

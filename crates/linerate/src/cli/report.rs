@@ -52,7 +52,8 @@ pub(crate) fn end_stream<W: Write>(
     Ok(exit(record, &model, &verdict, options))
 }
 
-fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
+/// How the program ends after a run.
+pub(super) fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
     let measured = if model.complete {
         Exit::Done
     } else {

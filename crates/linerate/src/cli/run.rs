@@ -20,7 +20,7 @@ use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::ssh::{self, FarEnd};
-use super::{changes, out, reach, resolve, signal};
+use super::{changes, out, reach, repeat, resolve, signal};
 use crate::show::progress::{Mode, Progress};
 use crate::show::stream::Stream;
 
@@ -45,7 +45,47 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
+    if let Some(times) = options.run.repeat {
+        return repeat::run(&plan, times.0, options);
+    }
     let mut stream = stream(options)?;
+    let outcome = measure(plan, options, stream.as_mut())?;
+    let record = &outcome.record;
+    if record.steps.is_empty() {
+        if let Some(stream) = stream {
+            stream.finish().map_err(out::failed)?;
+        }
+        return Err(nothing(record, outcome.error));
+    }
+    let exit = if let Some(stream) = stream {
+        report::end_stream(record, stream, options)?
+    } else {
+        let how = Shown {
+            saved: outcome.saved.as_deref(),
+            explain: false,
+        };
+        report::show(record, &how, options)?
+    };
+    if let Some(error) = outcome.error {
+        tell(&link_failure(error).words());
+    }
+    Ok(exit)
+}
+
+/// What became of one run.
+pub(super) struct Outcome {
+    pub(super) record: Record,
+    pub(super) error: Option<LinkError>,
+    /// Name under which the record was kept.
+    pub(super) saved: Option<String>,
+}
+
+/// Runs a plan once, and keeps the record where that was not ruled out.
+pub(super) fn measure(
+    plan: Plan,
+    options: &Options,
+    stream: Option<&mut Stream<Stdout>>,
+) -> Result<Outcome, Failure> {
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
@@ -55,7 +95,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let mut reached = connect(&plan, options, changes)?;
     stop.store(false, Ordering::Relaxed);
     let mut recorder = store.as_ref().map(Store::recorder);
-    let sinks = (Maybe(recorder.as_mut()), Maybe(stream.as_mut()));
+    let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
     let (record, error) = watched(options, sinks, &stop, |wall, sink| {
         linerate_engine::run::run(&mut reached.client, plan, wall, sink)
     });
@@ -69,25 +109,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             tell(&format!("hint: {}\n", problem.hint));
         }
     }
-    let saved = recorder.as_ref().and_then(saved_as);
-    let how = Shown {
-        saved: saved.as_deref(),
-        explain: false,
-    };
-    if record.steps.is_empty() {
-        if let Some(stream) = stream {
-            stream.finish().map_err(out::failed)?;
-        }
-        return Err(nothing(&record, error));
-    }
-    let exit = match stream {
-        Some(stream) => report::end_stream(&record, stream, options)?,
-        None => report::show(&record, &how, options)?,
-    };
-    if let Some(error) = error {
-        tell(&link_failure(error).words());
-    }
-    Ok(exit)
+    Ok(Outcome {
+        record,
+        error,
+        saved: recorder.as_ref().and_then(saved_as),
+    })
 }
 
 /// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.

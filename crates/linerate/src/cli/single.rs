@@ -3,12 +3,10 @@
 use std::io::Stdout;
 use std::sync::atomic::Ordering;
 
-use anyhow::anyhow;
 use clap::Args;
 use linerate_core::plan::{Direction, Plan};
 use linerate_core::record::Record;
 use linerate_core::units::Nanos;
-use linerate_core::wire::limits::PlanLimits;
 use linerate_engine::link::LinkError;
 use linerate_engine::run::{RoundTrips, once};
 
@@ -71,7 +69,6 @@ pub(crate) fn measure(
         sweep: false,
         trials: false,
     };
-    short_enough(plan.time)?;
     let mut stream = run::stream(options)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Until there is something to end in order, the first Ctrl-C is as good as the second.
@@ -96,17 +93,6 @@ pub(crate) fn measure(
         error,
         stream,
     })
-}
-
-/// A server ends a session that wants to load its host for longer.
-fn short_enough(step: Nanos) -> Result<(), Failure> {
-    let most = PlanLimits::default().step;
-    if step <= most {
-        return Ok(());
-    }
-    let longest = Nanos(most.0 - WASHOUT.0);
-    let error = anyhow!("with `linerate serve` one measurement lasts {longest} at most");
-    Err(Failure::usage(error).hint(format!("--time {}", longest.exact())))
 }
 
 impl Measured {

@@ -143,6 +143,7 @@ mod tests {
     use super::super::kept;
     use super::*;
     use crate::show::Style;
+    use crate::show::schema::{fits, refuses};
 
     fn text_of(name: &str) -> Result<String, Failure> {
         let records = Records {
@@ -288,8 +289,6 @@ mod tests {
 
     #[test]
     fn every_document_fits_the_published_schema() {
-        let schema = serde_json::from_str(view::SCHEMA).unwrap();
-        let schema = jsonschema::validator_for(&schema).unwrap();
         let nothing = "title = 'x'\nprotocol = 'tcp'\nnear = { port = { pcie = 'none' } }\n\
                        far = { port = { pcie = 'none' } }\n";
         let texts = CASES.iter().map(|(_, text)| *text).chain([nothing]);
@@ -298,14 +297,9 @@ mod tests {
             for sets in [&sets[..], &[]] {
                 let solved = Solved::of(text, sets).unwrap();
                 let document = view::document(&solved.change(sets)).unwrap();
-                let mut document: serde_json::Value = serde_json::from_str(&document).unwrap();
-                let errors: Vec<_> = schema
-                    .iter_errors(&document)
-                    .map(|e| e.to_string())
-                    .collect();
-                assert!(errors.is_empty(), "{errors:?}");
-                document["surprise"] = serde_json::Value::from(1);
-                assert!(!schema.is_valid(&document));
+                let document = serde_json::from_str(&document).unwrap();
+                fits(view::SCHEMA, &document);
+                refuses(view::SCHEMA, &document, [], "");
             }
         }
     }

@@ -9,8 +9,11 @@ pub mod json;
 pub mod lat;
 mod page;
 pub mod progress;
+pub mod repeat;
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(test)]
+pub(crate) mod schema;
 pub mod stream;
 pub mod text;
 pub(crate) mod whatif;

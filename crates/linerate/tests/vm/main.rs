@@ -11,6 +11,8 @@ mod guest;
 mod host;
 mod machine;
 mod path;
+#[path = "../schema/mod.rs"]
+mod schema;
 #[path = "../skip/mod.rs"]
 mod skip;
 

@@ -435,31 +435,23 @@ mod tests {
 
     use super::super::sample;
     use super::*;
+    use crate::show::schema::{fits, refuses};
 
     fn output(inventory: &Inventory) -> Value {
         serde_json::from_str(&json(inventory).unwrap()).unwrap()
     }
 
-    fn errors(document: &Value) -> Vec<String> {
-        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-        let schema = jsonschema::validator_for(&schema).unwrap();
-        schema
-            .iter_errors(document)
-            .map(|e| e.to_string())
-            .collect()
-    }
-
     #[test]
     fn full_and_empty_documents_fit_the_published_schema() {
         for inventory in [sample::inventory(), Inventory::default()] {
-            assert_eq!(errors(&output(&inventory)), [""; 0]);
+            fits(SCHEMA, &output(&inventory));
         }
     }
 
     #[test]
     fn the_schema_refuses_what_the_document_does_not_promise() {
         let good = output(&sample::inventory());
-        for (path, value) in [
+        let wrong = [
             ("/format", Value::from(2)),
             ("/pci/0/class", Value::Null),
             ("/pci/1/link/lanes", Value::from(1.5)),
@@ -473,14 +465,8 @@ mod tests {
             ("/ports/0/rings/rx/now", Value::from(0.5)),
             ("/odd/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
-        ] {
-            let mut bad = good.clone();
-            *bad.pointer_mut(path).unwrap() = value;
-            assert_ne!(errors(&bad), [""; 0], "{path}");
-        }
-        let mut bad = good;
-        bad["cpus"]["surprise"] = Value::from(1);
-        assert_ne!(errors(&bad), [""; 0]);
+        ];
+        refuses(SCHEMA, &good, wrong, "/cpus");
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! `linerate run --repeat`: one plan several times, to see what stays the same.
+
+use anyhow::anyhow;
+use linerate_core::diff::Judged;
+use linerate_core::plan::Plan;
+use linerate_core::record::End;
+
+use super::exit::{Exit, Failure, tell};
+use super::options::Options;
+use super::run::{self, Outcome};
+use super::{out, report};
+use crate::show::repeat::{self, Run};
+
+/// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
+pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Failure> {
+    if options.run.stream_json == Some(true) {
+        let error = anyhow!("a stream of lines tells of one run");
+        return Err(Failure::usage(error).hint("--json prints one document of all runs"));
+    }
+    let of = times as usize;
+    let mut exit = Exit::Done;
+    let mut kept: Vec<Outcome> = Vec::new();
+    for number in 1..=of {
+        if options.global.quiet != Some(true) {
+            tell(&format!("run {number} of {of}\n"));
+        }
+        let mut outcome = match measured(plan, options) {
+            Ok(outcome) => outcome,
+            Err(failure) if kept.is_empty() => return Err(failure),
+            // What was measured before it stays.
+            Err(failure) => {
+                tell(&failure.words());
+                exit = exit.or(Exit::NotMeasured);
+                break;
+            }
+        };
+        exit = exit.or(told(&outcome, number, of, options)?);
+        let last = outcome.error.is_some() || outcome.record.end == Some(End::Interrupted);
+        if let Some(error) = outcome.error.take() {
+            tell(&run::link_failure(error).words());
+        }
+        kept.push(outcome);
+        if last {
+            break;
+        }
+    }
+    let runs: Vec<Run<'_>> = kept.iter().map(judged).collect();
+    let words = if options.report.json == Some(true) {
+        repeat::json(&runs, of, options.report.with_record == Some(true))
+            .map_err(Failure::not_measured)?
+    } else {
+        format!("\n{}", repeat::summary(&runs, out::style(&options.global)))
+    };
+    out::print(&words)?;
+    Ok(exit)
+}
+
+/// One run, in which something was measured.
+fn measured(plan: &Plan, options: &Options) -> Result<Outcome, Failure> {
+    let outcome = run::measure(plan.clone(), options, None)?;
+    if outcome.record.steps.is_empty() {
+        return Err(run::nothing(&outcome.record, outcome.error));
+    }
+    Ok(outcome)
+}
+
+/// Prints one run in short, where people read, and holds it against what was expected.
+fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Result<Exit, Failure> {
+    let run = judged(outcome);
+    if options.report.json != Some(true) {
+        out::print(&repeat::run(&run, number, of, out::style(&options.global)))?;
+    }
+    let Judged {
+        record,
+        model,
+        verdict,
+    } = &run.judged;
+    Ok(report::exit(record, model, verdict, options))
+}
+
+fn judged(outcome: &Outcome) -> Run<'_> {
+    Run {
+        judged: Judged::new(&outcome.record),
+        saved: outcome.saved.as_deref(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Several runs together, as one JSON document.
+//!
+//! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
+
+use linerate_core::plan::Direction;
+use linerate_core::verdict::Measure;
+use serde::Serialize;
+
+use super::super::json::{Output, integer, output};
+use super::{Run, Spread, Upheld, goodput, limits, round_trip};
+
+/// Version of the document; raised when a key changes its meaning or goes away.
+pub const FORMAT: u32 = 1;
+
+/// The published schema of the document.
+pub const SCHEMA: &str = include_str!("../../../schema/repeat.schema.json");
+
+#[derive(Serialize)]
+struct Repeated<'a> {
+    format: u32,
+    asked: usize,
+    runs: Vec<RunOut<'a>>,
+    goodput_bps: Goodput,
+    idle_p50_ns: Option<SpreadOut>,
+    limits: Vec<LimitOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunOut<'a> {
+    record: Option<&'a str>,
+    result: Output<'a>,
+}
+
+#[derive(Serialize)]
+struct Goodput {
+    forward: Option<SpreadOut>,
+    reverse: Option<SpreadOut>,
+}
+
+#[derive(Serialize)]
+struct SpreadOut {
+    runs: usize,
+    median: u64,
+    lowest: u64,
+    highest: u64,
+}
+
+#[derive(Serialize)]
+struct LimitOut<'a> {
+    metric: Measure,
+    cause: &'a str,
+    stage: &'static str,
+    side: &'static str,
+    direction: &'static str,
+    runs: usize,
+    proved: usize,
+}
+
+/// The runs as one JSON document, with a line feed at its end. `asked` is how many there were to be;
+/// `with_record` adds the readings of each.
+pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Result<String> {
+    let output = Repeated {
+        format: FORMAT,
+        asked,
+        runs: runs.iter().map(|run| one(run, with_record)).collect(),
+        goodput_bps: Goodput {
+            forward: goodput(runs, Direction::Forward).map(spread),
+            reverse: goodput(runs, Direction::Reverse).map(spread),
+        },
+        idle_p50_ns: round_trip(runs).map(spread),
+        limits: limits(runs).into_iter().map(limit).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&output)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn one<'a>(run: &'a Run<'_>, with_record: bool) -> RunOut<'a> {
+    let judged = &run.judged;
+    RunOut {
+        record: run.saved,
+        result: output(judged.record, &judged.model, &judged.verdict, with_record),
+    }
+}
+
+fn spread(spread: Spread) -> SpreadOut {
+    SpreadOut {
+        runs: spread.runs,
+        median: integer(spread.median),
+        lowest: integer(spread.low),
+        highest: integer(spread.high),
+    }
+}
+
+fn limit(upheld: Upheld<'_>) -> LimitOut<'_> {
+    let Upheld {
+        limit,
+        runs,
+        proved,
+    } = upheld;
+    LimitOut {
+        metric: limit.metric,
+        cause: limit.cause,
+        stage: limit.stage.name(),
+        side: limit.side.name(),
+        direction: limit.direction.name(),
+        runs,
+        proved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::super::{json as one, sample};
+    use super::super::tests::sample_runs;
+    use super::*;
+    use crate::show::schema::{fits, refuses};
+
+    #[test]
+    fn the_document_and_each_result_in_it_obey_their_schemas() {
+        let results = [sample::limited(), sample::healthy()];
+        let text = json(&sample_runs(&results), 3, false).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        fits(SCHEMA, &document);
+        for run in document["runs"].as_array().unwrap() {
+            fits(one::SCHEMA, &run["result"]);
+        }
+        fits(
+            SCHEMA,
+            &serde_json::from_str(&json(&[], 3, false).unwrap()).unwrap(),
+        );
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_document_does_not_promise() {
+        let results = [sample::limited()];
+        let text = json(&sample_runs(&results), 1, false).unwrap();
+        let wrong = [
+            ("/format", Value::from(2)),
+            ("/asked", Value::from(0)),
+            ("/runs/0/result", Value::Null),
+            ("/goodput_bps/forward/median", Value::from(1.5)),
+            ("/limits/0/proved", Value::from(-1)),
+        ];
+        refuses(SCHEMA, &serde_json::from_str(&text).unwrap(), wrong, "");
+    }
+}

@@ -1,0 +1,28 @@
+//! Documents of views against the schemas that are published for them.
+
+use serde_json::Value;
+
+#[path = "../../tests/schema/mod.rs"]
+mod shared;
+
+use shared::errors;
+pub(crate) use shared::fits;
+
+/// A schema refuses `good` with another value at any of `wrong`, and with a key that it does not know in
+/// the object at `closed`.
+#[track_caller]
+pub(crate) fn refuses<const N: usize>(
+    schema: &str,
+    good: &Value,
+    wrong: [(&str, Value); N],
+    closed: &str,
+) {
+    for (path, value) in wrong {
+        let mut bad = good.clone();
+        *bad.pointer_mut(path).unwrap() = value;
+        assert_ne!(errors(schema, &bad), [""; 0], "{path}");
+    }
+    let mut bad = good.clone();
+    bad.pointer_mut(closed).unwrap()["surprise"] = Value::from(1);
+    assert_ne!(errors(schema, &bad), [""; 0]);
+}
