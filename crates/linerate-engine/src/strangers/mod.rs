@@ -271,7 +271,7 @@ fn ready(fds: &[PollFd<'_>]) -> Vec<usize> {
 }
 
 /// Addresses that one party can have many of count as one.
-fn group(address: IpAddr) -> IpAddr {
+pub(crate) fn group(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),

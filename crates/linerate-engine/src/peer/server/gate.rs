@@ -14,12 +14,12 @@ use linerate_core::wire::proof::{CLAIM_LEN, Claim, Prover};
 use snow::TransportState;
 
 use super::Server;
-use super::rooms::Membership;
+use super::rooms::{Full, Membership};
 use super::session::{self, Guest};
 use crate::peer::Stop;
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, random, status};
 use crate::peer::keys::Key;
-use crate::strangers::{Doorman, Refusal, Stranger};
+use crate::strangers::{Doorman, Refusal, Stranger, group};
 
 /// What a connection is expected to say next.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,9 +120,21 @@ impl Gate<'_, '_> {
             return Err("refused, wrong key");
         };
         let limits = &self.server.options.limits;
-        let Ok(Some(membership)) = self.server.sessions.open(limits.sessions) else {
-            say(&pending, &[status::BUSY]);
-            return Err("refused, as many sessions as allowed are open");
+        let opened = self
+            .server
+            .sessions
+            .open(limits.sessions, group(pending.from));
+        let membership = match opened {
+            Ok(Ok(membership)) => membership,
+            full => {
+                say(&pending, &[status::BUSY]);
+                return Err(match full {
+                    Ok(Err(Full::Address)) => {
+                        "refused, its address has as many sessions as one may have"
+                    }
+                    _ => "refused, as many sessions as allowed are open",
+                });
+            }
         };
         let mut reply = [status::OK; 1 + MESSAGE_LEN];
         reply[1..].copy_from_slice(&answer);

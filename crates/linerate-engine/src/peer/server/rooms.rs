@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,25 +20,57 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A session that is open.
+struct Open {
+    room: Arc<Room>,
+    /// Group of addresses that its client is of.
+    from: IpAddr,
+}
+
+/// Why a session is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// There are as many as there may be.
+    All,
+    /// One group of addresses has as many as it may.
+    Address,
+}
+
+/// Sessions that one group of addresses may have of all: from four on, a quarter is left to others.
+const fn of_one(limit: usize) -> usize {
+    limit - limit / 4
+}
+
 /// All open sessions.
 #[derive(Default)]
 pub(super) struct Sessions {
-    table: Mutex<HashMap<SessionId, Arc<Room>>>,
+    table: Mutex<HashMap<SessionId, Open>>,
     // Sessions whose step runs, each with the others that ran at any time during it.
     loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
 }
 
 impl Sessions {
-    /// Opens a session, unless there are `limit` already.
-    pub(super) fn open(self: &Arc<Self>, limit: usize) -> io::Result<Option<Membership>> {
+    /// Opens a session for a client of a group of addresses, unless there are `limit` already.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        limit: usize,
+        from: IpAddr,
+    ) -> io::Result<Result<Membership, Full>> {
         let room = Arc::new(Room::new()?);
         let id = random();
         let mut table = lock(&self.table);
         if table.len() >= limit {
-            return Ok(None);
+            return Ok(Err(Full::All));
         }
-        table.insert(id, Arc::clone(&room));
-        Ok(Some(Membership {
+        if table.values().filter(|open| open.from == from).count() >= of_one(limit) {
+            return Ok(Err(Full::Address));
+        }
+        let open = Open {
+            room: Arc::clone(&room),
+            from,
+        };
+        table.insert(id, open);
+        Ok(Ok(Membership {
             sessions: Arc::clone(self),
             id,
             room,
@@ -46,7 +78,7 @@ impl Sessions {
     }
 
     pub(super) fn room(&self, id: &SessionId) -> Option<Arc<Room>> {
-        lock(&self.table).get(id).cloned()
+        lock(&self.table).get(id).map(|open| Arc::clone(&open.room))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -184,6 +216,8 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
+    const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn connection() -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         TcpStream::connect(listener.local_addr().unwrap()).unwrap()
@@ -192,18 +226,39 @@ mod tests {
     #[test]
     fn sessions_are_limited_and_leave_on_drop() {
         let sessions = Arc::new(Sessions::default());
-        let first = sessions.open(1).unwrap().unwrap();
-        assert!(sessions.open(1).unwrap().is_none());
+        let first = sessions.open(1, HOME).unwrap().unwrap();
+        assert_eq!(sessions.open(1, HOME).unwrap().err(), Some(Full::All));
         assert!(sessions.room(&first.id()).is_some());
         drop(first);
         assert_eq!(sessions.count(), 0);
-        assert!(sessions.open(1).unwrap().is_some());
+        assert!(sessions.open(1, HOME).unwrap().is_ok());
+    }
+
+    #[test]
+    fn one_address_leaves_a_quarter_of_the_sessions_to_others() {
+        let open = |sessions: &Arc<Sessions>, limit, from| sessions.open(limit, from).unwrap();
+        for (limit, of_one) in [(3, 3), (4, 3), (32, 24)] {
+            let sessions = Arc::new(Sessions::default());
+            let hers: Vec<_> = (0..of_one)
+                .map(|_| open(&sessions, limit, HOME).ok().unwrap())
+                .collect();
+            let full = open(&sessions, limit, HOME).err();
+            let others = IpAddr::from([192, 0, 2, 1]);
+            if of_one == limit {
+                assert_eq!(full, Some(Full::All));
+                continue;
+            }
+            assert_eq!(full, Some(Full::Address));
+            assert!(open(&sessions, limit, others).is_ok());
+            drop(hers);
+            assert!(open(&sessions, limit, HOME).is_ok());
+        }
     }
 
     #[test]
     fn steps_that_overlap_at_any_moment_are_counted_by_both() {
         let sessions = Arc::new(Sessions::default());
-        let [a, b, c] = [(); 3].map(|()| sessions.open(9).unwrap().unwrap());
+        let [a, b, c] = [(); 3].map(|()| sessions.open(9, HOME).unwrap().unwrap());
         let load_a = a.load();
         {
             let load_b = b.load();

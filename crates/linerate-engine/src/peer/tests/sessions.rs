@@ -150,7 +150,7 @@ fn plans_beyond_the_limits_are_refused_and_the_session_goes_on() {
     };
     assert!(what.contains("more than 4096 streams"), "{what}");
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
-    let refused = client.step(&step(&[0], 121_000), &mut go_on);
+    let refused = client.step(&step(&[0], 3_661_000), &mut go_on);
     assert!(matches!(refused, Err(LinkError::Refused { .. })));
     let step = client.step(&step(&[0], 50), &mut go_on).unwrap();
     balanced(&step, 0, Direction::Forward);
