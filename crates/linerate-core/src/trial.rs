@@ -8,7 +8,7 @@ mod host;
 
 use crate::causes::{crowded, lost, raised};
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
-use crate::plan::{Direction, ExtraWork, Knobs, Receive};
+use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -50,6 +50,8 @@ pub enum Factor {
     SmallerMss,
     /// Payload dropped in the kernel instead of copied to the receiving program.
     Discard,
+    /// Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.
+    ZeroCopy,
     /// One end's threads on the NUMA node that the port's interrupts are sent to.
     NearInterrupts,
     /// One end's threads on CPUs that had little to do.
@@ -189,12 +191,18 @@ pub const TRIALS: &[TrialKind] = &[
         words: "whether threads gain on a CPU that has nothing else to do",
         change: "moving the threads to an idle CPU",
     },
-    // Last: how much it gains depends on what a copy weighs here, which only the trial shows.
+    // Last: how much they gain depends on what a copy weighs here, which only the trial shows.
     TrialKind {
         id: "discard",
         factor: Factor::Discard,
         words: "whether the receiving thread gains where nothing is copied to it",
         change: "dropping the payload in the kernel",
+    },
+    TrialKind {
+        id: "zero-copy",
+        factor: Factor::ZeroCopy,
+        words: "whether the sending thread gains where nothing is copied from it",
+        change: "handing payload over without a copy",
     },
 ];
 
@@ -295,6 +303,7 @@ impl TrialKind {
             Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
+            Factor::ZeroCopy => after.copy = without_copy(load)?,
             Factor::NearInterrupts => {
                 let (side, node) = follows(model, direction)?;
                 if side == direction.sender() {
@@ -328,6 +337,16 @@ fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Opti
         knobs.receiver_cpus = to.cpus;
     }
     Some(())
+}
+
+/// Writes below which holding pages costs more than to copy them.
+//= https://docs.kernel.org/networking/msg_zerocopy.html: generally only effective over around 10 KB
+const WORTH_HOLDING: u64 = 10_000;
+
+/// The kernel sends the pages itself, where a write has enough of them.
+fn without_copy(load: &Load) -> Option<Handover> {
+    let copies = load.knobs.copy == Handover::Copy;
+    (copies && operation(&load.senders)? >= WORTH_HOLDING).then_some(Handover::Zerocopy)
 }
 
 /// Half the segment; where nothing gets through, one that every link carries.
