@@ -29,6 +29,10 @@ pub enum Factor {
     HostSendBuffer,
     /// The port's offloads switched on, on one end's host.
     HostOffloads,
+    /// A host with more room in the queue of its own that drops.
+    HostRoom,
+    /// Packets of a host's port handed to its idle CPUs.
+    HostSpread,
     /// Half the send buffer.
     HalfSendBuffer,
     /// More CPU work for each byte on the sending threads.
@@ -112,6 +116,18 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::HostOffloads,
         words: "whether the port's offloads help",
         change: "switching the port's offloads on",
+    },
+    TrialKind {
+        id: "host-room",
+        factor: Factor::HostRoom,
+        words: "whether more room in the host's own queue helps",
+        change: "more room in the host's own queue",
+    },
+    TrialKind {
+        id: "host-spread",
+        factor: Factor::HostSpread,
+        words: "whether packets gain on CPUs that have little to do",
+        change: "handing the port's packets to idle CPUs",
     },
     TrialKind {
         id: "other-ports",
@@ -275,11 +291,9 @@ impl TrialKind {
             Factor::HostWindow => after = host::window(model, direction)?,
             Factor::HostSendBuffer => after = host::send_buffer(model, direction)?,
             Factor::HostOffloads => after.host = Some(host::offloads(model, direction)?),
-            Factor::HalfWindow => {
-                // Bytes in flight, not the option's value: buffers count memory, not payload.
-                let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
-                after.window_clamp = Some(Bytes((used / 2).max(4096)));
-            }
+            Factor::HostRoom => after.host = Some(host::room(model, direction)?),
+            Factor::HostSpread => after.host = Some(host::spread(model, direction)?),
+            Factor::HalfWindow => after.window_clamp = Some(half_window(load)?),
             // The kernel doubles what is asked for.
             Factor::HalfSendBuffer => {
                 after.send_buffer = Some(Bytes((load.tcp.send_memory?.0 / 4).max(4096)));
@@ -326,6 +340,12 @@ impl TrialKind {
 fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
+}
+
+/// Half of the bytes in flight, not of the option's value: buffers count memory, not payload.
+fn half_window(load: &Load) -> Option<Bytes> {
+    let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
+    Some(Bytes((used / 2).max(4096)))
 }
 
 /// Moves one end's threads to CPUs that have time.

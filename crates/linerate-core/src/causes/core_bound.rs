@@ -186,8 +186,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         | Factor::LargerSendBuffer
         | Factor::HostWindow
         | Factor::HostSendBuffer => Some(MOVED),
-        // What a full CPU gains by offloads depends on what packets cost it: that cannot be told.
-        Factor::HostOffloads => None,
+        // What a full CPU gains by offloads depends on what packets cost it, by a backlog on how far it is
+        // behind, by packets on other CPUs on what they took of it: that cannot be told.
+        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
             // Payload that is not copied stays out of caches that both ends may share.

@@ -107,6 +107,8 @@ impl Cause for MemoryBandwidth {
             | Factor::HostWindow
             | Factor::HostSendBuffer
             | Factor::HostOffloads
+            | Factor::HostRoom
+            | Factor::HostSpread
             | Factor::HalfWindow
             | Factor::HalfSendBuffer
             | Factor::SmallerReads

@@ -102,8 +102,8 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
         Factor::SmallerReads => cheap(wanted(&load.receivers)),
         Factor::SmallerWrites => cheap(wanted(&load.senders)),
-        // Bursts may overrun a queue on the way; only a CPU or a port short of time gains.
-        Factor::HostOffloads => Some(Range {
+        // Bursts may overrun a queue on the way; only what was short of time, or of room, gains.
+        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => Some(Range {
             low: 0.3,
             high: EQUAL.high,
         }),

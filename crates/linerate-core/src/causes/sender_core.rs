@@ -37,11 +37,13 @@ impl Cause for SenderCore {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let mut all = core_bound::advice(model, direction);
         let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
-        all.extend(gained.map(|(_, effect)| Advice {
-            action: "let the program send without copies (MSG_ZEROCOPY; here --copy zerocopy)"
-                .to_owned(),
-            undo: String::new(),
-            gain: Some(effect.mid),
+        all.extend(gained.map(|(_, effect)| {
+            Advice {
+                action: "let the program send without copies (MSG_ZEROCOPY; here --copy zerocopy)"
+                    .to_owned(),
+                undo: String::new(),
+                gain: Some(effect.mid),
+            }
         }));
         all
     }
