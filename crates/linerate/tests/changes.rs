@@ -217,7 +217,7 @@ fn queued(script: &str) -> Option<String> {
 #[test]
 fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
     let script = format!(
-        "echo '== before'; {ROOT}; {SEND} --time 30s --allow-changes --json > run & run=$!; \
+        "echo '== before'; {ROOT}; {SEND} --time 30s --allow-changes > run & run=$!; \
          while kill -0 $run 2>/dev/null; do tc qdisc show dev eth0; sleep 0.02; done | sort -u > during; \
          echo '== after'; {ROOT}; echo '== during'; cat during; echo '== run'; cat run"
     );
@@ -228,13 +228,8 @@ fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
     assert!(before.contains("tbf"), "{before}");
     assert_eq!(before, after);
     let during: Vec<&str> = part(&out, "during").lines().collect();
-    assert!(
-        during.len() == 2 && during.contains(&before.trim_end()),
-        "{out}"
-    );
-    let result: serde_json::Value = serde_json::from_str(part(&out, "run")).unwrap();
-    let limit = &result["verdict"]["limits"][0];
-    assert_eq!(limit["cause"], "local-drops", "{limit}");
+    let was = before.trim_end_matches('\n');
+    assert!(during.len() == 2 && during.contains(&was), "{out}");
 }
 
 #[test]

@@ -138,10 +138,12 @@ impl Run<'_> {
 
     /// Whether the kernel copied what a trial is to spare it, as the last step showed; it is said then.
     fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
+        if plan.factor() != Some(Factor::ZeroCopy) {
+            return false;
+        }
         let step = self.record.steps.last();
         let load = step.and_then(|step| model::load(&self.record, step, plan.direction));
-        let copied = plan.factor() == Some(Factor::ZeroCopy)
-            && load.is_some_and(|load| load.copied.is_some() && !load.uncopied());
+        let copied = load.is_some_and(|load| load.copied.is_some() && !load.uncopied());
         if copied {
             let gap = Gap {
                 what: format!("the trial {}", plan.kind),
