@@ -35,12 +35,37 @@ own-loss local-drops
 own-limit local-drops
 fq-pacing pacing
 backlog local-drops
+cards -
+numa-threads -
+ring -
+budget -
 "
 
 # The network's fault: the router's port towards far.
 path() { on router tc qdisc add dev far root "$@"; }
 # A fault of near's own port.
 own() { on near tc qdisc add dev eth0 root "$@"; }
+
+# The machine's own two ports in the place of the hosts' virtual ones: one hub joins them, without a router.
+# The first, of near, is on node 0, which has CPUs 0 and 1.
+cards() {
+  local host net=0
+  for host in near far; do
+    ip -n $host link del eth0
+    set -- /sys/class/net/eth*
+    ip link set "${1##*/}" name card netns $host
+    net=$((net + 1))
+    ip -n $host link set card name eth0
+    ip -n $host addr add 10.9.1.$net/24 dev eth0
+    ip -n $host link set eth0 up
+  done
+  for _ in $(seq 100); do
+    # Whoever answers with a refusal is there.
+    on near bash -c 'exec 3<>/dev/tcp/10.9.1.2/9' 2>&1 | grep -q refused && return
+    sleep 0.1
+  done
+  return 1
+}
 
 plant() {
   case $1 in
@@ -69,6 +94,11 @@ plant() {
   own-limit) own netem delay 5ms limit 8 ;;
   fq-pacing) own fq ;;
   backlog) echo 4 >/proc/sys/net/core/netdev_max_backlog ;;
+  cards) cards ;;
+  # An emulated node is as near as any other: threads on the wrong one must not be proved to cost anything.
+  numa-threads) cards && taskset -pc 2,3 $$ >/dev/null ;;
+  ring) cards && on far ethtool -G eth0 rx 64 ;;
+  budget) cards && echo 1 >/proc/sys/net/core/netdev_budget ;;
   *) return 1 ;;
   esac
 }

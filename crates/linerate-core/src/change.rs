@@ -25,6 +25,33 @@ pub enum Setting {
     SendOffloads,
     /// Packets put together on arrival: GRO.
     ReceiveOffloads,
+    /// Packets that wait for a CPU to take them in.
+    Backlog,
+    /// What waits in the queue of a token bucket at the root of the port.
+    QueueBytes,
+    /// Packets that wait in a plain queue at the root of the port.
+    QueuePackets,
+    /// CPUs that packets of the port are handed to once they were taken in (`rps_cpus`).
+    PacketCpus,
+}
+
+/// A queueing discipline at the root of a port whose limit can be changed and nothing else of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// A token bucket; its limit is in bytes.
+    Tbf,
+    /// A queue of packets.
+    Pfifo,
+}
+
+impl Queue {
+    /// Its kind, as the kernel and `tc` call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tbf => "tbf",
+            Self::Pfifo => "pfifo",
+        }
+    }
 }
 
 /// What a port can do in the place of the CPU.
@@ -56,6 +83,12 @@ pub enum Access {
     Sysctl(&'static str, usize),
     /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
     Offloads(&'static [Offload]),
+    /// Handle of the queueing discipline at the root of the port on the path, and its limit, which is
+    /// changed.
+    Limit(Queue),
+    /// A mask of CPUs for each receive queue of the port on the path, all of which are changed; those
+    /// with a CPU from 32 on are none that is changed.
+    Spread,
 }
 
 /// A row of the table.
@@ -76,6 +109,12 @@ const BUFFER: (u64, u64) = (4096, 1 << 30);
 
 /// Bounds of a switch.
 const SWITCH: (u64, u64) = (0, 1);
+
+/// Bounds of a queue of packets: what makes room for every burst that a port sends.
+const PACKETS: (u64, u64) = (1, 10_000);
+
+/// Bounds of a queue in bytes: one large packet, and a tenth of a second of 10 Gb/s.
+const QUEUED: (u64, u64) = (1 << 16, 1 << 27);
 
 /// Every setting that a trial may change.
 pub const SETTINGS: &[SettingRow] = &[
@@ -115,7 +154,37 @@ pub const SETTINGS: &[SettingRow] = &[
         access: Access::Offloads(&[Offload::Gro]),
         bounds: SWITCH,
     },
+    SettingRow {
+        setting: Setting::Backlog,
+        id: "backlog",
+        access: Access::Sysctl("net.core.netdev_max_backlog", 1),
+        bounds: PACKETS,
+    },
+    SettingRow {
+        setting: Setting::QueueBytes,
+        id: "queue-bytes",
+        access: Access::Limit(Queue::Tbf),
+        bounds: QUEUED,
+    },
+    SettingRow {
+        setting: Setting::QueuePackets,
+        id: "queue-packets",
+        access: Access::Limit(Queue::Pfifo),
+        bounds: PACKETS,
+    },
+    SettingRow {
+        setting: Setting::PacketCpus,
+        id: "packet-cpus",
+        access: Access::Spread,
+        bounds: (1, MASK),
+    },
 ];
+
+/// CPUs of a mask: those below 32.
+const MASK: u64 = u32::MAX as u64;
+
+/// More receive queues no port has whose packets are spread.
+const QUEUES_MAX: usize = 64;
 
 impl Setting {
     /// Its row.
@@ -126,11 +195,25 @@ impl Setting {
 }
 
 impl SettingRow {
-    /// How many numbers it has.
-    pub fn numbers(&self) -> usize {
+    /// Whether it belongs to a port.
+    pub fn of_port(&self) -> bool {
         match self.access {
-            Access::Sysctl(_, numbers) => numbers,
-            Access::Offloads(offloads) => offloads.len(),
+            Access::Sysctl(..) => false,
+            Access::Offloads(_) | Access::Limit(_) | Access::Spread => true,
+        }
+    }
+
+    /// Whether a change to `new` is one: a limit is only ever raised, and by half of itself at least, and
+    /// packets are only spread where somebody has not done so otherwise.
+    pub fn is_change(&self, old: &[u64], new: &[u64]) -> bool {
+        match self.access {
+            Access::Offloads(_) => old != new,
+            Access::Spread => old.iter().all(|mask| *mask == 0) && old != new,
+            Access::Sysctl(..) | Access::Limit(_) => {
+                let (old, new) = (old.last(), new.last());
+                old.zip(new)
+                    .is_some_and(|(old, new)| old.saturating_add(old / 2) <= *new)
+            }
         }
     }
 
@@ -138,8 +221,10 @@ impl SettingRow {
     pub fn changed(&self, old: &[u64], value: u64) -> Vec<u64> {
         let mut new = old.to_vec();
         match self.access {
-            Access::Sysctl(..) => new.iter_mut().rev().take(1).for_each(|n| *n = value),
-            Access::Offloads(_) => new.fill(value),
+            Access::Sysctl(..) | Access::Limit(_) => {
+                new.iter_mut().rev().take(1).for_each(|n| *n = value);
+            }
+            Access::Offloads(_) | Access::Spread => new.fill(value),
         }
         new
     }
@@ -152,6 +237,8 @@ impl SettingRow {
                 let names: Vec<&str> = offloads.iter().map(|o| o.name()).collect();
                 format!("{} of {port}", names.join(" and "))
             }
+            Access::Limit(queue) => format!("the limit of {port} {}", queue.name()),
+            Access::Spread => format!("rps_cpus of {port}"),
         }
     }
 
@@ -163,16 +250,26 @@ impl SettingRow {
                 let state = |n: &u64| if *n == 0 { "off" } else { "on" };
                 numbers.iter().map(state).collect::<Vec<_>>().join(" ")
             }
+            Access::Limit(_) => match numbers {
+                [handle, limit] => format!("{:x}: {limit}", handle >> 16),
+                _ => words(numbers),
+            },
+            Access::Spread => {
+                let masks = numbers.iter().map(|mask| format!("{mask:x}"));
+                masks.collect::<Vec<_>>().join(" ")
+            }
         }
     }
 
     /// Whether the kernel could have such numbers. Its own are ints.
     fn holds(&self, numbers: &[u64]) -> bool {
-        let most = match self.access {
-            Access::Sysctl(..) => u64::from(i32::MAX.unsigned_abs()),
-            Access::Offloads(_) => 1,
+        let (many, most) = match self.access {
+            Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),
+            Access::Offloads(offloads) => (offloads.len()..=offloads.len(), 1),
+            Access::Limit(_) => (2..=2, u64::from(u32::MAX)),
+            Access::Spread => (1..=QUEUES_MAX, MASK),
         };
-        numbers.len() == self.numbers() && numbers.iter().all(|n| *n <= most)
+        many.contains(&numbers.len()) && numbers.iter().all(|n| *n <= most)
     }
 }
 
@@ -275,8 +372,7 @@ impl Entry {
         }
         let row = SETTINGS.iter().find(|row| row.id == id);
         let row = row.ok_or("it names no setting that linerate changes")?;
-        let has_port = matches!(row.access, Access::Offloads(_));
-        if boot.is_empty() || network.is_empty() || has_port == port.is_empty() {
+        if boot.is_empty() || network.is_empty() || row.of_port() == port.is_empty() {
             return Err("it does not say where");
         }
         let numbers = |text| numbers(text).filter(|numbers| row.holds(numbers));
@@ -355,7 +451,10 @@ mod tests {
 
     #[test]
     fn every_setting_has_one_row_and_its_bounds() {
-        use Setting::{ReceiveOffloads, RmemMax, SendOffloads, TcpRmem, TcpWmem, WmemMax};
+        use Setting::{
+            Backlog, PacketCpus, QueueBytes, QueuePackets, ReceiveOffloads, RmemMax, SendOffloads,
+            TcpRmem, TcpWmem, WmemMax,
+        };
         let all = [
             TcpRmem,
             TcpWmem,
@@ -363,6 +462,10 @@ mod tests {
             WmemMax,
             SendOffloads,
             ReceiveOffloads,
+            Backlog,
+            QueueBytes,
+            QueuePackets,
+            PacketCpus,
         ];
         assert_eq!(all.len(), SETTINGS.len());
         for setting in all {
@@ -389,6 +492,25 @@ mod tests {
         assert_eq!(row.changed(&[0, 1], 1), [1, 1]);
         assert_eq!(row.what("eth0"), "TSO and GSO of eth0");
         assert_eq!(row.words(&[0, 1]), "off on");
+        let row = Setting::QueueBytes.row();
+        assert_eq!(row.changed(&[0x8001_0000, 9], 20), [0x8001_0000, 20]);
+        assert_eq!(row.what("eth0"), "the limit of eth0 tbf");
+        assert_eq!(row.words(&[0x8001_0000, 9]), "8001: 9");
+    }
+
+    #[test]
+    fn a_limit_is_raised_by_half_and_never_lowered() {
+        for row in [Setting::RmemMax.row(), Setting::Backlog.row()] {
+            assert!(row.is_change(&[100], &[150]) && !row.is_change(&[100], &[149]));
+            assert!(!row.is_change(&[100], &[50]));
+        }
+        let row = Setting::QueuePackets.row();
+        assert!(row.is_change(&[7, 100], &[7, 150]) && !row.is_change(&[7, 100], &[7, 149]));
+        let row = Setting::SendOffloads.row();
+        assert!(row.is_change(&[0, 1], &[1, 1]) && !row.is_change(&[1, 1], &[1, 1]));
+        let row = Setting::PacketCpus.row();
+        assert!(row.is_change(&[0, 0], &[6, 6]) && !row.is_change(&[0, 2], &[6, 6]));
+        assert_eq!(row.words(&row.changed(&[0, 0], 10)), "a a");
     }
 
     #[test]
@@ -426,6 +548,9 @@ mod tests {
         let (good, new) = ("4096 131072 524288", "4096 131072 9");
         assert!(forged(["b", "n", "tcp-rmem", "", good, new]).is_ok());
         assert!(forged(["b", "n", "send-offloads", "eth0", "0 1", "1 1"]).is_ok());
+        assert!(forged(["b", "n", "queue-bytes", "eth0", "65536 1", "65536 9"]).is_ok());
+        let many = "0 ".repeat(QUEUES_MAX) + "0";
+        assert!(forged(["b", "n", "packet-cpus", "eth0", &many[2..], &many[2..]]).is_ok());
         for fields in [
             ["b", "n", "../../kernel/core_pattern", "", good, new],
             ["b", "n", "tcp-rmem", "", "4096 131072", new],
@@ -437,6 +562,18 @@ mod tests {
             ["b", "n", "send-offloads", "", "0 1", "1 1"],
             ["b", "n", "send-offloads", "../eth0", "0 1", "1 1"],
             ["b", "n", "send-offloads", "eth0", "0 2", "1 1"],
+            ["b", "n", "queue-bytes", "", "65536 1", "65536 9"],
+            ["b", "n", "queue-bytes", "eth0", "1", "9"],
+            [
+                "b",
+                "n",
+                "queue-packets",
+                "eth0",
+                "65536 4294967296",
+                "65536 9",
+            ],
+            ["b", "n", "packet-cpus", "eth0", "4294967296", "1"],
+            ["b", "n", "packet-cpus", "eth0", &many, &many],
             ["", "n", "tcp-rmem", "", good, new],
             ["b", "", "tcp-rmem", "", good, new],
         ] {

@@ -8,7 +8,7 @@ mod host;
 
 use crate::causes::{crowded, lost, raised};
 use crate::model::{Load, Model, TcpShares, elsewhere, follows};
-use crate::plan::{Direction, ExtraWork, Knobs, Receive};
+use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive};
 use crate::record::TrialPlan;
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -29,6 +29,10 @@ pub enum Factor {
     HostSendBuffer,
     /// The port's offloads switched on, on one end's host.
     HostOffloads,
+    /// A host with more room in the queue of its own that drops.
+    HostRoom,
+    /// Packets of a host's port handed to its idle CPUs.
+    HostSpread,
     /// Half the send buffer.
     HalfSendBuffer,
     /// More CPU work for each byte on the sending threads.
@@ -50,6 +54,8 @@ pub enum Factor {
     SmallerMss,
     /// Payload dropped in the kernel instead of copied to the receiving program.
     Discard,
+    /// Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.
+    ZeroCopy,
     /// One end's threads on the NUMA node that the port's interrupts are sent to.
     NearInterrupts,
     /// One end's threads on CPUs that had little to do.
@@ -110,6 +116,18 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::HostOffloads,
         words: "whether the port's offloads help",
         change: "switching the port's offloads on",
+    },
+    TrialKind {
+        id: "host-room",
+        factor: Factor::HostRoom,
+        words: "whether more room in the host's own queue helps",
+        change: "more room in the host's own queue",
+    },
+    TrialKind {
+        id: "host-spread",
+        factor: Factor::HostSpread,
+        words: "whether packets gain on CPUs that have little to do",
+        change: "handing the port's packets to idle CPUs",
     },
     TrialKind {
         id: "other-ports",
@@ -189,12 +207,18 @@ pub const TRIALS: &[TrialKind] = &[
         words: "whether threads gain on a CPU that has nothing else to do",
         change: "moving the threads to an idle CPU",
     },
-    // Last: how much it gains depends on what a copy weighs here, which only the trial shows.
+    // Last: how much they gain depends on what a copy weighs here, which only the trial shows.
     TrialKind {
         id: "discard",
         factor: Factor::Discard,
         words: "whether the receiving thread gains where nothing is copied to it",
         change: "dropping the payload in the kernel",
+    },
+    TrialKind {
+        id: "zero-copy",
+        factor: Factor::ZeroCopy,
+        words: "whether the sending thread gains where nothing is copied from it",
+        change: "handing payload over without a copy",
     },
 ];
 
@@ -267,11 +291,9 @@ impl TrialKind {
             Factor::HostWindow => after = host::window(model, direction)?,
             Factor::HostSendBuffer => after = host::send_buffer(model, direction)?,
             Factor::HostOffloads => after.host = Some(host::offloads(model, direction)?),
-            Factor::HalfWindow => {
-                // Bytes in flight, not the option's value: buffers count memory, not payload.
-                let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
-                after.window_clamp = Some(Bytes((used / 2).max(4096)));
-            }
+            Factor::HostRoom => after.host = Some(host::room(model, direction)?),
+            Factor::HostSpread => after.host = Some(host::spread(model, direction)?),
+            Factor::HalfWindow => after.window_clamp = Some(half_window(load)?),
             // The kernel doubles what is asked for.
             Factor::HalfSendBuffer => {
                 after.send_buffer = Some(Bytes((load.tcp.send_memory?.0 / 4).max(4096)));
@@ -295,6 +317,7 @@ impl TrialKind {
             Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
+            Factor::ZeroCopy => after.copy = without_copy(load)?,
             Factor::NearInterrupts => {
                 let (side, node) = follows(model, direction)?;
                 if side == direction.sender() {
@@ -319,6 +342,12 @@ fn window_memory(load: &Load) -> Option<Bytes> {
     load.recv_memory.filter(|_| scaled)
 }
 
+/// Half of the bytes in flight, not of the option's value: buffers count memory, not payload.
+fn half_window(load: &Load) -> Option<Bytes> {
+    let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
+    Some(Bytes((used / 2).max(4096)))
+}
+
 /// Moves one end's threads to CPUs that have time.
 fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
     let to = elsewhere(model, direction)?;
@@ -328,6 +357,16 @@ fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Opti
         knobs.receiver_cpus = to.cpus;
     }
     Some(())
+}
+
+/// Writes below which holding pages costs more than to copy them.
+//= https://docs.kernel.org/networking/msg_zerocopy.html: generally only effective over around 10 KB
+const WORTH_HOLDING: u64 = 10_000;
+
+/// The kernel sends the pages itself, where a write has enough of them.
+fn without_copy(load: &Load) -> Option<Handover> {
+    let copies = load.knobs.copy == Handover::Copy;
+    (copies && operation(&load.senders)? >= WORTH_HOLDING).then_some(Handover::Zerocopy)
 }
 
 /// Half the segment; where nothing gets through, one that every link carries.

@@ -197,3 +197,60 @@ fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
     assert!(!part(&out, "far").contains("not undone"), "{out}");
     assert_eq!(part(&out, "left"), "");
 }
+
+/// A run in the near host, whose own port queues too little of what it sends; and what stands at its root.
+const SEND: &str = "$PROGRAM run $1 --open --direction forward --no-save";
+const ROOT: &str = "tc qdisc show dev eth0; ls .local/state/linerate 2>/dev/null | grep changes";
+
+/// Runs a script in a near host with a short queue in front of a far one that serves.
+fn queued(script: &str) -> Option<String> {
+    let home = TempDir::new().unwrap();
+    let far = format!("cd \"$HOME\"; {} serve --open 2> far.log", lab::PROGRAM);
+    let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
+    let script = format!("set -m; cd \"$HOME\"; {STARTED}; {listening}; {script}; true");
+    let near = ["sh", "-c", &script, "sh", "FAR"];
+    let faults = ["--fault", "queue:near,500Mb/s,100KiB", "--far", &far];
+    let [out, _] = lab::run(home.path(), &[&faults[..], &near].concat())?;
+    Some(out)
+}
+
+#[test]
+fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
+    let script = format!(
+        "echo '== before'; {ROOT}; {SEND} --time 30s --allow-changes > run & run=$!; \
+         while kill -0 $run 2>/dev/null; do tc qdisc show dev eth0; sleep 0.02; done | sort -u > during; \
+         echo '== after'; {ROOT}; echo '== during'; cat during; echo '== run'; cat run"
+    );
+    let Some(out) = queued(&script) else {
+        return;
+    };
+    let (before, after) = (part(&out, "before"), part(&out, "after"));
+    assert!(before.contains("tbf"), "{before}");
+    assert_eq!(before, after);
+    let during: Vec<&str> = part(&out, "during").lines().collect();
+    let was = before.trim_end_matches('\n');
+    assert!(during.len() == 2 && during.contains(&was), "{out}");
+}
+
+#[test]
+fn a_queue_that_a_killed_run_left_longer_is_set_back_by_the_next_start() {
+    let script = format!(
+        "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
+         started '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 40s --allow-changes; \
+         kill -9 $run; wait $run; echo '== killed'; {ROOT}; \
+         echo '== next'; {SEND} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
+         echo '== after'; {ROOT}"
+    );
+    let Some(out) = queued(&script) else {
+        return;
+    };
+    let (before, killed) = (part(&out, "before"), part(&out, "killed"));
+    assert!(killed.contains("changes-"), "{out}");
+    assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+    let next = part(&out, "next");
+    assert!(
+        next.starts_with("undone: the limit of eth0 tbf back to \""),
+        "{out}"
+    );
+    assert_eq!(before, part(&out, "after"));
+}

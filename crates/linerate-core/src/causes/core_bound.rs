@@ -3,10 +3,10 @@
 use super::cpu_contention::CpuContention;
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
-use super::predict::{added_work, busiest, bystander, threads, wanted};
+use super::predict::{GAIN, UNCOPIED, added_work, busiest, bystander, threads, wanted};
 use super::shared_core::{self, SharedCore};
 use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Cpu, Load, Model, Thread};
+use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
@@ -32,6 +32,14 @@ const MOVED: Range = Range {
 /// written by another core or by a port, so it comes from a shared cache at best, and no core reads
 /// one that fast.
 const COPY_LEAST_PS: f64 = 25.0;
+
+/// Time that copying a byte usually takes, in picoseconds: 10 GB/s. Whether a trial is worth its time
+/// depends on it, and no verdict.
+const COPY_USUAL_PS: f64 = 100.0;
+
+/// How many times as fast a thread must become without the copy for a gain to be expected: twice what a
+/// limit gains at least when it is lifted.
+const SAVES: f64 = 1.1;
 
 /// Which end's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,12 +186,21 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         | Factor::LargerSendBuffer
         | Factor::HostWindow
         | Factor::HostSendBuffer => Some(MOVED),
-        // What a full CPU gains by offloads depends on what packets cost it: that cannot be told.
-        Factor::HostOffloads => None,
+        // What a full CPU gains by offloads depends on what packets cost it, by a backlog on how far it is
+        // behind, by packets on other CPUs on what they took of it: that cannot be told.
+        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
             // Payload that is not copied stays out of caches that both ends may share.
             Role::Sender => Some(MOVED),
+        },
+        Factor::ZeroCopy => match role {
+            Role::Sender => handed_over(model, load, trial),
+            // Payload stays out of caches that both ends may share.
+            Role::Receiver => Some(Range {
+                low: UNCOPIED.low,
+                ..MOVED
+            }),
         },
         // Half of what is in use may be the next limit, just below.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
@@ -226,6 +243,23 @@ fn uncopied(load: &Load) -> Option<Range> {
         low: least,
         high: f64::MAX,
     })
+}
+
+/// A sending thread without slack gains what it no longer spends on each byte, up to whatever binds next.
+/// How much that is the trial itself measures; before it, a copy is taken to cost what it usually does. `None`
+/// where so little is saved, or so little time is left to the receiver, that it could look like no change: to
+/// hold pages costs something too.
+fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
+    let left = 1.0 / wanted(&load.receivers)?;
+    let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
+    let (gain, high) = if let Some(TrialModel { cost: [a, b], .. }) = measured {
+        let gain = (*a)? / (*b)?;
+        (gain, gain * MOVED.high)
+    } else {
+        let copy = COPY_USUAL_PS / ps_per_byte(load.goodput.mean, load.streams)?;
+        (1.0 / (1.0 - copy.min(0.9)), f64::MAX)
+    };
+    (gain.min(left) >= SAVES).then_some(Range { low: GAIN, high })
 }
 
 /// More streams, where they were seen to gain.

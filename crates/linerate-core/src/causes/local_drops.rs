@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::path_rate::{Held, held_back};
-use super::predict::bystander;
+use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
-use crate::model::{Load, Local, LocalEvent, Model};
+use crate::model::{Load, Local, LocalEvent, Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
@@ -80,8 +80,13 @@ impl Cause for LocalDrops {
                 low: 0.5,
                 high: trial.stream_ratio() * 1.1,
             }),
-            // Less at once may just fit.
-            Factor::HalfWindow | Factor::HalfSendBuffer => None,
+            // What no longer is dropped is not sent again, and congestion control goes on.
+            Factor::HostRoom => Some(Range {
+                low: GAIN,
+                high: f64::MAX,
+            }),
+            // Less at once, or on more CPUs, may just fit.
+            Factor::HalfWindow | Factor::HalfSendBuffer | Factor::HostSpread => None,
             _ => bystander(model, trial),
         }
     }
@@ -93,19 +98,33 @@ impl Cause for LocalDrops {
         })
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced]
+        &[Factor::Paced, Factor::HostRoom]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        let counters = load.map_or(Vec::new(), |load| dropped(load, direction).counters);
-        let most = counters
-            .into_iter()
-            .max_by(|a, b| a.per_sec.total_cmp(&b.per_sec));
-        most.and_then(room).into_iter().collect()
+        let most = load.and_then(|load| most(load, direction));
+        let gain = lifted(model, direction);
+        let advice = most.and_then(room).map(|advice| Advice { gain, ..advice });
+        advice.into_iter().collect()
     }
     fn page(&self) -> &'static str {
         include_str!("pages/local-drops.md")
     }
+}
+
+/// The counter of the hosts' own drops that tells most of them.
+pub(crate) fn most(load: &Load, direction: Direction) -> Option<&Local> {
+    let counters = dropped(load, direction).counters.into_iter();
+    counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
+}
+
+/// What more room gained, where that was tried.
+fn lifted(model: &Model, direction: Direction) -> Option<f64> {
+    let of = |t: &&TrialModel| {
+        t.plan.direction == direction && t.plan.factor() == Some(Factor::HostRoom)
+    };
+    let effect = model.trials.iter().find(of)?.effect?;
+    (effect.low > EQUAL.high).then_some(effect.mid)
 }
 
 /// Why the network does not hold a direction back: the hosts themselves drop most of what is lost.

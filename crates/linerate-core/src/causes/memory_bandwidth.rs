@@ -83,6 +83,17 @@ impl Cause for MemoryBandwidth {
                 low: GAIN,
                 high: 3.0,
             }),
+            // The same at the sending end, where that is the full one.
+            Factor::ZeroCopy => match self.check(model, trial.direction) {
+                Answer::Finding(found) if found.side == trial.direction.sender().into() => {
+                    Some(Range {
+                        low: GAIN,
+                        high: 3.0,
+                    })
+                }
+                Answer::Unknown(_) => None,
+                _ => bystander(model, trial),
+            },
             // All streams share the channels.
             Factor::MoreStreams | Factor::OtherCongestion => Some(Range {
                 low: 0.3,
@@ -96,6 +107,8 @@ impl Cause for MemoryBandwidth {
             | Factor::HostWindow
             | Factor::HostSendBuffer
             | Factor::HostOffloads
+            | Factor::HostRoom
+            | Factor::HostSpread
             | Factor::HalfWindow
             | Factor::HalfSendBuffer
             | Factor::SmallerReads
@@ -108,7 +121,18 @@ impl Cause for MemoryBandwidth {
         }
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Discard]
+        &[Factor::Discard, Factor::ZeroCopy]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let sends = || match self.check(model, trial.direction) {
+            Answer::Finding(found) => found.side == trial.direction.sender().into(),
+            _ => false,
+        };
+        match trial.factor() {
+            Some(Factor::Discard) => true,
+            Some(Factor::ZeroCopy) => sends(),
+            _ => false,
+        }
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice {

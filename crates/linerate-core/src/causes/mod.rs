@@ -52,8 +52,10 @@ pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
+pub(crate) use local_drops::most as most_dropped;
 pub(crate) use lossy::lost;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
+pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
 use crate::facts::Gap;

@@ -13,6 +13,12 @@ const FULL: f64 = 0.92;
 /// More streams that carry so many times as much went through all that they share.
 const SCALES: f64 = 1.1;
 
+/// What a sender that has time left makes of handing payload over without a copy.
+pub(super) const UNCOPIED: Range = Range {
+    low: 0.3,
+    high: EQUAL.high,
+};
+
 /// Share of time that the busiest thread runs, waits for its CPU, or has it taken away by interrupts
 /// and the hypervisor; `None` where it was not read.
 pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
@@ -96,8 +102,8 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
         Factor::SmallerReads => cheap(wanted(&load.receivers)),
         Factor::SmallerWrites => cheap(wanted(&load.senders)),
-        // Bursts may overrun a queue on the way; only a CPU or a port short of time gains.
-        Factor::HostOffloads => Some(Range {
+        // Bursts may overrun a queue on the way; only what was short of time, or of room, gains.
+        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => Some(Range {
             low: 0.3,
             high: EQUAL.high,
         }),
@@ -106,6 +112,9 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
             low: 0.0,
             high: EQUAL.high,
         }),
+        // To hold pages may cost more than to copy them, up to a new limit; only a CPU or memory short of
+        // time gains.
+        Factor::ZeroCopy => Some(UNCOPIED),
         // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
         Factor::NearInterrupts | Factor::OtherCpu => Some(Range {
             low: 0.5,

@@ -2,7 +2,7 @@
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
-use super::predict::{added_work, around, bystander, per_stream, wanted};
+use super::predict::{UNCOPIED, added_work, around, bystander, per_stream, wanted};
 use super::receiver_app::{BUSY, halved, idle_program, operation};
 use super::{Answer, Cause, base, lacks, percent};
 use crate::model::Model;
@@ -66,6 +66,11 @@ impl Cause for SenderApp {
         match trial.factor()? {
             Factor::SmallerWrites => halved(wanted(&load.senders)),
             Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
+            // It pauses all the same; what it saves is some of the time in between.
+            Factor::ZeroCopy => Some(Range {
+                high: UNCOPIED.high / (1.0 - wanted(&load.senders)?),
+                ..UNCOPIED
+            }),
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }

@@ -2,10 +2,10 @@
 
 use super::core_bound::{self, Role};
 use super::{Answer, Cause};
-use crate::model::Model;
+use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Interval, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Stage};
 
@@ -20,7 +20,13 @@ impl Cause for SenderCore {
         Stage::Cpu
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        core_bound::check(model, direction, Role::Sender)
+        match core_bound::check(model, direction, Role::Sender) {
+            Answer::Finding(mut found) => {
+                found.evidence.extend(price(model, direction));
+                Answer::Finding(found)
+            }
+            other => other,
+        }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Sender)
@@ -29,9 +35,40 @@ impl Cause for SenderCore {
         &[Factor::SenderWork]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        core_bound::advice(model, direction)
+        let mut all = core_bound::advice(model, direction);
+        let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
+        all.extend(gained.map(|(_, effect)| {
+            Advice {
+                action: "let the program send without copies (MSG_ZEROCOPY; here --copy zerocopy)"
+                    .to_owned(),
+                undo: String::new(),
+                gain: Some(effect.mid),
+            }
+        }));
+        all
     }
     fn page(&self) -> &'static str {
         include_str!("pages/sender-core.md")
     }
+}
+
+/// The trial that saved the copy, and its effect.
+fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interval)> {
+    let of = |t: &&TrialModel| {
+        t.plan.direction == direction && t.plan.factor() == Some(Factor::ZeroCopy)
+    };
+    let trial = model.trials.iter().find(of)?;
+    Some((trial, trial.effect?))
+}
+
+/// What the copy costs the thread, where that was measured.
+fn price(model: &Model, direction: Direction) -> Option<String> {
+    let (trial, _) = uncopied(model, direction)?;
+    let [with, without] = trial.cost;
+    let nanos = |secs: f64| secs * 1e9;
+    Some(format!(
+        "without the copy each byte took {:.3} ns of CPU time in place of {:.3}",
+        nanos(without?),
+        nanos(with?)
+    ))
 }

@@ -1,7 +1,7 @@
 //! A CPU does nothing but handle packets.
 
 use super::cpu_share::{cpus, worst};
-use super::predict::{bystander, threads};
+use super::predict::{GAIN, bystander, threads};
 use super::shared_core::serves;
 use super::{Answer, Cause, Finding, base, percent};
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
@@ -80,6 +80,16 @@ impl Cause for SoftirqCore {
                 low: 0.4,
                 high: 1.15,
             }),
+            // At most as many CPUs as there are more have a part of its work.
+            Factor::HostSpread => {
+                let more = trial.after.host?.value.count_ones();
+                Some(Range {
+                    low: GAIN,
+                    high: f64::from(more + 1) * 1.1,
+                })
+            }
+            // A CPU that is behind for a moment drops less: how far it is cannot be told.
+            Factor::HostRoom => None,
             Factor::OtherCpu => Some(Range {
                 low: 0.7,
                 high: 1.5,
@@ -88,7 +98,7 @@ impl Cause for SoftirqCore {
         }
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
+        &[Factor::MoreStreams, Factor::HostSpread]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(Full { side, cpu }) = fullest(model, direction) else {
@@ -122,6 +132,11 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
         undo: set(0),
         gain: None,
     })
+}
+
+/// The end with a CPU that is full of packets.
+pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
+    fullest(model, direction).ok().map(|full| full.side)
 }
 
 /// The CPU that is fullest of packets, else the answer.

@@ -3,7 +3,7 @@
 use super::ceilings::ceilings;
 use super::interruptions::{outages, stalled};
 use super::load::{end, index, load, sent, slice_goodput, stream_set};
-use super::readings::{Window, per_second};
+use super::readings::{Window, mean, per_second};
 use super::resources::resources;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::facts::Gap;
@@ -11,6 +11,7 @@ use crate::metric as m;
 use crate::plan::{Direction, Pattern, Purpose, Side};
 use crate::record::{End, Histogram, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
+use crate::trial::Factor;
 use crate::units::Nanos;
 
 /// Percentiles that are shown where the samples support them.
@@ -206,6 +207,21 @@ pub(super) fn contended(step: &Step) -> bool {
     step.ends.iter().any(|e| e.other_sessions > 0)
 }
 
+/// CPU time of the sending threads for each byte, in each slice of a trial, in order.
+fn costs(record: &Record, id: u32) -> Vec<(bool, f64)> {
+    each_slice(record, id, |step, set, direction| {
+        let window = Window::of(step);
+        let bytes = slice_goodput(end(step, direction.receiver())?, set, window)? / 8.0;
+        let prefix = format!("s{set}/tx");
+        let threads = end(step, direction.sender())?.about("thread", |s| s.starts_with(&prefix));
+        let ran: Option<Vec<f64>> = threads
+            .map(|t| per_second(t, m::THREAD_RUN, window))
+            .collect();
+        let ran: f64 = ran.filter(|all| !all.is_empty())?.iter().sum();
+        (bytes > 0.0).then(|| ran / 1e9 / bytes)
+    })
+}
+
 /// The effect of slices that came in their order; a slice out of order ends the comparison.
 pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     let mut comparison = Comparison::new(plan.max_blocks as usize);
@@ -221,31 +237,36 @@ pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let plan = record.trials.iter().find(|t| t.id == id)?;
     let slices = slices(record, id);
-    let mean_of = |changed: bool| {
-        let of: Vec<f64> = slices
-            .iter()
-            .filter(|s| s.0 == changed)
-            .map(|s| s.1)
-            .collect();
-        if of.is_empty() {
-            0.0
-        } else {
-            of.iter().sum::<f64>() / of.len() as f64
-        }
-    };
-    let as_planned = made_as_planned(record, id);
+    let goodput = of_each(&slices).map(Option::unwrap_or_default);
+    let changed = changed(record, plan);
+    let as_planned = made_as_planned(record, id) && took_effect(plan, changed.as_ref());
     let loss = share_ratio(&losses(record, id), plan.max_blocks as usize);
     Some(TrialModel {
         plan: plan.clone(),
         effect: effect(plan, &slices).interval().filter(|_| as_planned),
         slices: slices.len() as u32,
-        goodput: [mean_of(false), mean_of(true)],
-        changed: changed(record, plan),
+        goodput,
+        cost: of_each(&costs(record, id)),
+        changed,
         loss: loss.filter(|_| as_planned),
         latency: effect(plan, &medians(record, id))
             .interval()
             .filter(|_| as_planned),
     })
+}
+
+/// The mean of each setting.
+fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
+    [false, true].map(|changed| {
+        let of = slices.iter().filter(|s| s.0 == changed);
+        mean(of.map(|s| s.1))
+    })
+}
+
+/// Whether the change was one: a kernel that copies what it was asked not to has changed nothing that a
+/// trial could be about, and has the trouble of both.
+fn took_effect(plan: &TrialPlan, changed: Option<&Load>) -> bool {
+    plan.factor() != Some(Factor::ZeroCopy) || changed.is_some_and(Load::uncopied)
 }
 
 /// The load of the last slice of a trial that was made with its change.

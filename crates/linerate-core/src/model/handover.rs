@@ -1,8 +1,19 @@
 //! What became of payload that was handed over without a copy.
 
+use super::Load;
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::record::EndReadings;
+
+/// Share of the sends up to which a load counts as handed over without a copy.
+const FEW: f64 = 0.05;
+
+impl Load {
+    /// Whether the kernel sent the pages themselves: it told so, of nearly all sends.
+    pub fn uncopied(&self) -> bool {
+        self.copied.is_some_and(|share| share <= FEW)
+    }
+}
 
 /// Of the sends without a copy that the kernel is through with, the share that it copied all the same.
 pub(super) fn copied(end: &EndReadings, set: u32, window: Window) -> Option<f64> {

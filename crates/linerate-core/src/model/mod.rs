@@ -406,6 +406,9 @@ pub struct TrialModel {
     pub slices: u32,
     /// Mean goodput of each setting, bits per second.
     pub goodput: [f64; 2],
+    /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` where
+    /// it was not read.
+    pub cost: [Option<f64>; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
     /// Share of segments sent again after over before; `None` while too little was measured, and where

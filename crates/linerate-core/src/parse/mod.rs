@@ -14,6 +14,7 @@ pub mod ethtool;
 pub mod genetlink;
 pub mod infiniband;
 pub mod interrupts;
+pub mod limit;
 pub mod link;
 pub mod mem_info;
 pub mod meminfo;

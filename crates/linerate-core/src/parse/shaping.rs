@@ -12,7 +12,7 @@ const WHAT: &str = "settings of a queueing discipline";
 
 /// Nanoseconds of one tick of the kernel's packet scheduler.
 //= include/net/pkt_sched.h, PSCHED_SHIFT
-const TICK: u64 = 64;
+pub(super) const TICK: u64 = 64;
 
 /// Bytes of an Ethernet header, which cake leaves out where it is told an overhead.
 //= net/sched/sch_cake.c, cake_calc_overhead

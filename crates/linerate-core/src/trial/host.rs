@@ -1,10 +1,15 @@
 //! Trials that change a setting of a host, where nothing that the tool owns could be asked for as much.
 
 use super::{buffers, larger, window_memory};
+use crate::causes::{full_of_packets, most_dropped};
 use crate::change::{HostChange, Setting};
-use crate::model::Model;
+use crate::model::{LocalEvent, Model, idle};
 use crate::plan::{Direction, Knobs, Side};
 use crate::units::Bytes;
+
+/// Seconds of the load, besides two round trips, for which a queue in bytes is given room: as much as bursts
+/// and loss-based congestion control can use.
+const QUEUED: f64 = 0.1;
 
 /// Setting B of a trial with a higher limit of the receiving host's buffers.
 pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
@@ -91,6 +96,43 @@ pub(super) fn offloads(model: &Model, direction: Direction) -> Option<HostChange
     let on = |side, setting| allowed(model, side, setting, 1);
     on(direction.sender(), Setting::SendOffloads)
         .or_else(|| on(direction.receiver(), Setting::ReceiveOffloads))
+}
+
+/// More room in the queue of one of the hosts that drops most of the payload.
+pub(super) fn room(model: &Model, direction: Direction) -> Option<HostChange> {
+    let load = &model.direction(direction)?.base;
+    let local = most_dropped(load, direction)?;
+    let mut words = local.subject.split(' ');
+    let (port, kind) = (words.next()?, words.next());
+    let own = || model.host(local.side)?.facts.port.as_ref();
+    let here = || own().is_some_and(|own| own.name == port);
+    let setting = match (local.what, kind) {
+        (LocalEvent::Backlog, _) => Setting::Backlog,
+        (LocalEvent::Queue, Some("tbf")) if here() => Setting::QueueBytes,
+        (LocalEvent::Queue, Some("pfifo")) if here() => Setting::QueuePackets,
+        _ => return None,
+    };
+    let (least, most) = setting.row().bounds;
+    let value = match setting {
+        Setting::QueueBytes => {
+            let trips = load.tcp.min_rtt.map_or(0.0, |rtt| rtt.secs() * 2.0);
+            let bytes = load.goodput.mean / 8.0 * (QUEUED + trips);
+            (bytes as u64).clamp(least, most)
+        }
+        _ => most,
+    };
+    allowed(model, local.side, setting, value)
+}
+
+/// Packets of the port whose CPU is full of them, handed to the host's idle CPUs.
+pub(super) fn spread(model: &Model, direction: Direction) -> Option<HostChange> {
+    let side = full_of_packets(model, direction)?;
+    let idle = idle(model, direction, side);
+    let mask = idle.iter().filter(|cpu| **cpu < u32::BITS);
+    let mask = mask.fold(0, |mask, cpu| mask | 1_u64 << cpu);
+    let (least, most) = Setting::PacketCpus.row().bounds;
+    let some = (least..=most).contains(&mask);
+    some.then(|| allowed(model, side, Setting::PacketCpus, mask))?
 }
 
 fn allowed(model: &Model, side: Side, setting: Setting, value: u64) -> Option<HostChange> {

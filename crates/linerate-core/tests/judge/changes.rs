@@ -1,17 +1,21 @@
 //! Trials that change a setting of a host: only where it was allowed, only where nothing else would do.
 
 use linerate_core::change::{HostChange, Setting};
+use linerate_core::model::{Local, LocalEvent};
 use linerate_core::record::TrialPlan;
 
 use super::*;
 
-const ALL: [&str; 6] = [
+const ALL: [&str; 9] = [
     "tcp-rmem",
     "tcp-wmem",
     "rmem-max",
     "wmem-max",
     "send-offloads",
     "receive-offloads",
+    "backlog",
+    "queue-bytes",
+    "queue-packets",
 ];
 
 /// A load that the receiver's window holds, whose host allows no larger one to be asked for.
@@ -142,4 +146,68 @@ fn offloads_are_switched_on_where_some_are_off_at_the_sender_first() {
     assert_eq!(switched(&ALL), Some((Side::Near, Setting::SendOffloads, 1)));
     let receiving = switched(&["receive-offloads"]);
     assert_eq!(receiving, Some((Side::Far, Setting::ReceiveOffloads, 1)));
+}
+
+/// A load of which a queue of a host drops half a per cent.
+fn dropping(side: Side, what: LocalEvent, subject: &str) -> Model {
+    let mut base = load();
+    base.tcp.mss = Some(Bytes(1448));
+    base.tcp.segments = Some(80_000.0);
+    base.tcp.repeated = Some(400.0);
+    base.tcp.retransmitted = Some(0.005);
+    base.local = vec![Local {
+        side,
+        what,
+        subject: subject.to_owned(),
+        count: 1_200.0,
+        per_sec: 400.0,
+    }];
+    let mut m = allowed(model(base), &ALL);
+    for host in &mut m.hosts {
+        host.facts.port.as_mut().expect("a port").name = "eth0".to_owned();
+    }
+    m
+}
+
+#[test]
+fn room_is_made_in_the_queue_that_drops_and_in_no_other() {
+    use LocalEvent::{Backlog, Queue, Ring};
+    let made = |side, what, subject| {
+        let plan = proposed(&dropping(side, what, subject), "host-room")?;
+        plan.after.host.map(|c| (c.side, c.setting, c.value))
+    };
+    // A tenth of a second of 1 Gb/s, and two round trips of 100 us.
+    let bytes = Some((Side::Near, Setting::QueueBytes, 12_525_000));
+    assert_eq!(made(Side::Near, Queue, "eth0 tbf 1:"), bytes);
+    let packets = Some((Side::Near, Setting::QueuePackets, 10_000));
+    assert_eq!(made(Side::Near, Queue, "eth0 pfifo 1:"), packets);
+    let backlog = Some((Side::Far, Setting::Backlog, 10_000));
+    assert_eq!(made(Side::Far, Backlog, "1"), backlog);
+    // Another port, a discipline that cannot be put back, a ring, the other way.
+    assert_eq!(made(Side::Near, Queue, "eth1 tbf 1:"), None);
+    assert_eq!(made(Side::Near, Queue, "eth0 htb 1:"), None);
+    assert_eq!(made(Side::Far, Ring, "eth0"), None);
+    assert_eq!(made(Side::Far, Queue, "eth0 tbf 1:"), None);
+}
+
+#[test]
+fn room_that_gains_proves_drops_of_the_host_and_room_that_does_not_excludes_them() {
+    let judged = |ratio| {
+        let mut m = dropping(Side::Near, LocalEvent::Queue, "eth0 tbf 1:");
+        tried(&mut m, "host-room", ratio);
+        judge(&m)
+    };
+    let gained = judged(1.2);
+    let limit = &gained.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty, limit.side),
+        ("local-drops", Certainty::Proved, Place::Near)
+    );
+    assert_eq!(limit.trial.as_ref().expect("the trial").kind, "host-room");
+    assert_eq!(limit.advice[0].gain, Some(1.2));
+    for (ratio, drops) in [(1.0, "excluded"), (1.03, "excluded"), (1.07, "finding")] {
+        let verdict = judged(ratio);
+        let answer = verdict.answers.iter().find(|a| a.cause == "local-drops");
+        assert_eq!(answer.expect("an answer").outcome, drops, "x{ratio}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The trial that saves the copy: when it is run, and what it tells.
 
+use linerate_core::plan::Handover;
+
 use super::*;
 
 /// A receiving thread without slack at a rate, with the send buffer for a rival, on an unqueued round
@@ -77,4 +79,93 @@ fn a_pausing_reader_gains_no_more_from_discarding_than_the_time_it_does_not_paus
     assert!(!excluded(1.9));
     assert!(excluded(2.2));
     assert!(excluded(0.9));
+}
+
+/// A sending thread without slack at 20 Gb/s, before a receiver that is busy for a share, with the receive
+/// window for a rival.
+fn full_sender(receiver: f64) -> Model {
+    let mut base = load();
+    base.goodput.mean = 2e10;
+    base.senders = vec![thread(0.97)];
+    base.receivers = vec![thread(receiver)];
+    base.tcp.rwnd_limited = Some(0.3);
+    base.tcp.min_rtt = Some(Nanos::from_micros(10));
+    model(base)
+}
+
+/// Adds the trial without a copy: what it gave, and how many times as much a byte cost the thread with one.
+fn handed_over(m: &mut Model, ratio: f64, times: f64) {
+    tried(m, "zero-copy", ratio);
+    let trial = m.trials.last_mut().expect("it was just tried");
+    trial.cost = [Some(times * 1e-10), Some(1e-10)];
+}
+
+#[test]
+fn a_copy_is_spared_where_writes_are_large_and_are_copied() {
+    let spared = |bytes, copy| {
+        let mut m = full_sender(0.5);
+        let base = &mut m.directions[0].base;
+        base.senders[0].bytes_per_op = Some(bytes);
+        base.knobs.copy = copy;
+        let plan = kind("zero-copy").map(|k| k.propose(&m, Direction::Forward, 0));
+        plan.expect("a known kind")
+            .map(|plan| (plan.before.copy, plan.after.copy))
+    };
+    let (copy, pages) = (Handover::Copy, Handover::Zerocopy);
+    assert_eq!(spared(9_999.0, copy), None);
+    assert_eq!(spared(10_000.0, copy), Some((copy, pages)));
+    assert_eq!(spared(65_536.0, pages), None);
+    assert_eq!(spared(65_536.0, Handover::Sendfile), None);
+}
+
+#[test]
+fn a_full_sender_is_excluded_where_much_was_spared_and_nothing_gained() {
+    let excluded = |receiver, ratio, times| {
+        let mut m = full_sender(receiver);
+        handed_over(&mut m, ratio, times);
+        let answers = judge(&m).answers;
+        let of = |id| answers.iter().find(|a| a.cause == id);
+        of("sender-core").expect("it answers").outcome == "excluded"
+    };
+    assert!(excluded(0.5, 1.0, 1.3));
+    assert!(!excluded(0.5, 1.25, 1.3));
+    // It cannot gain more than it was spared.
+    assert!(excluded(0.5, 1.6, 1.3));
+    assert!(!excluded(0.5, 1.45, 1.3));
+    // Where little was spared, or the receiver has no time for more, no gain says nothing.
+    assert!(excluded(0.5, 1.0, 1.11) && !excluded(0.5, 1.0, 1.09));
+    assert!(excluded(0.9, 1.0, 1.3) && !excluded(0.92, 1.0, 1.3));
+    // Pages cost more than copies: the thread is slower, and that too says nothing.
+    assert!(!excluded(0.5, 0.8, 0.8));
+}
+
+#[test]
+fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_by_itself() {
+    let judged = |ratio, times| {
+        let mut m = full_sender(0.5);
+        handed_over(&mut m, ratio, times);
+        judge(&m)
+    };
+    let outcome = |verdict: &Verdict, id| {
+        let answer = verdict.answers.iter().find(|a| a.cause == id);
+        answer.expect("every cause answers").outcome
+    };
+    let gained = judged(1.25, 1.3);
+    assert_eq!(outcome(&gained, "receive-window"), "excluded");
+    let limit = &gained.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+    let price = "without the copy each byte took 0.100 ns of CPU time in place of 0.130";
+    assert!(limit.evidence.iter().any(|e| e == price), "{limit:?}");
+    let gains: Vec<_> = limit.advice.iter().filter_map(|a| a.gain).collect();
+    assert_eq!(gains, [1.25]);
+    // No gain, and a loss as pages may bring one where the thread has time left, leave the rivals.
+    for ratio in [1.0, 0.7] {
+        let lost = judged(ratio, 1.0 / ratio);
+        assert_ne!(outcome(&lost, "receive-window"), "excluded", "{ratio}");
+        let advice = lost.limits.iter().flat_map(|l| &l.advice);
+        assert!(advice.filter_map(|a| a.gain).next().is_none(), "{ratio}");
+    }
 }

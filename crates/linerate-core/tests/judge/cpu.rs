@@ -1,5 +1,6 @@
 //! Causes by which a thread does not get the CPU that it needs, and those that fill a CPU beside it.
 
+use linerate_core::change::Setting;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cpu, Local, LocalEvent, Throttled};
 
@@ -392,6 +393,52 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
         "{:?}",
         limit.advice
     );
+}
+
+/// A far CPU 3 that is full of packets, on a host whose packets may be handed to other CPUs.
+fn packed(softirq: f64) -> Model {
+    let mut m = crowded(0.2, 0.0, 0.0);
+    let cpu = &mut m.directions[0].base.cpus[1][3];
+    (cpu.softirq, cpu.busy) = (softirq, softirq);
+    m.hosts[1].facts.changeable = vec!["packet-cpus".to_owned()];
+    m
+}
+
+#[test]
+fn packets_are_handed_to_idle_cpus_where_one_is_full_of_them() {
+    let spread = |m: &Model| {
+        let plan = kind("host-spread").expect("a known kind");
+        let plan = plan.propose(m, Direction::Forward, 0)?;
+        plan.after.host.map(|c| (c.side, c.setting, c.value))
+    };
+    let idle = packed(0.97).directions[0].base.cpus[1].clone();
+    let idle = idle.iter().filter(|cpu| cpu.busy <= 0.2);
+    let mask = idle.fold(0, |mask, cpu| mask | 1_u64 << cpu.number);
+    assert!(mask != 0 && mask & 8 == 0, "{mask:b}");
+    let expected = Some((Side::Far, Setting::PacketCpus, mask));
+    assert_eq!(spread(&packed(0.91)), expected);
+    assert_eq!(spread(&packed(0.89)), None);
+    let mut m = packed(0.97);
+    m.hosts[1].facts.changeable.clear();
+    assert_eq!(spread(&m), None);
+    let mut m = packed(0.97);
+    for cpu in &mut m.directions[0].base.cpus[1] {
+        cpu.busy = 0.97;
+    }
+    assert_eq!(spread(&m), None, "no CPU has little to do");
+}
+
+#[test]
+fn packets_that_gain_on_other_cpus_prove_a_cpu_that_is_full_of_them() {
+    let judged = |ratio| {
+        let mut m = packed(0.97);
+        tried(&mut m, "host-spread", ratio);
+        named(&m)
+    };
+    let proved = [("softirq-core", Certainty::Proved, Place::Far)];
+    assert_eq!(judged(1.4), proved);
+    let same = judged(1.0);
+    assert!(same.iter().all(|l| l.0 != "softirq-core"), "{same:?}");
 }
 
 #[test]

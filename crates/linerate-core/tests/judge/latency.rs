@@ -148,6 +148,7 @@ fn a_trial_of_both_goes_on_until_it_tells_of_the_round_trip_too() {
             effect: Some(ratio(0.49, 0.51)),
             slices: 8,
             goodput: [1e9, 0.5e9],
+            cost: [None; 2],
             changed: None,
             loss: None,
             latency: Some(ratio(low, high)),

@@ -210,6 +210,7 @@ fn a_trial_of_the_pace_decides_by_what_is_lost() {
             effect: Some(ratio(0.49, 0.51)),
             slices: 8,
             goodput: [7e6, 3.5e6],
+            cost: [None; 2],
             loss: Some(ratio(low, high)),
             changed: None,
             latency: None,

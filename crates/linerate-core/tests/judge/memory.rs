@@ -120,3 +120,28 @@ fn dropped_payload_that_gains_nothing_excludes_memory() {
     );
     assert_eq!(judged(1.5).limits[0].cause, "memory-bandwidth");
 }
+
+#[test]
+fn payload_that_is_not_copied_decides_on_the_memory_of_the_sender_alone() {
+    let judged = |at: usize, ratio| {
+        let mut m = moved(51.2, 0.92, None);
+        m.directions[0].base.senders = vec![thread(0.92)];
+        m.directions[0].base.memory[1 - at] = Some(1e9);
+        m.directions[0].base.memory[at] = Some(26e9);
+        tried(&mut m, "zero-copy", ratio);
+        let verdict = judge(&m);
+        let mut answers = verdict.answers.iter();
+        let memory = answers.find(|a| a.cause == "memory-bandwidth");
+        memory.expect("it answers").outcome
+    };
+    assert_eq!(
+        [judged(0, 1.0), judged(0, 1.2)],
+        ["excluded", "finding"],
+        "of the sender"
+    );
+    assert_eq!(
+        [judged(1, 1.0), judged(1, 1.2)],
+        ["finding", "excluded"],
+        "of the receiver"
+    );
+}

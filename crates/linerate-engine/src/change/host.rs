@@ -11,8 +11,10 @@ use linerate_core::change::{Access, Entry, Offload, SettingRow};
 use linerate_sys::ethtool;
 use linerate_sys::socket::network_cookie;
 
-/// Longest text of a sysctl here: three numbers.
-const SYSCTL_MAX: u64 = 256;
+use super::{queue, spread};
+
+/// Longest text of a setting here: three numbers, or a mask of CPUs.
+const TEXT_MAX: u64 = 4096;
 
 /// This host, or a tree of files that stands for one.
 #[derive(Debug, Clone)]
@@ -49,7 +51,7 @@ impl Host {
             }
             // The same right is needed for the port and for this, which can be asked for without
             // turning anything.
-            Access::Offloads(_) => {
+            Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)
             }
@@ -75,6 +77,8 @@ impl Host {
                     |offload: &Offload| ethtool::offload(socket.as_fd(), port, switch(*offload));
                 offloads.iter().map(|o| Ok(u64::from(is_on(o)?))).collect()
             }
+            Access::Limit(queue) => queue::read(queue, port),
+            Access::Spread => spread::read(&spread::folder(&self.root, port)?),
         }
     }
 
@@ -95,6 +99,8 @@ impl Host {
                     ethtool::set_offload(socket.as_fd(), port, switch(*offload), *n != 0)
                 })
             }
+            Access::Limit(queue) => queue::write(queue, port, numbers),
+            Access::Spread => spread::write(&spread::folder(&self.root, port)?, numbers),
         }
     }
 
@@ -103,14 +109,14 @@ impl Host {
     }
 }
 
-fn text(path: &Path) -> io::Result<String> {
+pub(super) fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let file = OpenOptions::new().read(true).open(path)?;
-    file.take(SYSCTL_MAX).read_to_string(&mut text)?;
+    file.take(TEXT_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
-fn socket() -> io::Result<UdpSocket> {
+pub(super) fn socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
 }

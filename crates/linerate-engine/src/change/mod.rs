@@ -5,6 +5,8 @@
 
 mod host;
 mod journal;
+mod queue;
+mod spread;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -12,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use linerate_core::change::{Access, Damaged, Entry, HostChange, SETTINGS, Setting};
+use linerate_core::change::{Damaged, Entry, HostChange, SETTINGS, SettingRow};
 use linerate_core::facts::Gap;
 use rustix::io::Errno;
 
@@ -38,7 +40,7 @@ pub enum ChangeError {
     #[error("somebody else changes settings of this host meanwhile")]
     Spoiled,
     /// Setting A and setting B would be the same.
-    #[error("{what} is so already")]
+    #[error("{what} is so already, or nearly")]
     Same {
         /// The setting.
         what: String,
@@ -185,11 +187,8 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     }
     // Some of several switches may have been turned when it was killed.
     let both = entry.old.iter().zip(&entry.new);
-    if !now
-        .iter()
-        .zip(both)
-        .all(|(n, (old, new))| n == old || n == new)
-    {
+    let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
+    if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
         return Ok(Undone::Foreign(now));
     }
     host.write(row, port, &entry.old)?;
@@ -237,8 +236,8 @@ impl Changes {
         }
     }
 
-    /// Ids of the settings that can be changed here, on a path that leaves by `port`; of offloads
-    /// where some are off. A gap says why there are none.
+    /// Ids of the settings that can be changed here, on a path that leaves by `port`, as far as there is
+    /// something to change: of offloads where some are off. A gap says why there are none.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -252,16 +251,15 @@ impl Changes {
             Ok(host) => host,
             Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
         };
-        let useful = |setting: Setting| match setting.row().access {
-            Access::Sysctl(..) => true,
-            Access::Offloads(_) => {
-                let on = port.map(|port| host.read(setting.row(), port));
-                matches!(on, Some(Ok(on)) if on.contains(&0))
-            }
+        // Whether it is not at the end of its bounds already.
+        let useful = |row: &SettingRow| {
+            let port = if row.of_port() { port? } else { "" };
+            let now = host.read(row, port).ok()?;
+            Some(row.is_change(&now, &row.changed(&now, row.bounds.1)))
         };
         let rows = SETTINGS
             .iter()
-            .filter(|row| host.may_write(row).is_ok() && useful(row.setting));
+            .filter(|row| host.may_write(row).is_ok() && useful(row) == Some(true));
         let ids: Vec<String> = rows.map(|row| row.id.to_owned()).collect();
         let first = &SETTINGS[0];
         let why = host.may_write(first).err().map(|source| {
@@ -294,11 +292,12 @@ impl Changes {
             .check()
             .map_err(|what| ChangeError::Bounds { what })?;
         let row = change.setting.row();
-        let port = match row.access {
-            Access::Sysctl(..) => "",
-            Access::Offloads(_) => port.ok_or_else(|| ChangeError::Bounds {
-                what: "no port is known whose offloads could be switched".to_owned(),
-            })?,
+        let port = if row.of_port() {
+            port.ok_or_else(|| ChangeError::Bounds {
+                what: format!("no port is known for {}", row.id),
+            })?
+        } else {
+            ""
         };
         let what = row.what(port);
         let failed = |source| ChangeError::Setting {
@@ -315,7 +314,7 @@ impl Changes {
             new: row.changed(&old, change.value),
             old,
         };
-        if entry.new == entry.old {
+        if !row.is_change(&entry.old, &entry.new) {
             return Err(ChangeError::Same { what });
         }
         held.journal.write(&entry)?;

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 
+use linerate_core::change::Setting;
 use linerate_core::plan::Side;
 use tempfile::TempDir;
 
@@ -369,4 +370,74 @@ fn inside() {
         !offered.iter().any(|id| id.ends_with("offloads")),
         "all are on"
     );
+    queues();
+    port_of_this_network();
+}
+
+/// What a command of iproute2 writes.
+fn told(words: &str) -> String {
+    let mut words = words.split(' ');
+    let mut command = std::process::Command::new(words.next().unwrap());
+    let output = command.args(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Limits of disciplines at the root of the loopback, which is left as it was.
+fn queues() {
+    const SHOW: &str = "tc -d qdisc show dev lo";
+    let dir = TempDir::new().unwrap();
+    let ledger = Ledger::new(dir.path(), Arc::new(|line| panic!("{line}")));
+    let bucket = "tbf rate 1gbit burst 65537 limit 20000";
+    for (kind, setting, value) in [
+        ("pfifo limit 8", Setting::QueuePackets, 1_000),
+        (bucket, Setting::QueueBytes, 1 << 20),
+    ] {
+        let offered = || {
+            let ids = Changes::new(ledger.clone()).possible(Some("lo")).0;
+            ids.iter().any(|id| id == setting.row().id)
+        };
+        assert!(!offered(), "what the kernel put there has no handle");
+        told(&format!("tc qdisc add dev lo root handle 7: {kind}"));
+        let before = told(SHOW);
+        assert!(offered());
+        let change = HostChange {
+            side: Side::Near,
+            setting,
+            value,
+        };
+        let mut changes = Changes::new(ledger.clone());
+        for _ in 0..3 {
+            changes.want(Some(change), Some("lo")).unwrap();
+            assert_ne!(told(SHOW), before);
+            changes.want(None, Some("lo")).unwrap();
+            assert_eq!(told(SHOW), before);
+        }
+        changes.want(Some(change), Some("lo")).unwrap();
+        drop(changes);
+        assert_eq!(told(SHOW), before);
+        told("tc qdisc del dev lo root");
+    }
+}
+
+/// A folder in sysfs is a port's where its number and its address are.
+fn port_of_this_network() {
+    let add = "ip link add v0 index 77 address 02:00:00:00:00:07 type veth peer name v1";
+    told(add);
+    let root = TempDir::new().unwrap();
+    let found = |port: &str, index: u32, address: &str| {
+        let folder = root.path().join("sys/class/net").join(port);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("ifindex"), format!("{index}\n")).unwrap();
+        fs::write(folder.join("address"), format!("{address}\n")).unwrap();
+        spread::folder(root.path(), port).is_ok()
+    };
+    assert!(found("v0", 77, "02:00:00:00:00:07"));
+    assert!(!found("v0", 78, "02:00:00:00:00:07"));
+    assert!(!found("v0", 77, "02:00:00:00:00:08"));
+    assert!(
+        !found("lo", 1, "00:00:00:00:00:00"),
+        "every network has one"
+    );
+    assert!(!found("v2", 77, "02:00:00:00:00:07"));
 }

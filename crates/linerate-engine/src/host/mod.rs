@@ -23,7 +23,7 @@ mod genetlink;
 mod live;
 mod mask;
 mod memory;
-mod netlink;
+pub(crate) mod netlink;
 mod port;
 mod psi;
 mod qdisc;
@@ -190,6 +190,6 @@ fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>
 }
 
 /// Bytes that could not be understood, as an error.
-fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
+pub(crate) fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

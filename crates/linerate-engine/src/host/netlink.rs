@@ -19,20 +19,20 @@ const ATTEMPTS: u32 = 3;
 /// The kernel fills at most 32 KiB of a dump at a time (net/netlink/af_netlink.c, netlink_dump).
 const BUFFER: usize = 64 << 10;
 
-pub(super) const REQUEST: u16 = 1;
+pub(crate) const REQUEST: u16 = 1;
 const MULTI: u16 = 2;
 pub(super) const DUMP: u16 = 0x300;
 
 /// What is sent: a message without its number.
-pub(super) struct Request {
-    pub(super) kind: u16,
-    pub(super) flags: u16,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Request {
+    pub(crate) kind: u16,
+    pub(crate) flags: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 /// A netlink socket that talks to the kernel alone.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     fd: OwnedFd,
     sequence: u32,
     buffer: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// No protocol is protocol 0, which for this family is `NETLINK_ROUTE`.
-    pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+    pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let fd = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
         // Connected to the kernel (port 0): what another process sends does not arrive.
@@ -54,12 +54,12 @@ impl Socket {
     }
 
     /// Sends a query of the routing family and gives the whole reply.
-    pub(super) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
+    pub(crate) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         self.exchange(&request(query)?)
     }
 
     /// Sends a request and gives the whole reply.
-    pub(super) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
+    pub(crate) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
             self.sequence = self.sequence.wrapping_add(1);
             let request = request.bytes(self.sequence);
@@ -117,6 +117,7 @@ impl Socket {
                 }
                 whole &= message.flags & DUMP_INTERRUPTED == 0;
                 ended |= match message.kind {
+                    ERROR if is_ack(message.body) => true,
                     ERROR => return Err(refusal(message.body)),
                     DONE if failed(message.body) => return Err(refusal(message.body)),
                     // A single answer has no end mark of its own; a dump's messages say "multi".
@@ -140,6 +141,11 @@ impl Socket {
         }
         Ok(length)
     }
+}
+
+/// Whether an error message is none: a change was made.
+fn is_ack(body: &[u8]) -> bool {
+    error_number(body).is_ok_and(|number| number == 0)
 }
 
 /// Whether a dump's end mark carries an error.
@@ -217,7 +223,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
 }
 
 /// An attribute with its padding.
-pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = value.len() as u16 + 4;
     let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
     bytes.resize(bytes.len().next_multiple_of(4), 0);

@@ -119,6 +119,9 @@ impl Run<'_> {
             let set = trial.sets[usize::from(changed)];
             let purpose = Purpose::Warm { trial: id };
             self.step(purpose, &[set], Nanos(0), trial.slice(), trial.words)?;
+            if changed && self.copied_all_the_same(trial.plan) {
+                return Ok(());
+            }
             alive &= self.renewed(trial, changed)?;
         }
         while alive && !self.stopped {
@@ -131,6 +134,26 @@ impl Run<'_> {
             alive = self.renewed(trial, changed)?;
         }
         Ok(())
+    }
+
+    /// Whether the kernel copied what a trial is to spare it, as the last step showed; it is said then.
+    fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
+        if plan.factor() != Some(Factor::ZeroCopy) {
+            return false;
+        }
+        let step = self.record.steps.last();
+        let load = step.and_then(|step| model::load(&self.record, step, plan.direction));
+        let copied = load.is_some_and(|load| load.copied.is_some() && !load.uncopied());
+        if copied {
+            let gap = Gap {
+                what: format!("the trial {}", plan.kind),
+                why: "the kernel copied the payload all the same, as it does where packets stay on the machine"
+                    .to_owned(),
+                hint: String::new(),
+            };
+            self.hint(plan.direction.sender(), &gap);
+        }
+        copied
     }
 
     /// A host that is no longer as a trial of its settings needs it ends the trial, not the run.

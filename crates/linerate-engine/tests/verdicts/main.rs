@@ -8,6 +8,7 @@ mod properties;
 mod queues;
 mod study;
 mod told;
+mod uncopied;
 
 use std::collections::BTreeMap;
 

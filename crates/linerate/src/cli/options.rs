@@ -121,8 +121,9 @@ pub(crate) struct Run {
     )]
     pub(crate) repeat: Option<Times>,
 
-    /// Try settings of the hosts too: limits of buffers, offloads. This needs root; each is set back
-    /// at the end, or by the next start after a kill. The far host needs `serve --allow-changes`
+    /// Try settings of the hosts too: limits of buffers and queues, offloads, `rps_cpus`. This needs
+    /// root; each is set back at the end, or by the next start after a kill. The far host needs `serve
+    /// --allow-changes`
     #[arg(long, env = "LINERATE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
@@ -310,8 +311,8 @@ pub(crate) struct Serve {
           require_equals = true, default_missing_value = "5201")]
     pub(crate) iperf3: Option<Port>,
 
-    /// Let runs try settings of this host: limits of buffers, offloads. This needs root; each is
-    /// set back when the trial or its session ends, or by the next start after a kill
+    /// Let runs try settings of this host: limits of buffers and queues, offloads, `rps_cpus`. This
+    /// needs root; each is set back when the trial or its session ends, or by the next start after a kill
     #[arg(long, env = "LINERATE_SERVE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,

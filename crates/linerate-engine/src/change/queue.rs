@@ -1,0 +1,85 @@
+//! The limit of the queueing discipline at the root of a port: the only part of a discipline that can be put
+//! back exactly. What stands below it, and what is in it, stays.
+
+use std::io;
+
+use linerate_core::change::Queue;
+use linerate_core::parse::limit::{limit, with_limit};
+use linerate_core::parse::qdisc::{self, ROOT};
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+
+use crate::host::netlink::{REQUEST, Request, Socket, attribute};
+use crate::host::{Query, invalid};
+
+/// `RTM_NEWQDISC` of linux/rtnetlink.h: without a flag that says so it makes none, and changes one.
+const CHANGE: u16 = 36;
+/// `NLM_F_ACK`.
+const ACK: u16 = 4;
+
+/// The discipline of this kind at the root of a port.
+struct Root {
+    socket: Socket,
+    index: u32,
+    handle: u32,
+    options: Vec<u8>,
+}
+
+impl Root {
+    /// One that the kernel made by itself has no handle, and cannot be changed.
+    fn find(queue: Queue, port: &str) -> io::Result<Self> {
+        let index = name_to_index(super::host::socket()?, port)?;
+        let mut socket = Socket::open(None)?;
+        let reply = socket.ask(&Query::Qdiscs)?;
+        for found in qdisc::parse(&reply) {
+            let found = found.map_err(invalid)?;
+            let at_root = found.port == index && found.parent == ROOT && found.handle != 0;
+            if at_root && found.kind == queue.name() {
+                let (handle, options) = (found.handle, found.options.to_vec());
+                return Ok(Self {
+                    socket,
+                    index,
+                    handle,
+                    options,
+                });
+            }
+        }
+        Err(Errno::NODEV.into())
+    }
+}
+
+/// Its handle and its limit; `ENODEV` where a port has none of this kind.
+pub(super) fn read(queue: Queue, port: &str) -> io::Result<Vec<u64>> {
+    let root = Root::find(queue, port)?;
+    let limit = limit(queue, &root.options).map_err(invalid)?;
+    Ok(vec![root.handle.into(), limit.into()])
+}
+
+/// Gives it another limit, if it still has this handle.
+pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()> {
+    let mut root = Root::find(queue, port)?;
+    let [handle, limit] = numbers else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let limit = u32::try_from(*limit).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if u64::from(root.handle) != *handle {
+        return Err(Errno::NODEV.into());
+    }
+    let options = with_limit(queue, &root.options, limit).map_err(invalid)?;
+    // struct tcmsg, TCA_KIND and TCA_OPTIONS.
+    let body = [
+        &[0; 4][..],
+        &root.index.to_ne_bytes(),
+        &root.handle.to_ne_bytes(),
+        &ROOT.to_ne_bytes(),
+        &[0; 4],
+        &attribute(1, format!("{}\0", queue.name()).as_bytes()),
+        &attribute(2, &options),
+    ];
+    let request = Request {
+        kind: CHANGE,
+        flags: REQUEST | ACK,
+        body: body.concat(),
+    };
+    root.socket.exchange(&request).map(drop)
+}
