@@ -4,6 +4,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod sweeps;
+
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};

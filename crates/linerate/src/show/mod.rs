@@ -12,6 +12,7 @@ pub mod progress;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod stream;
+pub mod sweep;
 pub mod text;
 pub(crate) mod whatif;
 mod words;
