@@ -21,6 +21,7 @@ pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod stats;
+pub mod sweep;
 pub mod trial;
 pub mod units;
 pub mod verdict;

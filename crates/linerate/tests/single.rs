@@ -5,6 +5,7 @@
 )]
 
 mod schema;
+mod sweeps;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

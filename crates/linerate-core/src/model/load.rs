@@ -320,7 +320,7 @@ fn at_work(end: &EndReadings, prefix: &str, cpus: &[Cpu], window: Window) -> Vec
 }
 
 /// The worker threads whose subject begins with `prefix`.
-fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
+pub(super) fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
     let stream_of = |subject: &str| subject.strip_prefix(prefix).and_then(|s| s.parse().ok());
     end.about("worker", |s| s.starts_with(prefix))
         .filter_map(|worker| {

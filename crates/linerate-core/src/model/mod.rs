@@ -26,6 +26,7 @@ mod readings;
 mod resources;
 mod spread;
 mod stages;
+mod sweep;
 #[cfg(test)]
 mod testing;
 
@@ -47,6 +48,7 @@ pub use once::{Once, once};
 pub use queues::Queue;
 pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
+pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
 
 use crate::ceiling::Bounds;
 use crate::facts::Gap;

@@ -2,7 +2,7 @@
 //!
 //! Owns comparisons of two settings ([`Comparison`], of rare events [`share_ratio`]), means of correlated series ([`mean_ci`]),
 //! the end of a ramp ([`steady_state`]), percentiles ([`percentile`]), what became of a mean ([`change`]) and of numbered
-//! datagrams ([`Arrivals`]). Everything answers
+//! datagrams ([`Arrivals`]), settings that are measured in rounds ([`rounds_ratio`]). Everything answers
 //! `None` where the samples do not support an answer; nothing here returns NaN.
 
 mod arrivals;
@@ -11,6 +11,7 @@ mod counts;
 mod interval;
 mod percentile;
 mod ratio;
+mod rounds;
 mod series;
 
 pub use arrivals::{Arrival, Arrivals, WINDOW};
@@ -19,4 +20,5 @@ pub use counts::{Count, share_change, share_ratio};
 pub use interval::{EQUAL, Interval, Range, is_equal};
 pub use percentile::{BEYOND, merge, percentile, percentile_ci, samples};
 pub use ratio::{change, ratio_ci};
+pub use rounds::{FEWEST, rounds_ci, rounds_ratio};
 pub use series::{SHORTEST, mean_ci, steady_state, without_swing};

@@ -1,5 +1,5 @@
 //! A run: the steps of a plan, then trials until the verdict is proved or the budget is spent; or one
-//! step by itself.
+//! step, or a sweep, by itself.
 //!
 //! It works on any [`Link`], real or simulated, and tells a [`Sink`] all that happens. What it
 //! returns is the record; the sinks that store it have had every part of it already.
@@ -7,6 +7,7 @@
 mod budget;
 mod once;
 mod steps;
+mod sweep;
 mod trials;
 
 use linerate_core::facts::Gap;
@@ -19,6 +20,7 @@ use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::Budget;
 pub use once::{RoundTrips, once};
+pub use sweep::{Sweep, sweep};
 
 /// A run in progress.
 struct Run<'a> {

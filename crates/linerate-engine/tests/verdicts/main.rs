@@ -7,6 +7,7 @@ mod lossy;
 mod properties;
 mod queues;
 mod study;
+mod sweep;
 mod told;
 mod uncopied;
 

@@ -15,14 +15,14 @@ use linerate_engine::peer::address::Target;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
 use super::single::{self, Shared, directions};
-use super::{out, reach, resolve, signal};
+use super::{out, reach, resolve, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
 
 /// How a target begins that is an iperf3 server.
 const IPERF3: &str = "iperf3://";
 
-/// Time where no layer of options states one; the layer of defaults always does.
+/// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
 // `linerate bw`.
@@ -42,6 +42,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let ways = directions(options.bw.direction.unwrap_or(Ways::Forward));
+    if let Some(swept) = options.bw.sweep {
+        return sweep::run(&args.target, swept, options);
+    }
     let time = options.bw.time.map_or(TIME, |t| t.0);
     match args.target.split_once("://") {
         None | Some(("ssh", _)) => own(&args.target, ways, time, options),

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::{help, out};
-use crate::show::{bw, diff, flows, host, json, lat, repeat, stream, whatif};
+use crate::show::{bw, diff, flows, host, json, lat, repeat, stream, sweep, whatif};
 
 // `linerate generate`.
 #[derive(Debug, Parser)]
@@ -47,7 +47,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 9] = [
+const SCHEMAS: [Schema; 10] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -72,6 +72,11 @@ const SCHEMAS: [Schema; 9] = [
         name: "bw",
         of: "linerate bw --json",
         text: bw::SCHEMA,
+    },
+    Schema {
+        name: "sweep",
+        of: "linerate bw --sweep --json",
+        text: sweep::SCHEMA,
     },
     Schema {
         name: "lat",

@@ -25,11 +25,15 @@ fn single(verb: Command) -> Command {
     verb.mut_arg("streams", |arg| arg.help(streams))
 }
 
-/// Adds the default, and leaves out the environment: its names follow a rule, which the end of the
+/// Adds the default, unless the text has one, and leaves out the environment: its names follow a rule, which the end of the
 /// program's help states.
 fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
     let arg = arg.hide_env(true);
-    let Some(default) = default_of(&arg, verb, defaults) else {
+    // Another group may have an option of the same name.
+    let told = arg
+        .get_help()
+        .is_some_and(|help| help.to_string().contains("[default: "));
+    let Some(default) = default_of(&arg, verb, defaults).filter(|_| !told) else {
         return arg;
     };
     let text = |help: Option<String>| format!("{} [default: {default}]", help.unwrap_or_default());

@@ -31,6 +31,7 @@ mod show;
 mod signal;
 mod single;
 mod ssh;
+mod sweep;
 mod vm;
 mod whatif;
 

@@ -333,7 +333,8 @@ pub(crate) struct Serve {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Bw {
-    /// How long payload flows (1s to 60min); Ctrl-C ends it with what was measured until then
+    /// How long payload flows (1s to 60min), or all of a sweep; Ctrl-C ends it with what was measured until
+    /// then [default: 10s, with --sweep 60s]
     #[arg(
         short,
         long,
@@ -346,6 +347,11 @@ pub(crate) struct Bw {
     /// Direction to measure; forward is from here to the far end
     #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
     pub(crate) direction: Option<Ways>,
+
+    /// Measure with each way to hand payload over, with each size of operations, or with 1, 2, 4 and so on
+    /// to --streams connections, in turn
+    #[arg(long, env = "LINERATE_SWEEP", value_name = "WHAT")]
+    pub(crate) sweep: Option<Sweep>,
 }
 
 // What a single measurement of round trips takes.
@@ -456,6 +462,18 @@ pub(crate) enum HandOver {
     Zerocopy,
     /// The kernel sends pages of a file in memory.
     Sendfile,
+}
+
+/// What a sweep varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Sweep {
+    /// How the sender hands payload to the kernel: which way costs least CPU time for each byte.
+    Copy,
+    /// Payload of each read and write, 1 KiB to 4 MiB: where larger ones gain nothing.
+    Size,
+    /// Connections, to --streams of them or to 64: where more gain nothing.
+    Streams,
 }
 
 /// Directions of a load.

@@ -1,4 +1,4 @@
-//! What `bw` and `lat` share: one step with a far end of linerate's, from connecting to the record.
+//! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
 
 use std::io::Stdout;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,8 @@ use clap::Args;
 use linerate_core::plan::{Direction, Plan};
 use linerate_core::record::Record;
 use linerate_core::units::Nanos;
-use linerate_engine::link::LinkError;
+use linerate_engine::event::Sink;
+use linerate_engine::link::{Link, LinkError};
 use linerate_engine::run::{RoundTrips, once};
 
 use super::exit::{Exit, Failure, tell};
@@ -69,6 +70,17 @@ pub(crate) fn measure(
         sweep: false,
         trials: false,
     };
+    open(plan, options, |link, plan, wall, sink| {
+        once(link, plan, WASHOUT, trips, wall, sink)
+    })
+}
+
+/// Opens a session with the far end of `plan` and lets `body` measure over it.
+pub(crate) fn open(
+    plan: Plan,
+    options: &Options,
+    body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+) -> Result<Measured, Failure> {
     let mut stream = run::stream(options)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Until there is something to end in order, the first Ctrl-C is as good as the second.
@@ -78,7 +90,7 @@ pub(crate) fn measure(
     let address = reached.client.address().to_string();
     let sinks = Maybe(stream.as_mut());
     let (record, error) = run::watched(options, sinks, &stop, |wall, sink| {
-        once(&mut reached.client, plan, WASHOUT, trips, wall, sink)
+        body(&mut reached.client, plan, wall, sink)
     });
     drop(reached);
     if record.steps.is_empty() {

@@ -15,6 +15,7 @@ pub(crate) mod sample;
 #[cfg(test)]
 pub(crate) mod schema;
 pub mod stream;
+pub mod sweep;
 pub mod text;
 pub(crate) mod whatif;
 mod words;

@@ -16,7 +16,7 @@ use linerate_core::verdict::Verdict;
 use linerate_engine::event::{Event, Flow, Level, Sink};
 use serde::Serialize;
 
-use super::{bw, json, lat};
+use super::{bw, json, lat, sweep};
 
 /// Version of the lines; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -102,6 +102,9 @@ enum Line<'a> {
     Lat {
         result: Box<lat::Output<'a>>,
     },
+    Sweep {
+        result: Box<sweep::Output<'a>>,
+    },
 }
 
 /// A sink that writes a line for each event, and that stops the run once nobody reads them.
@@ -141,6 +144,12 @@ impl<W: Write> Stream<W> {
     pub fn lat(&mut self, probe: &lat::Probe, record: Option<&Record>) {
         let result = Box::new(lat::output(probe, record));
         self.line(&Line::Lat { result });
+    }
+
+    /// Writes the last line of `bw --sweep`: the result, as `bw --sweep --json` prints it.
+    pub fn sweep(&mut self, probe: &sweep::Probe, record: Option<&Record>) {
+        let result = Box::new(sweep::output(probe, record));
+        self.line(&Line::Sweep { result });
     }
 
     /// Why a line could not be written; nothing was written after it.

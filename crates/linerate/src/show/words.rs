@@ -25,7 +25,8 @@ pub(crate) fn goodput(estimate: &Estimate) -> String {
     }
 }
 
-fn plus_minus(percent: f64) -> String {
+/// `±1.2 %`.
+pub(crate) fn plus_minus(percent: f64) -> String {
     if percent < 0.1 {
         "±0.1 %".to_owned()
     } else if percent < 10.0 {

@@ -1,0 +1,286 @@
+//! What a sweep showed: each setting by its rounds, the knee, and which setting costs less.
+
+use super::load::{end, slice_goodput, stream_set, threads};
+use super::once::cpu_per_byte;
+use super::readings::Window;
+use super::{Estimate, handover, undisturbed};
+use crate::plan::{Direction, Knobs, Purpose};
+use crate::record::{Record, Step};
+use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
+use crate::sweep::Swept;
+
+/// A setting is as good as the best one within this share of its goodput.
+const KNEE: f64 = 0.95;
+
+/// A sweep of one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// Its settings, in their order, measured or not.
+    pub settings: Vec<Setting>,
+    /// The one that the others are compared with: copies as usual, else the one with most goodput. `None`
+    /// where nothing was measured.
+    pub reference: Option<usize>,
+    /// Where larger settings gain nothing; `None` where that is not asked or not known.
+    pub knee: Option<Knee>,
+}
+
+/// A setting of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// What its connections are made with.
+    pub knobs: Knobs,
+    /// Goodput over its rounds; `None` where none was measured.
+    pub goodput: Option<Estimate>,
+    /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
+    /// receiver.
+    pub cpu: [Option<Estimate>; 2],
+    /// Of its sends without a copy, the share that the kernel copied all the same.
+    pub copied: Option<f64>,
+    /// Goodput in multiples of the reference's.
+    pub goodput_ratio: Option<Interval>,
+    /// The sender's CPU time for each byte in multiples of the reference's.
+    pub cpu_ratio: Option<Interval>,
+}
+
+/// The smallest setting that comes within 5 % of the best, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Knee {
+    /// By the estimates.
+    pub at: usize,
+    /// The smallest that it may be, by the intervals.
+    pub from: usize,
+    /// The smallest that surely comes so near.
+    pub to: usize,
+}
+
+/// What a setting costs beside another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// Less, by more than 3 %.
+    Less,
+    /// The same to within 3 %.
+    Same,
+    /// More, by more than 3 %.
+    More,
+    /// The rounds do not tell.
+    Untold,
+}
+
+impl Cost {
+    /// By the interval of the ratio of what both cost.
+    pub fn of(ratio: Interval) -> Self {
+        if ratio.high < EQUAL.low {
+            Self::Less
+        } else if ratio.low > EQUAL.high {
+            Self::More
+        } else if is_equal(ratio) {
+            Self::Same
+        } else {
+            Self::Untold
+        }
+    }
+}
+
+impl Setting {
+    /// What its sender costs beside that of the reference; `None` where CPU time is not known, and of the
+    /// reference itself.
+    pub fn cost(&self) -> Option<Cost> {
+        self.cpu_ratio.map(Cost::of)
+    }
+}
+
+/// What a slice showed.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    goodput: f64,
+    cpu: [Option<f64>; 2],
+    copied: Option<f64>,
+}
+
+/// The sweep of a record over these settings of `direction`.
+pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direction) -> Sweep {
+    let rounds: Vec<Vec<Option<Slice>>> = settings
+        .iter()
+        .map(|knobs| slices(record, knobs, direction))
+        .collect();
+    let mut settings: Vec<Setting> = settings
+        .iter()
+        .zip(&rounds)
+        .map(|(knobs, rounds)| setting(knobs, rounds))
+        .collect();
+    let reference = reference(swept, &settings);
+    if let Some(base) = reference {
+        for at in (0..settings.len()).filter(|at| *at != base) {
+            let ratio = |of: &dyn Fn(&Slice) -> Option<f64>| {
+                rounds_ratio(&pairs(&rounds[at], &rounds[base], of))
+            };
+            settings[at].goodput_ratio = ratio(&|slice| Some(slice.goodput));
+            settings[at].cpu_ratio = ratio(&|slice| slice.cpu[0]);
+        }
+    }
+    let ratios: Vec<_> = settings.iter().map(|s| s.goodput_ratio).collect();
+    let knee = reference.filter(|_| swept != Swept::Copy);
+    Sweep {
+        knee: knee.and_then(|best| knee_of(&ratios, best)),
+        settings,
+        reference,
+    }
+}
+
+/// The rounds of a setting; `None` for one that was disturbed. The first step of a set warms its connections
+/// up and does not count.
+fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Slice>> {
+    let mut warm = Vec::new();
+    let mut rounds = Vec::new();
+    for step in &record.steps {
+        let set = stream_set(record, step, direction).filter(|set| set.plan.knobs == *knobs);
+        let (Purpose::Sweep { .. }, Some(set)) = (step.plan.purpose, set) else {
+            continue;
+        };
+        let id = set.plan.id;
+        if warm.contains(&id) {
+            rounds.push(slice(step, id, direction).filter(|_| undisturbed(step)));
+        } else {
+            // Connections that were lost and made anew in the middle miss that round.
+            rounds.extend((!warm.is_empty()).then_some(None));
+            warm.push(id);
+        }
+    }
+    rounds
+}
+
+fn slice(step: &Step, set: u32, direction: Direction) -> Option<Slice> {
+    let ends = [
+        end(step, direction.sender())?,
+        end(step, direction.receiver())?,
+    ];
+    let window = Window::of(step);
+    let goodput = slice_goodput(ends[1], set, window)?;
+    let cpu = |role: usize, way| {
+        let threads = threads(ends[role], &format!("s{set}/{way}"), window);
+        cpu_per_byte(&threads, goodput / 8.0)
+    };
+    Some(Slice {
+        goodput,
+        cpu: [cpu(0, "tx"), cpu(1, "rx")],
+        copied: handover::copied(ends[0], set, window),
+    })
+}
+
+fn setting(knobs: &Knobs, rounds: &[Option<Slice>]) -> Setting {
+    let known: Vec<&Slice> = rounds.iter().flatten().collect();
+    let estimate = |of: &dyn Fn(&Slice) -> Option<f64>| {
+        let values: Vec<f64> = known.iter().filter_map(|slice| of(slice)).collect();
+        mean(&values).map(|mean| Estimate {
+            mean,
+            interval: rounds_ci(&values),
+            samples: values.len(),
+        })
+    };
+    let copied: Vec<f64> = known.iter().filter_map(|slice| slice.copied).collect();
+    Setting {
+        knobs: knobs.clone(),
+        goodput: estimate(&|slice| Some(slice.goodput)),
+        cpu: [0, 1].map(|role: usize| estimate(&|slice| slice.cpu[role])),
+        copied: mean(&copied),
+        goodput_ratio: None,
+        cpu_ratio: None,
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn reference(swept: Swept, settings: &[Setting]) -> Option<usize> {
+    let goodput = |at: &usize| settings[*at].goodput.map(|goodput| goodput.mean);
+    let measured = (0..settings.len()).filter(|at| goodput(at).is_some());
+    match swept {
+        Swept::Copy => measured.take(1).find(|at| *at == 0),
+        Swept::Size | Swept::Streams => measured.max_by(|a, b| {
+            let of = |at| goodput(at).unwrap_or_default();
+            of(a).total_cmp(&of(b))
+        }),
+    }
+}
+
+/// What both settings showed in the rounds that both have.
+fn pairs(
+    over: &[Option<Slice>],
+    under: &[Option<Slice>],
+    of: &dyn Fn(&Slice) -> Option<f64>,
+) -> Vec<(f64, f64)> {
+    let both = over.iter().zip(under);
+    let pair = |(over, under): (&Option<Slice>, &Option<Slice>)| {
+        Some((of(over.as_ref()?)?, of(under.as_ref()?)?))
+    };
+    both.filter_map(pair).collect()
+}
+
+/// The knee of settings with these goodputs in multiples of the best one's; `None` where nothing was compared
+/// with it.
+fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
+    let itself = Interval {
+        low: 1.0,
+        mid: 1.0,
+        high: 1.0,
+    };
+    let ratio = |at: usize| {
+        if at == best { Some(itself) } else { ratios[at] }
+    };
+    let known = || (0..ratios.len()).filter_map(|at| Some((at, ratio(at)?)));
+    let first = |of: fn(Interval) -> f64| known().find(|(_, r)| of(*r) >= KNEE).map(|(at, _)| at);
+    (known().count() > 1).then_some(Knee {
+        at: first(|r| r.mid)?,
+        from: first(|r| r.high)?,
+        to: first(|r| r.low)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_the_first_within_five_percent_and_as_sure_as_the_intervals() {
+        let of = |low, mid, high| Some(Interval { low, mid, high });
+        let knee = |ratios: &[Option<Interval>], best| {
+            knee_of(ratios, best).map(|knee| [knee.from, knee.at, knee.to])
+        };
+        let low = of(0.4, 0.5, 0.6);
+        assert_eq!(knee(&[low, of(0.95, 0.96, 0.97), None], 2), Some([1, 1, 1]));
+        assert_eq!(
+            knee(&[low, of(0.93, 0.94, 0.9499), None], 2),
+            Some([2, 2, 2])
+        );
+        assert_eq!(
+            knee(&[low, of(0.93, 0.949, 0.95), None], 2),
+            Some([1, 2, 2])
+        );
+        assert_eq!(knee(&[low, of(0.94, 0.95, 0.96), None], 2), Some([1, 1, 2]));
+        // What falls again after the best one is no matter.
+        assert_eq!(knee(&[low, None, of(0.9, 0.91, 0.92)], 1), Some([1, 1, 1]));
+        assert_eq!(knee(&[None, low], 0), Some([0, 0, 0]));
+        assert_eq!(knee(&[None, None], 0), None, "nothing to compare with");
+        assert_eq!(knee(&[None], 0), None);
+    }
+
+    #[test]
+    fn a_cost_is_told_where_the_whole_interval_says_so() {
+        for (low, high, cost) in [
+            (0.5, 0.969, Cost::Less),
+            (0.5, 0.97, Cost::Untold),
+            (0.97, 1.03, Cost::Same),
+            (0.97, 1.031, Cost::Untold),
+            (1.03, 1.5, Cost::Untold),
+            (1.031, 1.5, Cost::More),
+        ] {
+            let mid = f64::midpoint(low, high);
+            assert_eq!(
+                Cost::of(Interval { low, mid, high }),
+                cost,
+                "{low} to {high}"
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A sweep by itself: the same load with each of several settings, in interleaved rounds.
+
+use linerate_core::facts::Gap;
+use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose, Side};
+use linerate_core::record::Record;
+use linerate_core::stats::FEWEST;
+use linerate_core::sweep::{Pace, Swept, order};
+
+use super::{Run, session};
+use crate::event::Sink;
+use crate::link::{Link, LinkError};
+
+/// What a sweep measures.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// The factor that is varied.
+    pub swept: Swept,
+    /// Its settings.
+    pub settings: Vec<Knobs>,
+    /// Which way payload flows.
+    pub direction: Direction,
+    /// How the time is spent.
+    pub pace: Pace,
+    /// The settings that an end refused, and why: filled in by [`sweep`].
+    pub left_out: Vec<Gap>,
+}
+
+/// Measures with each setting in turn, there and back again, round after round. A setting that is refused is
+/// left out, with a notice. Returns as [`super::run`] does.
+pub fn sweep(
+    link: &mut dyn Link,
+    plan: Plan,
+    sweep: &mut Sweep,
+    wall_secs: u64,
+    sink: &mut dyn Sink,
+) -> (Record, Option<LinkError>) {
+    session(link, plan, wall_secs, sink, |run| run.rounds(sweep))
+}
+
+impl Run<'_> {
+    fn rounds(&mut self, sweep: &mut Sweep) -> Result<(), LinkError> {
+        let mut sets = Vec::new();
+        for at in 0..sweep.settings.len() {
+            sets.push(self.setting(sweep, at)?);
+        }
+        // The first round warms connections up.
+        for round in 0..=sweep.pace.rounds {
+            let needed = round <= FEWEST as u32;
+            let time = sweep.pace.round(sets.len());
+            if self.stopped || !(needed || self.budget.affords(self.link.now(), time)) {
+                break;
+            }
+            for at in order(round, sets.len()) {
+                sets[at] = match sets[at] {
+                    Some(set) => self.slice(sweep, at, set)?,
+                    None => None,
+                };
+            }
+        }
+        for set in sets.into_iter().flatten() {
+            self.link.release(set)?;
+        }
+        Ok(())
+    }
+
+    /// Connections with a setting; `None` where an end refuses them.
+    fn setting(&mut self, sweep: &mut Sweep, at: usize) -> Result<Option<u32>, LinkError> {
+        let direction = sweep.direction;
+        let made = self.set(Pattern::Stream { direction }, sweep.settings[at].clone());
+        self.unless_left_out(sweep, at, made.map(Some))
+    }
+
+    /// Measures a setting once; its connections from then on.
+    fn slice(&mut self, sweep: &mut Sweep, at: usize, set: u32) -> Result<Option<u32>, LinkError> {
+        let (direction, pace) = (sweep.direction, sweep.pace);
+        let name = sweep.swept.words(&sweep.settings[at]);
+        let words = format!("{}, {name}", direction.name());
+        let purpose = Purpose::Sweep { direction };
+        let done = self.step(purpose, &[set], pace.washout, pace.measure, &words);
+        let lost = done.is_err() || self.broke();
+        let kept = self.unless_left_out(sweep, at, done.map(|()| Some(set)))?;
+        if lost {
+            self.link.release(set)?;
+        }
+        match kept {
+            Some(_) if lost => self.setting(sweep, at),
+            kept => Ok(kept),
+        }
+    }
+
+    /// A setting that an end refuses is left out, and the user is told.
+    fn unless_left_out(
+        &mut self,
+        sweep: &mut Sweep,
+        at: usize,
+        outcome: Result<Option<u32>, LinkError>,
+    ) -> Result<Option<u32>, LinkError> {
+        let Err(LinkError::Refused { what, hint }) = outcome else {
+            return outcome;
+        };
+        let gap = Gap {
+            what: sweep.swept.words(&sweep.settings[at]),
+            why: format!("left out: {what}"),
+            hint,
+        };
+        self.hint(Side::Far, &gap);
+        sweep.left_out.push(gap);
+        Ok(None)
+    }
+}

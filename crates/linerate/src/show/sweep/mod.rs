@@ -1,0 +1,122 @@
+//! A sweep, for people and for programs: what each setting gave, the knee, and which way pays.
+
+mod json;
+#[cfg(test)]
+mod sample;
+mod text;
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{self, Estimate, Setting, derive};
+use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::record::Record;
+use linerate_core::sweep::{Pace, Swept};
+use linerate_engine::run::Sweep;
+
+pub use json::{FORMAT, SCHEMA, json};
+pub(super) use json::{Output, output};
+pub use text::text;
+
+use super::bw::own::{broken, refused};
+
+/// Sends that the kernel copied all the same, from which share on it is told.
+const COPIED: f64 = 0.001;
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Probe {
+    target: String,
+    /// Address and port of the far end.
+    address: String,
+    swept: Swept,
+    direction: Direction,
+    pace: Pace,
+    same_machine: bool,
+    /// Why it ended early; empty where it did not.
+    broken: String,
+    found: model::Sweep,
+    gaps: Vec<Gap>,
+}
+
+impl Probe {
+    /// Of the record of a sweep with the far end `target` at `address`.
+    pub fn of(target: &str, address: &str, record: &Record, asked: &Sweep) -> Self {
+        let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
+        let mut gaps = asked.left_out.clone();
+        gaps.extend(refused(record));
+        gaps.extend(by_copies(record));
+        let name = |setting: &Setting| asked.swept.words(&setting.knobs);
+        gaps.extend(
+            found
+                .settings
+                .iter()
+                .flat_map(|setting| lacking(setting, &name(setting))),
+        );
+        Self {
+            target: target.to_owned(),
+            address: address.to_owned(),
+            swept: asked.swept,
+            direction: asked.direction,
+            pace: asked.pace,
+            same_machine: derive(record).same_machine,
+            broken: broken(record),
+            found,
+            gaps,
+        }
+    }
+
+    /// Whether all that was asked for was measured.
+    pub fn complete(&self) -> bool {
+        let settings = &self.found.settings;
+        self.broken.is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
+    }
+
+    /// Goodput of the setting that gave most, in bits per second.
+    pub fn goodput(&self) -> Option<(Direction, f64)> {
+        let all = self.found.settings.iter().filter_map(|s| s.goodput);
+        let best = all.map(|goodput| goodput.mean).reduce(f64::max)?;
+        Some((self.direction, best))
+    }
+
+    fn name(&self, at: usize) -> String {
+        self.swept.words(&self.found.settings[at].knobs)
+    }
+}
+
+/// CPU time of one end for each byte, where it was read.
+fn cpu(setting: &Setting, direction: Direction, side: Side) -> Option<&Estimate> {
+    setting.cpu[usize::from(direction.receiver() == side)].as_ref()
+}
+
+/// The share of sends that the kernel copied all the same, where there were some.
+fn copied(setting: &Setting) -> Option<f64> {
+    setting.copied.filter(|share| *share >= COPIED)
+}
+
+/// What the kernel had no room for while a setting was measured.
+fn by_copies(record: &Record) -> Option<Gap> {
+    let ends = record.steps.iter().flat_map(|step| &step.ends);
+    let mut gaps = ends.flat_map(|end| &end.gaps);
+    gaps.find(|gap| gap.what == "set.copy").cloned()
+}
+
+/// What should be known of a setting, and is not.
+fn lacking(setting: &Setting, name: &str) -> Vec<Gap> {
+    let gap = |what: String, why: &str| Gap {
+        what,
+        why: why.to_owned(),
+        hint: String::new(),
+    };
+    if setting.goodput.is_none() {
+        return vec![gap(name.to_owned(), "no whole slice of it was measured")];
+    }
+    let mut gaps = Vec::new();
+    if setting.cpu.iter().any(Option::is_none) {
+        let what = format!("CPU time with {name}");
+        gaps.push(gap(what, "the times of all threads could not be read"));
+    }
+    if setting.knobs.copy == Handover::Zerocopy && setting.copied.is_none() {
+        let what = format!("what became of sends with {name}");
+        gaps.push(gap(what, "the kernel told of none"));
+    }
+    gaps
+}

@@ -1,0 +1,130 @@
+//! Sweeps made up for goldens.
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{Estimate, Knee, Setting, Sweep};
+use linerate_core::plan::{Direction, Knobs};
+use linerate_core::stats::Interval;
+use linerate_core::sweep::{Pace, Swept};
+use linerate_core::units::Nanos;
+
+use super::Probe;
+
+fn around(mid: f64, share: f64) -> Interval {
+    Interval {
+        low: mid * (1.0 - share),
+        mid,
+        high: mid * (1.0 + share),
+    }
+}
+
+fn estimate(mean: f64) -> Estimate {
+    Estimate {
+        mean,
+        interval: Some(around(mean, 0.012)),
+        samples: 8,
+    }
+}
+
+/// Goodput in Gb/s, and the sender's CPU time in ns a byte, in multiples of a reference's.
+fn setting(knobs: Knobs, gigabits: f64, cpu: f64, to: Option<(f64, f64)>) -> Setting {
+    let ratio = |own: f64, other: fn((f64, f64)) -> f64| to.map(|to| around(own / other(to), 0.02));
+    Setting {
+        knobs,
+        goodput: Some(estimate(gigabits * 1e9)),
+        cpu: [Some(estimate(cpu)), Some(estimate(0.31))],
+        copied: None,
+        goodput_ratio: ratio(gigabits, |to| to.0),
+        cpu_ratio: ratio(cpu, |to| to.1),
+    }
+}
+
+fn probe(swept: Swept, found: Sweep) -> Probe {
+    let pace = Pace::of(Nanos::from_secs(60), found.settings.len());
+    Probe {
+        target: "brook".to_owned(),
+        address: "10.0.0.2:5377".to_owned(),
+        swept,
+        direction: Direction::Forward,
+        pace: pace.unwrap(),
+        same_machine: false,
+        broken: String::new(),
+        found,
+        gaps: Vec::new(),
+    }
+}
+
+/// Zero copy pays, the file does not; or the other way round, beside zero copy that was none.
+pub(super) fn copy(direction: Direction) -> Probe {
+    let settings = Swept::Copy.settings(&Knobs::default(), 1);
+    let [copy, zero, file] = settings.try_into().unwrap();
+    let forward = direction == Direction::Forward;
+    let (cheap, dear) = if forward { (0.11, 0.25) } else { (0.2, 0.201) };
+    let base = (9.41, 0.2);
+    let mut zero = setting(zero, 9.4, cheap, Some(base));
+    zero.copied = Some(if forward { 0.0 } else { 1.0 });
+    let found = Sweep {
+        settings: vec![
+            setting(copy, base.0, base.1, None),
+            zero,
+            setting(file, 9.38, dear, Some(base)),
+        ],
+        reference: Some(0),
+        knee: None,
+    };
+    Probe {
+        direction,
+        same_machine: !forward,
+        ..probe(Swept::Copy, found)
+    }
+}
+
+/// Operations from 16 KiB on gain nothing, or from 32 KiB on.
+pub(super) fn size() -> Probe {
+    let all = Swept::Size.settings(&Knobs::default(), 1);
+    let goodput = |at: usize| 9.4 * (at as f64 / 5.0).min(1.0).max(0.1);
+    let of = |(at, knobs)| {
+        let to = (at != 12).then_some((9.4, 0.2));
+        setting(knobs, goodput(at), 0.2 + 1.0 / (at as f64 + 1.0), to)
+    };
+    let found = Sweep {
+        settings: all.into_iter().enumerate().map(of).collect(),
+        reference: Some(12),
+        knee: Some(Knee {
+            at: 5,
+            from: 4,
+            to: 5,
+        }),
+    };
+    probe(Swept::Size, found)
+}
+
+/// More streams gain to the last that the server allowed, and the user did not wait for the rounds.
+pub(super) fn streams() -> Probe {
+    let all = Swept::Streams.settings(&Knobs::default(), 4);
+    let base = Some((30.0, 0.2));
+    let mut settings: Vec<Setting> = all
+        .into_iter()
+        .zip([(10.0, base), (30.0, None), (0.0, None)])
+        .map(|(knobs, (goodput, to))| setting(knobs, goodput, 0.2, to))
+        .collect();
+    settings[2].goodput = None;
+    settings[2].cpu = [None, None];
+    let found = Sweep {
+        settings,
+        reference: Some(1),
+        knee: Some(Knee {
+            at: 1,
+            from: 1,
+            to: 1,
+        }),
+    };
+    Probe {
+        broken: "interrupted".to_owned(),
+        gaps: vec![Gap {
+            what: "4 streams".to_owned(),
+            why: "left out: no descriptor left".to_owned(),
+            hint: "ulimit -n 4096".to_owned(),
+        }],
+        ..probe(Swept::Streams, found)
+    }
+}

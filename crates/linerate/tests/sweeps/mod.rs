@@ -1,0 +1,120 @@
+//! `linerate bw --sweep` with `linerate serve` on this machine.
+
+use linerate::show::sweep;
+
+use super::*;
+
+fn settings(told: &Value) -> &Vec<Value> {
+    told["settings"].as_array().unwrap()
+}
+
+#[test]
+fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
+    let far = Far::start();
+    let args = ["bw", "--sweep", "copy", "-t", "8s", "-d", "reverse"];
+    let told = far.json(&args, sweep::SCHEMA);
+    assert_eq!(
+        (&told["swept"], &told["complete"]),
+        (&"copy".into(), &true.into())
+    );
+    assert_eq!(told["reference"], 0);
+    let ways: Vec<_> = settings(&told).iter().map(|s| s["copy"].clone()).collect();
+    assert_eq!(ways, ["copy", "zerocopy", "sendfile"]);
+    for setting in settings(&told) {
+        assert!(setting["goodput_bps"].as_u64().unwrap() > 0, "{setting}");
+        for end in ["near", "far"] {
+            assert!(
+                setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0,
+                "{setting}"
+            );
+        }
+        // A busy machine may disturb some, as a session beside this one would.
+        let rounds = setting["rounds"].as_u64().unwrap();
+        assert!((1..=4).contains(&rounds), "{setting}");
+    }
+    // Loopback hands pages to a receiver of this host, which needs them copied.
+    assert_eq!(settings(&told)[1]["copied_share"], 1.0, "{told}");
+    assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
+}
+
+#[test]
+fn ctrl_c_keeps_the_rounds_that_were_measured() {
+    let far = Far::start();
+    let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
+    let mut command = far.command(&args);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Both warm up, both are measured, and the first one's turn comes again.
+    let mut turns = told
+        .map(Result::unwrap)
+        .filter(|line| line.contains("1 stream "));
+    assert!(turns.nth(1).is_some());
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(sweep::SCHEMA, &told);
+    assert_eq!(told["ended_early"], "interrupted");
+    let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
+    assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
+    assert_eq!(told["knee"], Value::Null);
+}
+
+#[test]
+fn a_sweep_streams_lines_and_its_document_comes_last() {
+    let far = Far::start();
+    let output = far.run(&[
+        "bw",
+        "--sweep",
+        "streams",
+        "-P",
+        "1",
+        "-t",
+        "3s",
+        "--stream-json",
+    ]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    for line in &lines {
+        fits(stream::SCHEMA, line);
+    }
+    let last = &lines[lines.len() - 1];
+    assert_eq!(last["event"], "sweep");
+    fits(sweep::SCHEMA, &last["result"]);
+    let slices = lines.iter().filter(|line| line["event"] == "step").count();
+    assert_eq!(slices, 5, "a round that warms up, and four");
+}
+
+#[test]
+fn what_contradicts_a_sweep_is_refused_in_words() {
+    let home = TempDir::new().unwrap();
+    let refused = |args: &[&str], hint: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let command = command.env_clear().env("HOME", home.path());
+        let output = command.arg("bw").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(&format!("hint: {hint}")), "{told}");
+    };
+    let host = "127.0.0.1";
+    refused(&["iperf3://127.0.0.1", "--sweep", "copy"], "linerate serve");
+    refused(&[host, "--sweep", "copy", "-d", "both"], "-d forward");
+    refused(
+        &[host, "--sweep", "copy", "--copy", "sendfile"],
+        "leave out --copy",
+    );
+    refused(
+        &[host, "--sweep", "size", "--read-size", "1KiB"],
+        "leave out --size",
+    );
+    refused(&[host, "--sweep", "size", "-t", "31s"], "--time 32s");
+}
