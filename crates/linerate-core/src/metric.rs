@@ -123,6 +123,7 @@ metrics! {
     UDP_LATE = "udp" "late" Packets Counter "Datagrams that came after so many later ones that they cannot be told from duplicates; no payload, and counted as lost.";
     UDP_STRAY = "udp" "stray" Packets Counter "Datagrams that came to the socket and are not of this step: another sender's, malformed, cut short, or left over.";
     UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
+    UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program took from the socket; datagrams that came joined (UDP_GRO) are one.";
     UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS); they were not sent, and not lost.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";

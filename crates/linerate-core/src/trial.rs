@@ -64,6 +64,34 @@ pub enum Factor {
     OtherPorts,
 }
 
+impl Factor {
+    /// Whether datagrams have it: there is no window, no congestion control, and a write is one of them.
+    const fn is_of_datagrams(self) -> bool {
+        match self {
+            Self::MoreStreams
+            | Self::LargerWindow
+            | Self::HostOffloads
+            | Self::SenderWork
+            | Self::ReceiverWork
+            | Self::Unpaced
+            | Self::Paced
+            | Self::SmallerMss
+            | Self::NearInterrupts
+            | Self::OtherCpu => true,
+            Self::HalfWindow
+            | Self::LargerSendBuffer
+            | Self::HostWindow
+            | Self::HostSendBuffer
+            | Self::HalfSendBuffer
+            | Self::SmallerWrites
+            | Self::SmallerReads
+            | Self::OtherCongestion
+            | Self::Discard
+            | Self::OtherPorts => false,
+        }
+    }
+}
+
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialKind {
@@ -276,6 +304,9 @@ impl TrialKind {
     fn settings(&self, model: &Model, direction: Direction, load: &Load) -> Option<(Knobs, Knobs)> {
         let mut before = load.knobs.clone();
         let mut after = before.clone();
+        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
+            return None;
+        }
         match self.factor {
             Factor::MoreStreams => {
                 after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
@@ -315,6 +346,11 @@ impl TrialKind {
             }
             Factor::Unpaced => after.pacing = None,
             Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
+            // Datagrams are as large as what is written.
+            Factor::SmallerMss if load.datagrams.is_some() => {
+                load.silent()?;
+                after.write_size = Bytes(smaller_mss(load)?.into());
+            }
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
             Factor::ZeroCopy => after.copy = without_copy(load)?,

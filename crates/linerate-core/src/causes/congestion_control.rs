@@ -26,6 +26,9 @@ impl Cause for CongestionControl {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
+    fn is_of_connections(&self) -> bool {
+        true
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
             Ok(held) => held,

@@ -5,7 +5,7 @@ use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
 use super::predict::{GAIN, UNCOPIED, added_work, busiest, bystander, threads, wanted};
 use super::shared_core::{self, SharedCore};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Answer, Cause, Finding, base, datagrams, lacks, percent};
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -104,6 +104,11 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
             role.word()
         ));
     }
+    let lost = match of_datagrams(model, load, direction, role) {
+        Some(Ok(lost)) => Some(lost),
+        Some(Err(answer)) => return answer,
+        None => None,
+    };
     let busiest = busiest(workers);
     let used = |t| used(t, cpus(load, direction, side));
     let used_up = busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
@@ -115,8 +120,22 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         evidence: busiest
             .and_then(|t| sentence(t, role))
             .into_iter()
+            .chain(lost)
             .collect(),
     })
+}
+
+/// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and
+/// of a load by connections.
+fn of_datagrams(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    role: Role,
+) -> Option<Result<String, Answer>> {
+    let told = load.datagrams.as_ref().filter(|_| role == Role::Receiver)?;
+    let dropped = datagrams::at_the_socket(model, direction, told);
+    Some(dropped.map(|dropped| datagrams::words(told, dropped, "dropped at its socket")))
 }
 
 /// The cause that keeps threads of an end from a CPU that they could have, if one stands.

@@ -1,10 +1,11 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use super::datagrams::{self, on_the_way};
 use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{around, bystander};
 use super::{Answer, Cause, Finding, percent};
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -25,6 +26,9 @@ impl Cause for FlowRateCap {
         Stage::Net
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
+        if let Some(answer) = of_datagrams(model, direction) {
+            return answer;
+        }
         let held = match held_by_network(model, direction) {
             Ok(held) => held,
             Err(answer) => return answer,
@@ -81,6 +85,39 @@ impl Cause for FlowRateCap {
     fn page(&self) -> &'static str {
         include_str!("pages/flow-rate-cap.md")
     }
+}
+
+/// The answer for a load by datagrams, which fill whatever rate there is; `None` of one by connections.
+fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
+    let dir = model.direction(direction)?;
+    let told = dir.base.datagrams.as_ref()?;
+    let way = match on_the_way(model, direction, (&dir.base, told)) {
+        Ok(way) => way,
+        Err(answer) => return Some(answer),
+    };
+    if dir.base.silent().is_some() {
+        return Some(Answer::Clear(
+            "no datagram arrived: that is no rate".to_owned(),
+        ));
+    }
+    let times = |more: &Load| f64::from(more.streams) / f64::from(dir.base.streams.max(1));
+    let few = |more: &&Load| more.over(&dir.base).high < times(more) * EACH;
+    let scaled = |more: &Load| {
+        let gain = more.over(&dir.base).mid;
+        format!("{} streams carried {gain:.2} times as much", more.streams)
+    };
+    if let Some(more) = dir.sweep.iter().find(few) {
+        return Some(Answer::Clear(scaled(more)));
+    }
+    Some(Answer::Finding(Finding {
+        side: Place::Path,
+        share: way / 2.0,
+        enough: false,
+        reached: false,
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+            .chain(dir.sweep.first().map(scaled))
+            .collect(),
+    }))
 }
 
 /// Four times the streams, where they carried well under four times as much: one stream may fill so

@@ -9,7 +9,7 @@ use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
-use crate::units::{Nanos, Rate};
+use crate::units::Rate;
 use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Cause `latency-queue`.
@@ -89,7 +89,9 @@ impl Cause for LatencyQueue {
 fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
-    let own = load.tcp.rtt;
+    // Datagrams are not answered: what passes beside them tells how long they wait.
+    let beside = load.datagrams.map(|_| raised.loaded);
+    let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {
         return Err(Answer::Clear(format!(
@@ -105,10 +107,10 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
             hint: "less load on that CPU: --pacing with half the rate".to_owned(),
         }]));
     }
-    Ok(finding(load, direction, raised, own))
+    Ok(finding(load, direction, raised))
 }
 
-fn finding(load: &Load, direction: Direction, raised: Raised, own: Nanos) -> Finding {
+fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     let queue = own_queue(load, raised);
     let sender = direction.sender();
     let standing = match (queue, longest(load)) {
@@ -127,16 +129,18 @@ fn finding(load: &Load, direction: Direction, raised: Raised, own: Nanos) -> Fin
             sender.name()
         ),
     };
+    let acknowledged = load.tcp.rtt;
+    let acknowledged =
+        acknowledged.map(|own| format!("the streams' own segments were acknowledged after {own}"));
     Finding {
         side: queue.map_or(Place::Path, |_| Place::from(sender)),
         share: raised.share(),
         enough: true,
         reached: false,
-        evidence: vec![
-            raised.words(),
-            format!("the streams' own segments were acknowledged after {own}"),
-            standing,
-        ],
+        evidence: std::iter::once(raised.words())
+            .chain(acknowledged)
+            .chain([standing])
+            .collect(),
     }
 }
 

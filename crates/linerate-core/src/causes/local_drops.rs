@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::path_rate::{Held, held_back};
+use super::path_rate::held_back;
 use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
 use crate::model::{Load, Local, LocalEvent, Model, TrialModel};
@@ -60,7 +60,7 @@ impl Cause for LocalDrops {
             let why = "the hosts dropped less than one packet of it in a second";
             return Answer::Clear(why.to_owned());
         }
-        let held = match held_back(model, direction) {
+        let held = match held(model, load, direction, &dropped) {
             Ok(held) => held,
             Err(answer) => return answer,
         };
@@ -70,7 +70,7 @@ impl Cause for LocalDrops {
                 "{}, too few to hold it back",
                 words(load, &dropped)
             )),
-            Some(weight) => finding(direction, &held, &dropped, &weight),
+            Some(weight) => finding(direction, load, held, (&dropped, &weight)),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -179,9 +179,30 @@ fn way(local: &Local, direction: Direction) -> crate::plan::Side {
     }
 }
 
-/// `None` where the sender's segments were not counted.
+/// What the drops explain of the slowness, and how it is known that something does: congestion control holds
+/// the sender back; of datagrams those count that are dropped.
+fn held(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    dropped: &Dropped<'_>,
+) -> Result<(f64, Option<String>), Answer> {
+    if let Some(told) = &load.datagrams {
+        return Ok((dropped.per_sec / (told.sent + dropped.per_sec), None));
+    }
+    held_back(model, direction).map(|held| (held.share, Some(held.why)))
+}
+
+/// Segments sent in a second, and those of them that were sent again; datagrams sent, and lost. `None` where
+/// the sender's were not counted.
+fn sent(load: &Load) -> Option<(f64, f64)> {
+    let datagrams = load.datagrams.as_ref();
+    let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));
+    datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
+}
+
 fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
-    let (segments, repeated) = (load.tcp.segments?, load.tcp.repeated?);
+    let (segments, repeated) = sent(load)?;
     let group = (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0);
     let matters = |drops: f64| drops >= segments * LOSSY && drops >= repeated * MOST;
     Some(match dropped.per_sec {
@@ -195,8 +216,9 @@ fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
 /// again`.
 fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
-    let again = load.tcp.repeated.map_or(String::new(), |again| {
-        format!(", and {again:.0} segments sent again")
+    let again = sent(load).map_or(String::new(), |(_, again)| match load.datagrams {
+        Some(_) => format!(", and {again:.0} datagrams lost"),
+        None => format!(", and {again:.0} segments sent again"),
     });
     format!(
         "{}, {:.0} in a second{again}",
@@ -207,24 +229,25 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
 
 fn finding(
     direction: Direction,
-    held: &Held<'_>,
-    dropped: &Dropped<'_>,
-    weight: &Weight,
+    load: &Load,
+    (share, why): (f64, Option<String>),
+    (dropped, weight): (&Dropped<'_>, &Weight),
 ) -> Answer {
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
-    let share = held.load.tcp.segments.map(|all| dropped.per_sec / all);
-    let lost = share.map(|share| format!("that is {} of the segments sent", percent(share)));
+    let of = load.tcp.segments.map(|all| dropped.per_sec / all);
+    let lost = of.map(|share| format!("that is {} of the segments sent", percent(share)));
     Answer::Finding(Finding {
         side: Place::from(if of_sender {
             direction.sender()
         } else {
             direction.receiver()
         }),
-        share: held.share,
+        share,
         enough: *weight == Weight::Most,
         reached: false,
-        evidence: [held.why.clone(), words(held.load, dropped)]
+        evidence: why
             .into_iter()
+            .chain([words(load, dropped)])
             .chain(lost)
             .collect(),
     })

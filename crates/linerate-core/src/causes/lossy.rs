@@ -32,9 +32,11 @@ const FILLED: Range = Range {
     high: 1.5,
 };
 
-/// The share of bytes sent again, where it is enough to hold congestion control back.
+/// The share of bytes sent again, where it is enough to hold congestion control back; of datagrams lost.
 pub(crate) fn lost(load: &Load) -> Option<f64> {
-    load.tcp.retransmitted.filter(|share| *share > LOSSY)
+    let lost = load.datagrams.as_ref().map(|told| told.lost);
+    lost.or(load.tcp.retransmitted)
+        .filter(|share| *share > LOSSY)
 }
 
 /// Packets that overtook others for each segment that was sent again, from which that is why.
@@ -68,9 +70,15 @@ pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
     lost(load).is_some() && standing_queue(model, load).is_none()
 }
 
-/// What more streams make of one rate that all share: the same, unless it drops what exceeds it.
+/// What more streams make of one rate that all share: the same, unless it drops what exceeds it. Datagrams
+/// fill any rate, and fill it no better where more of them are lost.
 pub(super) fn filled(model: &Model, load: &Load) -> Range {
-    if only_dropped(model, load) {
+    if load.datagrams.is_some() {
+        Range {
+            high: EQUAL.high,
+            ..FILLED
+        }
+    } else if only_dropped(model, load) {
         FILLED
     } else {
         EQUAL

@@ -11,6 +11,7 @@ mod cpu_contention;
 mod cpu_quota;
 mod cpu_share;
 mod cpu_steal;
+mod datagrams;
 mod duplex;
 mod flow_rate_cap;
 mod hash_collision;
@@ -42,6 +43,7 @@ mod sender_app;
 mod sender_core;
 mod shared_core;
 mod small_packets;
+mod socket_drops;
 mod softirq_core;
 mod tunnel;
 mod underlay;
@@ -49,6 +51,7 @@ mod wire_full;
 mod wrong_route;
 
 pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
+pub(crate) use datagrams::moot;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
@@ -69,7 +72,7 @@ use crate::verdict::{Advice, Measure, Place, Stage};
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
-/// Share of bytes sent again from which the path gives congestion control a reason to slow down.
+/// Share of bytes sent again, or of datagrams lost, from which the path gives congestion control a reason to slow down.
 pub(crate) const LOSSY: f64 = 0.0005;
 
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
@@ -91,6 +94,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
+    &socket_drops::SocketDrops,
     &pacing::Pacing,
     &host_shaping::HostShaping,
     &local_drops::LocalDrops,
@@ -136,6 +140,11 @@ pub trait Cause: Sync {
     /// Whether it is of the idle path, which is one for both directions: it is told of the first that was
     /// measured, and of the other it is clear.
     fn told_once(&self) -> bool {
+        false
+    }
+    /// Whether it is about what only connections do, to hold back what they send or to send it again: of a
+    /// load by datagrams it is clear.
+    fn is_of_connections(&self) -> bool {
         false
     }
     /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.

@@ -38,11 +38,13 @@ impl Cause for MtuBlackHole {
                 hint: String::new(),
             }]);
         };
-        let Some(again) = load.tcp.retransmitted else {
-            return lacks(model, "tcp", direction.sender());
-        };
-        if again <= 0.0 {
-            return Answer::Clear("nothing had to be sent again".to_owned());
+        if load.datagrams.is_none() {
+            let Some(again) = load.tcp.retransmitted else {
+                return lacks(model, "tcp", direction.sender());
+            };
+            if again <= 0.0 {
+                return Answer::Clear("nothing had to be sent again".to_owned());
+            }
         }
         let timeouts = load.tcp.timeouts.map_or(String::new(), |n| {
             format!(", after {n:.0} timeouts of the sender")
@@ -73,24 +75,34 @@ impl Cause for MtuBlackHole {
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::SmallerMss]
     }
-    fn advice(&self, _: &Model, direction: Direction) -> Vec<Advice> {
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let datagrams = model
+            .direction(direction)
+            .is_some_and(|d| d.base.datagrams.is_some());
         let sender = direction.sender().name();
         let find = "find what drops large packets: `tracepath PEER`, `ping -M do -s 1372 PEER`; let \
                     routers and firewalls pass ICMP \"fragmentation needed\" and \"packet too big\"";
-        vec![
+        let find = Advice {
+            action: find.to_owned(),
+            undo: String::new(),
+            gain: None,
+        };
+        let until = if datagrams {
             Advice {
-                action: find.to_owned(),
+                action: "until then let the program send smaller datagrams".to_owned(),
                 undo: String::new(),
                 gain: None,
-            },
+            }
+        } else {
             Advice {
                 action: format!(
                     "until then, on the {sender} host: sysctl -w net.ipv4.tcp_mtu_probing=1"
                 ),
                 undo: "sysctl -w net.ipv4.tcp_mtu_probing=0".to_owned(),
                 gain: None,
-            },
-        ]
+            }
+        };
+        vec![find, until]
     }
     fn page(&self) -> &'static str {
         include_str!("pages/mtu-black-hole.md")

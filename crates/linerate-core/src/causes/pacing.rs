@@ -37,10 +37,11 @@ impl Cause for Pacing {
         let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
             return Answer::Clear("no pace was asked for".to_owned());
         };
-        // The pace counts packets, goodput their payload.
+        // The pace counts packets, goodput their payload; that of datagrams counts payload as well.
         let payload = load
             .tcp
             .mss
+            .filter(|_| load.datagrams.is_none())
             .map_or(1.0, |mss| mss.0 as f64 / (mss.0 as f64 + HEADERS));
         let each = load.goodput.mean / f64::from(load.streams.max(1));
         let reached = each / (pace.0 as f64 * payload).max(1.0);

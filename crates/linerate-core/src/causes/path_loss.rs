@@ -1,5 +1,6 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
+use super::datagrams::{self, on_the_way};
 use super::lossy::{STAYS, erratic, lost, reordered};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
@@ -36,6 +37,9 @@ impl Cause for PathLoss {
         Stage::Net
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
+        if let Some(answer) = of_datagrams(model, direction) {
+            return answer;
+        }
         let held = match held_by_network(model, direction) {
             Ok(held) => held,
             Err(answer) => return answer,
@@ -104,6 +108,9 @@ impl Cause for PathLoss {
         &[Factor::Paced, Factor::OtherCongestion]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let datagrams = model
+            .direction(direction)
+            .is_some_and(|d| d.base.datagrams.is_some());
         let mut advice = vec![Advice {
             action:
                 "find where packets are lost: `ethtool -S PORT | grep -E 'err|drop|crc'` on both \
@@ -112,12 +119,35 @@ impl Cause for PathLoss {
             undo: String::new(),
             gain: None,
         }];
-        advice.extend(tolerant(model, direction));
+        if !datagrams {
+            advice.extend(tolerant(model, direction));
+        }
         advice
     }
     fn page(&self) -> &'static str {
         include_str!("pages/path-loss.md")
     }
+}
+
+/// The answer for a load by datagrams; `None` of one by connections.
+fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
+    let load = &model.direction(direction)?.base;
+    let told = load.datagrams.as_ref()?;
+    if load.silent().is_some() {
+        let why = "no datagram arrived: that is no loss by chance";
+        return Some(Answer::Clear(why.to_owned()));
+    }
+    Some(match on_the_way(model, direction, (load, told)) {
+        Ok(way) => Answer::Finding(Finding {
+            side: Place::Path,
+            share: way,
+            // What exceeds a rate is lost as well: only a trial tells.
+            enough: false,
+            reached: false,
+            evidence: vec![datagrams::words(told, way, "lost on the way")],
+        }),
+        Err(answer) => answer,
+    })
 }
 
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried

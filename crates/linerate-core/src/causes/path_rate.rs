@@ -1,6 +1,7 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
 use super::cpu_share::stands;
+use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
 use super::lossy::{erratic, filled, lost, of_a_rate};
 use super::predict::{GAIN, one_rate, threads, wanted};
@@ -36,6 +37,9 @@ impl Cause for PathRate {
         Stage::Net
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
+        if let Some(answer) = of_datagrams(model, direction) {
+            return answer;
+        }
         match held_by_network(model, direction) {
             Ok(held) => finding(model, direction, &held),
             Err(answer) => answer,
@@ -97,15 +101,23 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
     Ok(held)
 }
 
+fn no_rate(silent: f64) -> String {
+    format!(
+        "no payload arrived in {} of the samples: that is no rate",
+        percent(silent)
+    )
+}
+
+fn carried(more: &Load, gain: f64) -> String {
+    format!("{} streams carried {gain:.2} times as much", more.streams)
+}
+
 /// The load of a direction if congestion control holds it back, be it for what happens on the hosts'
 /// own ground; else why not.
 pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let load = base(model, direction)?;
     if let Some(silent) = load.silent() {
-        return Err(Answer::Clear(format!(
-            "no payload arrived in {} of the samples: that is no rate",
-            percent(silent)
-        )));
+        return Err(Answer::Clear(no_rate(silent)));
     }
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
@@ -209,10 +221,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let gains: Vec<(&Load, Interval)> = gains.collect();
     let sure = gains.iter().max_by(|a, b| a.1.low.total_cmp(&b.1.low));
     if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
-        return Answer::Clear(format!(
-            "{} streams carried {:.2} times as much",
-            more.streams, gain.mid
-        ));
+        return Answer::Clear(carried(more, gain.mid));
     }
     if let Some((more, gain)) = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid)) {
         let gain = gain.mid;
@@ -243,6 +252,51 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
         reached: false,
         evidence,
     })
+}
+
+/// How many times as much more streams must send for what came of it to tell a rate.
+const MORE: f64 = 1.2;
+
+/// The answer for a load by datagrams: they are not held back, so those that exceed a rate are lost on the
+/// way. `None` of a load by connections.
+fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
+    let dir = model.direction(direction)?;
+    let told = dir.base.datagrams.as_ref()?;
+    let way = match on_the_way(model, direction, (&dir.base, told)) {
+        Ok(way) => way,
+        Err(answer) => return Some(answer),
+    };
+    if let Some(silent) = dir.base.silent() {
+        return Some(Answer::Clear(no_rate(silent)));
+    }
+    let gains = || {
+        dir.sweep
+            .iter()
+            .map(|more| (more, gain(model, direction, &dir.base, more)))
+    };
+    if let Some((more, gain)) = gains().find(|(_, gain)| gain.low > SAME) {
+        return Some(Answer::Clear(carried(more, gain.mid)));
+    }
+    let sent_more = |more: &Load| more.datagrams.is_some_and(|m| m.sent >= told.sent * MORE);
+    let same = gains().find(|(more, gain)| sent_more(more) && gain.mid <= SAME);
+    let more = same.map(|(more, gain)| {
+        let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;
+        let streams = more.streams;
+        format!(
+            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much came",
+            gain.mid
+        )
+    });
+    Some(Answer::Finding(Finding {
+        side: Place::Path,
+        share: way,
+        enough: more.is_some() && datagrams::surely_on_the_way(told),
+        reached: false,
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the way"))
+            .chain(more)
+            .chain(shared(&dir.base))
+            .collect(),
+    }))
 }
 
 /// Bytes of others on a port, as a share of ours, from which the path's rate is told to be more than ours.

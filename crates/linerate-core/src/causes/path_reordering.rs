@@ -22,6 +22,9 @@ impl Cause for PathReordering {
     fn stage(&self) -> Stage {
         Stage::Net
     }
+    fn is_of_connections(&self) -> bool {
+        true
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
             Ok(held) => held,

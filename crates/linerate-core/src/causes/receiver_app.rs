@@ -2,10 +2,11 @@
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
+use super::datagrams::{AS_MANY, at_the_socket, words};
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Load, Model};
+use crate::model::{Datagrams, Load, Model, TrialModel};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
@@ -38,6 +39,9 @@ impl Cause for ReceiverApp {
         let Some(busy) = wanted(&load.receivers) else {
             return lacks(model, "thread", direction.receiver());
         };
+        if let Some(told) = &load.datagrams {
+            return of_datagrams(model, direction, told, busy);
+        }
         let Some(limited) = load.tcp.rwnd_limited else {
             return lacks(model, "tcp", direction.sender());
         };
@@ -96,6 +100,11 @@ impl Cause for ReceiverApp {
             _ => bystander(model, trial),
         }
     }
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        larger.then_some(AS_MANY)
+    }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::SmallerReads]
     }
@@ -115,6 +124,39 @@ impl Cause for ReceiverApp {
     fn page(&self) -> &'static str {
         include_str!("pages/receiver-app.md")
     }
+}
+
+/// The answer for a load by datagrams: those that come while the program does other things are dropped at its
+/// socket, and more room is full a moment later.
+fn of_datagrams(model: &Model, direction: Direction, told: &Datagrams, busy: f64) -> Answer {
+    let dropped = match at_the_socket(model, direction, told) {
+        Ok(dropped) => dropped,
+        Err(answer) => return answer,
+    };
+    if busy >= BUSY {
+        return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+    }
+    if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
+        return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
+    }
+    let words = words(told, dropped, "dropped at its socket");
+    match idle_program(direction.receiver(), busy, dropped, words) {
+        // Too little room for what comes at once looks the same.
+        Answer::Finding(found) => Answer::Finding(Finding {
+            enough: room_did_not_help(model, direction),
+            ..found
+        }),
+        answer => answer,
+    }
+}
+
+/// Whether as many were lost with a larger receive buffer.
+fn room_did_not_help(model: &Model, direction: Direction) -> bool {
+    let larger = |t: &&TrialModel| {
+        t.plan.direction == direction && t.plan.factor() == Some(Factor::LargerWindow)
+    };
+    let loss = model.trials.iter().find(larger).and_then(|t| t.loss);
+    loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 
 /// The finding of a program that did not come for a share of its time, as `seen`, though its thread had

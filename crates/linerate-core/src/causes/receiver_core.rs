@@ -1,7 +1,7 @@
 //! The thread that receives has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Answer, Cause};
+use super::{Answer, Cause, datagrams};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -24,6 +24,11 @@ impl Cause for ReceiverCore {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Receiver)
+    }
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        larger.then_some(datagrams::AS_MANY)
     }
     fn decided_by(&self) -> &'static [Factor] {
         // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.

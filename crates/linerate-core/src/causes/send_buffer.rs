@@ -19,6 +19,9 @@ impl Cause for SendBuffer {
     fn stage(&self) -> Stage {
         Stage::Socket
     }
+    fn is_of_connections(&self) -> bool {
+        true
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
             Ok(load) => load,

@@ -2,10 +2,12 @@
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
+use super::datagrams::lossy;
 use super::predict::{UNCOPIED, added_work, around, bystander, per_stream, wanted};
 use super::receiver_app::{BUSY, halved, idle_program, operation};
 use super::{Answer, Cause, base, lacks, percent};
-use crate::model::Model;
+use crate::facts::Gap;
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -17,6 +19,31 @@ pub(super) struct SenderApp;
 
 /// Share of samples limited by the application from which it is suspected.
 const STARVED: f64 = 0.5;
+
+/// The answer for a load by datagrams: nothing counts whether a sender with time to spare waits in its program
+/// or for room in its port's queue.
+fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
+    if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
+        return Answer::Clear(lost);
+    }
+    if busy >= BUSY {
+        return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
+    }
+    if let Some(pace) = load.knobs.pacing {
+        return Answer::Clear(format!("it waited for its pace of {pace}"));
+    }
+    Answer::Unknown(vec![Gap {
+        what: format!(
+            "what the sending program of {} waited for",
+            direction.sender().name()
+        ),
+        why: format!(
+            "its thread used its CPU only {} of the time, and almost all that it sent came",
+            percent(busy)
+        ),
+        hint: String::new(),
+    }])
+}
 
 impl Cause for SenderApp {
     fn id(&self) -> &'static str {
@@ -33,6 +60,9 @@ impl Cause for SenderApp {
         let Some(busy) = wanted(&load.senders) else {
             return lacks(model, "thread", direction.sender());
         };
+        if load.datagrams.is_some() {
+            return of_datagrams(load, direction, busy);
+        }
         let (Some(starved), Some(rwnd), Some(sndbuf)) = (
             load.tcp.starved,
             load.tcp.rwnd_limited,

@@ -3,10 +3,13 @@
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
+use crate::stats::Count;
 
 /// Datagrams of a load, all streams, over the time that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datagrams {
+    /// Those that were sent, in a second.
+    pub sent: f64,
     /// Those that came for the first time, in a second.
     pub per_sec: f64,
     /// Share of those that were sent and did not come.
@@ -14,31 +17,76 @@ pub struct Datagrams {
     /// The part of it that reached the receiving host and was dropped at the socket, for want of room, at
     /// least: datagrams that came joined (UDP_GRO) are dropped as one. `None` where that was not read.
     pub at_socket: Option<f64>,
+    /// Datagrams of one message that was read, mean: how many came joined. `None` where that was not
+    /// counted, or nothing was read.
+    pub joined: Option<f64>,
     /// Share of those that came which came after one that was sent later.
     pub reordered: f64,
     /// Datagrams that came again, over those that came.
     pub duplicated: f64,
 }
 
-/// What the receiving end counted of a set; `None` where it counted no datagrams.
-pub(super) fn datagrams(receiving: &EndReadings, set: u32, window: Window) -> Option<Datagrams> {
-    let prefix = format!("s{set}/");
-    let tables: Vec<&Table> = receiving
-        .about(m::UDP_DATAGRAMS.source, |s| s.starts_with(&prefix))
-        .collect();
-    let sum = |metric| -> Option<f64> { tables.iter().map(|t| grown(t, metric, window)).sum() };
-    let came = sum(m::UDP_DATAGRAMS).filter(|_| !tables.is_empty())?;
-    let secs = growth(tables.first()?, m::UDP_DATAGRAMS, window)?.1;
-    let missing = sum(m::UDP_LOST)?.max(0.0);
+impl Datagrams {
+    /// Share of those that were sent which were dropped at the socket, as far as it can be told: those that
+    /// were dropped came joined as those that were read did. `None` where neither was counted.
+    pub fn dropped(&self) -> Option<f64> {
+        let least = self.at_socket?;
+        let joined = self.joined.filter(|_| least > 0.0);
+        let likely = joined.map(|joined| (least * joined).min(self.lost));
+        likely.or((least <= 0.0).then_some(0.0))
+    }
+}
+
+/// What the ends counted of a set; `None` where the receiving one counted no datagrams.
+pub(super) fn datagrams(
+    [sending, receiving]: [&EndReadings; 2],
+    set: u32,
+    window: Window,
+) -> Option<Datagrams> {
+    let Count { events, of: all } = lost(receiving, set, window)?;
+    let sum = |metric| sum(receiving, set, metric, window);
+    let came = sum(m::UDP_DATAGRAMS)?;
+    let secs = tables(receiving, set)
+        .find_map(|t| growth(t, m::UDP_DATAGRAMS, window))?
+        .1;
+    // A receiver that nothing reached does not know that anything was sent.
+    let sent = self::sum(sending, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
+    let all = all.max(sent.unwrap_or(0.0));
+    let missing = events.max(all - came);
     let of = |count: f64, whole: f64| if whole > 0.0 { count / whole } else { 0.0 };
-    let all = came + missing;
     Some(Datagrams {
+        sent: all / secs,
         per_sec: came / secs,
         lost: of(missing, all),
         at_socket: sum(m::UDP_DROPS).map(|drops| of(drops.min(missing), all)),
+        joined: sum(m::UDP_MESSAGES)
+            .filter(|messages| *messages > 0.0)
+            .map(|messages| (came / messages).max(1.0)),
         reordered: of(sum(m::UDP_REORDERED)?, came),
         duplicated: of(sum(m::UDP_DUPLICATED)?, came),
     })
+}
+
+/// Datagrams of a set that were sent over a window, and those of them that did not come.
+pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<Count> {
+    let missing = sum(receiving, set, m::UDP_LOST, window)?.max(0.0);
+    let came = sum(receiving, set, m::UDP_DATAGRAMS, window)?;
+    Some(Count {
+        events: missing,
+        of: came + missing,
+    })
+}
+
+/// What the streams of a set counted over a window; `None` where one of them did not.
+pub(super) fn sum(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
+    let each: Option<Vec<f64>> = tables(end, set).map(|t| grown(t, metric, window)).collect();
+    each.filter(|all| !all.is_empty())
+        .map(|all| all.iter().sum())
+}
+
+fn tables(end: &EndReadings, set: u32) -> impl Iterator<Item = &Table> {
+    let prefix = format!("s{set}/");
+    end.about(m::UDP_DATAGRAMS.source, move |s| s.starts_with(&prefix))
 }
 
 /// By how much a column grew; what is missing may also become less.
@@ -77,7 +125,7 @@ mod tests {
             from: 1_000_000_000,
             to: 3_000_000_000,
         };
-        datagrams(&end, 2, window)
+        datagrams([&EndReadings::default(), &end], 2, window)
     }
 
     #[test]
@@ -88,11 +136,16 @@ mod tests {
             (m::UDP_DROPS, [7, 7, 57]),
             (m::UDP_REORDERED, [0, 0, 40]),
             (m::UDP_DUPLICATED, [0, 3, 43]),
+            (m::UDP_MESSAGES, [0, 10, 260]),
         ];
         let told = read(vec![table(0, &columns), table(1, &columns)]).unwrap();
         assert!((told.per_sec - 400.0).abs() < 1e-9);
         assert!((told.lost - 0.2).abs() < 1e-9);
+        assert!((told.sent - 500.0).abs() < 1e-9);
         assert!((told.at_socket.unwrap() - 0.1).abs() < 1e-9);
+        // They came in groups of 400/250.
+        assert!((told.joined.unwrap() - 1.6).abs() < 1e-9);
+        assert!((told.dropped().unwrap() - 0.16).abs() < 1e-9);
         assert!((told.reordered - 0.1).abs() < 1e-9);
         assert!((told.duplicated - 0.1).abs() < 1e-9);
         // A kernel that does not tell of its drops leaves the rest.
@@ -101,6 +154,45 @@ mod tests {
             .filter(|c| c.0.name != "socket_drops")
             .collect();
         assert_eq!(read(vec![table(0, &fewer)]).unwrap().at_socket, None);
+    }
+
+    #[test]
+    fn drops_that_came_joined_are_as_many_as_those_that_were_read_and_never_more_than_were_lost() {
+        let of = |at_socket, joined| {
+            let told = Datagrams {
+                sent: 100.0,
+                per_sec: 80.0,
+                lost: 0.2,
+                at_socket,
+                joined,
+                reordered: 0.0,
+                duplicated: 0.0,
+            };
+            told.dropped()
+        };
+        assert_eq!(of(Some(0.01), Some(10.0)), Some(0.1));
+        assert_eq!(of(Some(0.01), Some(40.0)), Some(0.2));
+        assert_eq!(of(Some(0.01), None), None, "nobody knows how many each was");
+        assert_eq!(of(Some(0.0), None), Some(0.0));
+        assert_eq!(of(None, Some(10.0)), None);
+    }
+
+    #[test]
+    fn where_nothing_came_all_that_was_sent_is_lost() {
+        let end = |columns: &[(m::Metric, [i64; 3])]| EndReadings {
+            tables: vec![table(0, columns)],
+            ..EndReadings::default()
+        };
+        let near = end(&[(m::UDP_DATAGRAMS, [0, 100, 500])]);
+        let none = [m::UDP_DATAGRAMS, m::UDP_LOST, m::UDP_REORDERED];
+        let far = none.map(|metric| (metric, [0; 3]));
+        let far = end(&[&far[..], &[(m::UDP_DUPLICATED, [0; 3])]].concat());
+        let window = Window {
+            from: 1_000_000_000,
+            to: 3_000_000_000,
+        };
+        let told = datagrams([&near, &far], 2, window).unwrap();
+        assert!((told.lost - 1.0).abs() < 1e-9 && (told.sent - 200.0).abs() < 1e-9);
     }
 
     #[test]

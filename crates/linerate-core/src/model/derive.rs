@@ -1,6 +1,7 @@
 //! From a record to its model.
 
 use super::ceilings::ceilings;
+use super::datagrams::lost;
 use super::interruptions::{outages, stalled};
 use super::load::{end, index, load, sent, slice_goodput, stream_set};
 use super::readings::{Window, mean, per_second};
@@ -121,18 +122,13 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
-        // They are worked out for the packets of connections.
-        ceilings: if base.datagrams.is_some() {
-            Vec::new()
-        } else {
-            ceilings(
-                &record.hosts,
-                direction,
-                &base.tcp,
-                base.shapers.as_deref().unwrap_or_default(),
-                base.goodput.mean,
-            )
-        },
+        ceilings: ceilings(
+            &record.hosts,
+            direction,
+            &base.tcp,
+            base.shapers.as_deref().unwrap_or_default(),
+            base.goodput.mean,
+        ),
         base,
         sweep,
     })
@@ -156,10 +152,12 @@ pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
     })
 }
 
-/// Segments sent, and sent again, in each slice of a trial, in order.
+/// Segments sent, and sent again, in each slice of a trial, in order; datagrams sent, and lost.
 fn losses(record: &Record, id: u32) -> Vec<(bool, Count)> {
     each_slice(record, id, |step, set, direction| {
-        sent(end(step, direction.sender())?, set, Window::of(step))
+        let window = Window::of(step);
+        let again = sent(end(step, direction.sender())?, set, window);
+        again.or_else(|| lost(end(step, direction.receiver())?, set, window))
     })
 }
 

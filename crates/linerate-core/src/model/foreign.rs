@@ -1,7 +1,8 @@
 //! Traffic that is not ours, on the ports that a load crosses.
 
 use super::Foreign;
-use super::load::end;
+use super::datagrams;
+use super::load::{end, payload_sent};
 use super::readings::{Window, growth, mean};
 use crate::metric as m;
 use crate::plan::{Direction, Side};
@@ -25,16 +26,13 @@ const LOOPBACK: &str = "lo";
 /// The whole step counts, from before the load began: what the far port received then is never
 /// more than what was sent, whatever was queued between.
 pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<Foreign> {
+    let sending = end(step, direction.sender())?;
+    let payload = payload_sent(sending, set, WHOLE)?;
     let prefix = format!("s{set}/");
-    let sockets: Vec<&Table> = end(step, direction.sender())?
-        .about("tcp", |s| s.starts_with(&prefix))
-        .collect();
-    let payload: Option<f64> = sockets
-        .iter()
-        .map(|t| Some(growth(t, m::TCP_BYTES_SENT, WHOLE)?.0))
-        .sum();
-    let segment = mean(sockets.iter().filter_map(|t| mean(segments(t))))?;
-    let ours = payload? * (1.0 + HEADERS / segment.max(1.0));
+    let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
+    let segment = mean(sockets.filter_map(|t| mean(segments(t))));
+    let datagrams = || Some(payload / datagrams::sum(sending, set, m::UDP_DATAGRAMS, WHOLE)?);
+    let ours = payload * (1.0 + HEADERS / segment.or_else(datagrams)?.max(1.0));
     [
         (direction.sender(), m::PORT_TX_BYTES),
         (direction.receiver(), m::PORT_RX_BYTES),

@@ -1,6 +1,7 @@
 //! What hosts lost or held back themselves: drops on their own ground, shapers of their own ports.
 
 use super::interruptions::ports;
+use super::load::payload_sent;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Load, TcpShares};
 use crate::metric as m;
@@ -159,10 +160,8 @@ const PASSED: f64 = 0.9;
 /// much as the streams did. Which class packets take is decided by filters, and told by its counter.
 pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Shaping>> {
     sending.about("qdisc", |_| true).next()?;
-    let prefix = format!("s{set}/");
-    let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
-    let ours: f64 = sockets.filter_map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
+    let ours = payload_sent(sending, set, window).unwrap_or(0.0);
     let all: Vec<(Shaping, f64)> = sending
         .about("shaper", |_| true)
         .filter_map(|set| {

@@ -342,9 +342,9 @@ pub struct TcpShares {
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.
     pub send_memory: Option<Bytes>,
-    /// Maximum segment size: payload of a full packet.
+    /// Maximum segment size: payload of a full packet. Of a load by datagrams their size.
     pub mss: Option<Bytes>,
-    /// Maximum transmission unit of the path: bytes of a full IP packet.
+    /// Maximum transmission unit of the path: bytes of a full IP packet; of one that holds a datagram.
     pub path_mtu: Option<Bytes>,
 }
 

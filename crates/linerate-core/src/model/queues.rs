@@ -1,5 +1,6 @@
 //! How long packets waited in the queues of the sender's own port.
 
+use super::load::payload_sent;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
@@ -20,10 +21,8 @@ const PASSED: f64 = 0.9;
 /// The queues that the streams of `set` passed; `None` where none was read, as where a port has none.
 pub(super) fn queues(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Queue>> {
     sending.about("qdisc", |_| true).next()?;
-    let prefix = format!("s{set}/");
-    let sockets = sending.about("tcp", |s| s.starts_with(&prefix));
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
-    let ours: f64 = sockets.filter_map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
+    let ours = payload_sent(sending, set, window).unwrap_or(0.0);
     let passed = |t: &&Table| {
         let carried = grown(t, m::QDISC_BYTES);
         ours > 0.0 && carried.is_some_and(|bytes| bytes >= ours * PASSED)

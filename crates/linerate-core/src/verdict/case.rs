@@ -3,8 +3,7 @@
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
-use crate::causes::{Answer, Cause};
-use crate::facts::Gap;
+use crate::causes::{Answer, Cause, moot};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -119,40 +118,45 @@ fn is_rival(other: &Party, party: &Party) -> bool {
 pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
+    direction: Direction,
     /// What is slow.
     metric: Measure,
+    /// Whether the load went in datagrams.
+    pub(super) datagrams: bool,
     /// Every cause of that which was heard.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
-/// What a cause says of a direction. What causes know of loads they know of connections, which hold back
-/// what they send and send again what is lost: of datagrams only what spoils any measurement is heard.
+/// What a cause says of a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
-    let base = model.direction(direction).map(|d| &d.base);
-    let Some(told) = base.and_then(|load| load.datagrams) else {
-        return cause.check(model, direction);
-    };
-    if cause.invalidates() {
-        return cause.check(model, direction);
+    if sends_datagrams(model, direction) && cause.is_of_connections() {
+        return Answer::Clear("it is of connections, and these were datagrams".to_owned());
     }
-    let per_cent = |share: f64| format!("{:.2} %", share * 100.0);
-    let socket = told.at_socket.map_or(String::new(), |share| {
-        format!(" (at least {} at the receiver's socket)", per_cent(share))
-    });
-    Answer::Unknown(vec![Gap {
-        what: format!("causes for datagrams {}", direction.name()),
-        why: format!(
-            "no cause is known for loads by UDP yet; {:.0} datagrams came in a second, {} were lost{socket}, \
-             {} overtaken, {} doubled",
-            told.per_sec,
-            per_cent(told.lost),
-            per_cent(told.reordered),
-            per_cent(told.duplicated)
-        ),
-        hint: "what limits connections: --engine tcp".to_owned(),
-    }])
+    match cause.check(model, direction) {
+        Answer::Finding(found) => {
+            moot(cause, model, direction, &found).unwrap_or(Answer::Finding(found))
+        }
+        answer => answer,
+    }
+}
+
+fn sends_datagrams(model: &Model, direction: Direction) -> bool {
+    let base = model.direction(direction).map(|d| &d.base);
+    base.is_some_and(|load| load.datagrams.is_some())
+}
+
+/// Whether two findings are of two factors of what came of a load by datagrams: of what its sender sent, and
+/// of the share of it that came. Both may hold at once.
+fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
+    let of_sender = |party: &Party| match &party.answer {
+        Answer::Finding(found) => Some(found.side == direction.sender().into()),
+        _ => None,
+    };
+    of_sender(one)
+        .zip(of_sender(other))
+        .is_some_and(|(one, other)| one != other)
 }
 
 impl<'a> Case<'a> {
@@ -185,7 +189,9 @@ impl<'a> Case<'a> {
             .collect();
         Self {
             model,
+            direction,
             metric,
+            datagrams: sends_datagrams(model, direction),
             parties,
             trials,
         }
@@ -202,7 +208,9 @@ impl<'a> Case<'a> {
         if party.cause.is_ceiling() && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
-        let alone = !self.parties.iter().any(|other| is_rival(other, party));
+        let apart = |other: &Party| self.datagrams && are_apart(other, party, self.direction);
+        let rival = |other: &Party| is_rival(other, party) && !apart(other);
+        let alone = !self.parties.iter().any(rival);
         if !alone || !party.stands() {
             return None;
         }
@@ -219,6 +227,13 @@ impl<'a> Case<'a> {
             // The trial that excluded most is the one to show.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
+    }
+
+    /// Whether a finding holds beside one that was proved: it is a reason for it, or about the other factor of
+    /// what came of datagrams.
+    pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
+        party.cause.explains().contains(&proved.cause.id())
+            || (self.datagrams && are_apart(party, proved, self.direction))
     }
 
     /// Whether a trial showed what becomes of what is slow.

@@ -118,12 +118,13 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
                 .map(|(p, f)| limit(case, direction, p, f, None)),
         );
     } else {
-        let explains = |p: &Party| {
-            let of = p.cause.explains();
-            proved.iter().any(|limit| of.contains(&limit.cause))
+        let is_proved = |p: &&Party| proved.iter().any(|limit| limit.cause == p.cause.id());
+        let is_beside = |p: &Party| {
+            let mut all = case.parties.iter().filter(is_proved);
+            !is_proved(&p) && all.any(|proved| case.is_beside(p, proved))
         };
         let beside: Vec<Limit> = findings()
-            .filter(|(p, f)| p.stands() && f.enough && explains(p))
+            .filter(|(p, f)| p.stands() && f.enough && is_beside(p))
             .map(|(p, f)| limit(case, direction, p, f, None))
             .collect();
         limits.extend(proved);
@@ -169,6 +170,7 @@ fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval)
         words: kind.map_or("a change", |k| k.change),
         effect,
         loss: trial.loss.filter(|_| by_loss),
+        datagrams: case.datagrams,
         latency: trial.latency.filter(|_| by_latency),
         slices: trial.slices,
         excluded: case.excluded(trial.plan.id),
@@ -210,12 +212,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
         .filter(|p| p.stands())
         .map(|p| p.cause.id())
         .collect();
-    let base = case.model.direction(direction).map(|d| &d.base);
     let why = match &standing[..] {
-        // Every cause stands, and none was heard.
-        _ if base.is_some_and(|load| load.datagrams.is_some()) => {
-            "no cause is known for loads by UDP yet".to_owned()
-        }
         [] => unforeseen(case)
             .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
         [one] => format!("it may be {one}, and no trial proved it"),

@@ -160,8 +160,11 @@ pub struct Decided {
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
-    /// Share of bytes sent again after the change over that before, where that is what decided.
+    /// Share of bytes sent again after the change over that before, where that is what decided; of datagrams
+    /// that of those lost.
     pub loss: Option<Interval>,
+    /// Whether the load went in datagrams.
+    pub datagrams: bool,
     /// Round trips beside the load after the change over those before, where that is what decided.
     pub latency: Option<Interval>,
     /// Slices measured.

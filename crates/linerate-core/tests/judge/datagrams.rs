@@ -1,80 +1,386 @@
-//! Loads by datagrams: nothing that is known of connections is said of them.
+//! Loads by datagrams: where they are lost, what that tells, and what is of connections alone.
 
-use linerate_core::causes::{CAUSES, Cause, cause};
-use linerate_core::model::{Datagrams, Load, TcpShares};
-use linerate_core::verdict::{Verdict, judge};
+use linerate_core::causes::{CAUSES, Cause};
+use linerate_core::model::{Datagrams, LocalEvent};
+use linerate_core::trial::TRIALS;
 
-use super::{load, model, thread};
+use super::loss::tried_with_loss;
+use super::*;
 
-/// A load on full CPUs, with every reason to name one.
-fn busy(datagrams: Option<Datagrams>) -> Verdict {
-    judge(&model(Load {
-        senders: vec![thread(0.99)],
-        receivers: vec![thread(0.99)],
-        datagrams,
-        ..load()
-    }))
-}
-
-fn lost(share: f64, at_socket: Option<f64>) -> Datagrams {
+/// What became of 100,000 datagrams a second: this share was lost, and of it this much dropped at the
+/// receiver's socket, each on its own.
+fn told(lost: f64, at_socket: f64) -> Datagrams {
     Datagrams {
-        per_sec: 1e6,
-        lost: share,
-        at_socket,
+        sent: 1e5,
+        per_sec: 1e5 * (1.0 - lost),
+        lost,
+        at_socket: Some(at_socket),
+        joined: Some(1.0),
         reordered: 0.0,
         duplicated: 0.0,
     }
 }
 
-#[test]
-fn what_is_found_of_connections_is_unknown_of_datagrams() {
-    assert!(
-        !busy(None).limits.is_empty(),
-        "the same load by connections"
-    );
-    let verdict = busy(Some(lost(0.25, Some(0.2))));
-    assert!(verdict.limits.is_empty() && verdict.next.is_empty());
-    for answered in &verdict.answers {
-        let invalidates = cause(answered.cause).is_some_and(Cause::invalidates);
-        let unknown = answered.outcome == "unknown";
-        assert!(unknown || invalidates, "{}", answered.cause);
+/// A load by datagrams of 1000 bytes whose threads need these shares of their CPUs.
+fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
+    let goodput = told.per_sec * 8000.0;
+    Load {
+        goodput: steady(goodput),
+        ticks: vec![goodput; 30],
+        tcp: TcpShares {
+            mss: Some(Bytes(1000)),
+            path_mtu: Some(Bytes(1028)),
+            ..TcpShares::default()
+        },
+        datagrams: Some(told),
+        senders: vec![thread(sender)],
+        receivers: vec![thread(receiver)],
+        unread: None,
+        behind: None,
+        recv_memory: Some(Bytes(64 << 10)),
+        ..load()
     }
-    assert_eq!(verdict.answers.len(), CAUSES.len());
+}
+
+/// Its model, in which two streams sent and carried so many times as much as one.
+fn scaled(base: Load, sent: f64, gain: f64) -> Model {
+    let mut m = model(base);
+    let more = &mut m.directions[0].sweep[0];
+    more.goodput = steady(more.goodput.mean * gain);
+    if let Some(told) = &mut more.datagrams {
+        told.sent *= sent;
+    }
+    m
+}
+
+fn named(m: &Model) -> Vec<(&'static str, Certainty)> {
+    let limits = judge(m).limits;
+    limits.iter().map(|l| (l.cause, l.certainty)).collect()
+}
+
+/// What every cause says of it.
+fn all_outcomes(m: &Model) -> Vec<(&'static str, &'static str)> {
+    let answers = judge(m).answers;
+    answers.iter().map(|a| (a.cause, a.outcome)).collect()
+}
+
+const OF_CONNECTIONS: [&str; 4] = [
+    "path-reordering",
+    "congestion-control",
+    "receive-window",
+    "send-buffer",
+];
+
+#[test]
+fn causes_of_connections_are_clear_of_datagrams_whatever_was_read() {
+    for lost in [0.0, 0.001, 0.3, 1.0] {
+        for busy in [0.1, 0.85, 0.99] {
+            let m = model(datagrams(told(lost, lost / 2.0), [busy, busy]));
+            let outcomes = all_outcomes(&m);
+            assert_eq!(outcomes.len(), CAUSES.len());
+            for id in OF_CONNECTIONS {
+                assert!(outcomes.contains(&(id, "clear")), "{id} {lost} {busy}");
+            }
+            let verdict = judge(&m);
+            let limits = verdict.limits.iter().chain(&verdict.next);
+            for limit in limits {
+                assert!(!OF_CONNECTIONS.contains(&limit.cause), "{limit:?}");
+            }
+            assert!(
+                verdict.unknown.iter().all(|u| !u.what.contains("tcp")),
+                "{verdict:?}"
+            );
+        }
+    }
+    assert!(CAUSES.iter().filter(|c| c.is_of_connections()).count() == OF_CONNECTIONS.len());
 }
 
 #[test]
-fn missing_counters_never_clear_a_cause() {
+fn no_trial_is_proposed_that_datagrams_do_not_have() {
+    let mut base = datagrams(told(0.3, 0.2), [0.99, 0.9]);
+    base.knobs.pacing = Some(Rate(1_000_000_000));
+    let m = model(base);
+    let proposed = TRIALS
+        .iter()
+        .filter_map(|kind| kind.propose(&m, Direction::Forward, 0));
+    let kinds: Vec<String> = proposed.map(|plan| plan.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            "unpaced",
+            "larger-window",
+            "more-streams",
+            "half-pace",
+            "receiver-work",
+            "sender-work"
+        ]
+    );
+}
+
+#[test]
+fn a_busy_sender_binds_only_where_almost_all_that_it_sends_comes() {
+    let at = |lost, at_socket| {
+        let m = model(datagrams(told(lost, at_socket), [0.99, 0.3]));
+        outcome_in(&m, "sender-core")
+    };
+    assert_eq!((at(0.0, 0.0), at(0.049, 0.0)), ("finding", "finding"));
+    assert_eq!((at(0.051, 0.0), at(0.051, 0.051)), ("clear", "clear"));
+    let mut m = model(datagrams(told(0.0, 0.0), [0.99, 0.3]));
+    tried(&mut m, "sender-work", 0.8);
+    assert_eq!(named(&m), [("sender-core", Certainty::Proved)]);
+}
+
+#[test]
+fn a_busy_reader_binds_only_where_datagrams_are_dropped_at_its_socket() {
+    let at = |lost, at_socket| {
+        let m = model(datagrams(told(lost, at_socket), [0.5, 0.99]));
+        outcome(&m, "receiver-core")
+    };
+    assert_eq!((at(0.2, 0.061), at(0.2, 0.059)), ("enough", "clear"));
+    assert_eq!((at(0.06, 0.051), at(0.06, 0.049)), ("enough", "clear"));
+    let mut m = model(datagrams(told(0.2, 0.2), [0.99, 0.99]));
+    assert_eq!(named(&m), [("receiver-core", Certainty::Supported)]);
+    tried(&mut m, "receiver-work", 0.8);
+    assert_eq!(named(&m), [("receiver-core", Certainty::Proved)]);
+}
+
+#[test]
+fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
+    let at = |at_socket, busy| {
+        let m = model(datagrams(told(0.2, at_socket), [0.5, busy]));
+        outcome(&m, "socket-drops")
+    };
+    assert_eq!((at(0.061, 0.4), at(0.059, 0.4)), ("enough", "clear"));
+    assert_eq!((at(0.2, 0.49), at(0.2, 0.51)), ("enough", "suspect"));
+    assert_eq!((at(0.2, 0.89), at(0.2, 0.91)), ("suspect", "clear"));
+    let few = |at_socket| {
+        let m = model(datagrams(told(0.06, at_socket), [0.5, 0.4]));
+        outcome(&m, "socket-drops")
+    };
+    assert_eq!((few(0.051), few(0.049)), ("enough", "clear"));
+    let uncounted = Datagrams {
+        joined: None,
+        ..told(0.2, 0.01)
+    };
+    let m = model(datagrams(uncounted, [0.5, 0.4]));
+    assert_eq!(outcome(&m, "socket-drops"), "unknown");
+    assert_eq!(outcome(&m, "path-loss"), "unknown", "it may be all of it");
+    let connections = model(load());
+    assert_eq!(outcome(&connections, "socket-drops"), "clear");
+}
+
+#[test]
+fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
+    let with = |loss: (f64, f64)| {
+        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.4]));
+        tried_with_loss(&mut m, "larger-window", 1.0, loss);
+        named(&m)
+    };
+    assert_eq!(with((0.05, 0.69)), [("socket-drops", Certainty::Proved)]);
+    assert_eq!(with((0.72, 1.2)), [("receiver-app", Certainty::Supported)]);
+    assert_eq!(with((0.5, 0.9)), [("socket-drops", Certainty::Supported)]);
+    // Of a reader that is rather busy either may be so.
+    let with = |loss| {
+        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.85]));
+        tried_with_loss(&mut m, "larger-window", 1.0, loss);
+        [
+            outcome_in(&m, "socket-drops"),
+            outcome_in(&m, "receiver-core"),
+        ]
+    };
+    assert_eq!(with((0.05, 0.69)), ["finding", "excluded"]);
+    assert_eq!(with((0.72, 1.2)), ["excluded", "finding"]);
+}
+
+/// What the judge made of a cause.
+fn outcome_in(m: &Model, id: &str) -> &'static str {
+    let answers = judge(m).answers;
+    answers
+        .iter()
+        .find(|a| a.cause == id)
+        .map_or("", |a| a.outcome)
+}
+
+#[test]
+fn half_the_pace_tells_a_rate_from_loss_at_any_pace() {
+    let with = |loss| {
+        let mut m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
+        for id in ["path-rate", "path-loss"] {
+            assert_eq!(outcome(&m, id), "suspect", "{id}");
+        }
+        assert_eq!(outcome(&m, "flow-rate-cap"), "clear");
+        let next = next_trial(&m, Direction::Forward, 0).map(|plan| plan.kind);
+        assert_eq!(next.as_deref(), Some("half-pace"));
+        tried_with_loss(&mut m, "half-pace", 0.5, loss);
+        named(&m)
+    };
+    assert_eq!(with((0.01, 0.29)), [("path-rate", Certainty::Proved)]);
+    assert_eq!(with((0.6, 1.2)), [("path-loss", Certainty::Proved)]);
+    assert_eq!(with((0.25, 0.6)), []);
+}
+
+#[test]
+fn what_the_socket_did_not_drop_was_lost_on_the_way_where_it_is_most() {
+    let at = |at_socket| {
+        let m = scaled(datagrams(told(0.2, at_socket), [0.5, 0.3]), 1.0, 1.0);
+        ["path-rate", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(0.099), ["suspect", "suspect"]);
+    assert_eq!(at(0.101), ["clear", "clear"]);
+}
+
+#[test]
+fn where_more_was_sent_and_no_more_came_the_path_has_a_rate() {
+    let at = |sent, gain| {
+        let m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), sent, gain);
+        outcome(&m, "path-rate")
+    };
+    assert_eq!((at(1.21, 1.0), at(1.19, 1.0)), ("enough", "suspect"));
+    assert_eq!((at(2.0, 1.04), at(2.0, 1.1)), ("enough", "clear"));
+    // Each drop at the socket may have been of 128 datagrams.
+    let with = |at_socket| {
+        let m = scaled(datagrams(told(0.2, at_socket), [0.99, 0.3]), 2.0, 1.0);
+        outcome(&m, "path-rate")
+    };
+    assert_eq!((with(0.0007), with(0.0009)), ("enough", "suspect"));
+}
+
+#[test]
+fn a_cap_of_each_flow_gives_more_to_more_streams() {
+    let at = |gain| {
+        let m = scaled(datagrams(told(0.5, 0.0), [0.99, 0.3]), 2.0, gain);
+        ["flow-rate-cap", "path-rate"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(1.52), ["suspect", "clear"]);
+    assert_eq!(at(1.45), ["clear", "clear"]);
+    let mut m = scaled(datagrams(told(0.5, 0.0), [0.99, 0.3]), 2.0, 2.0);
+    tried(&mut m, "more-streams", 2.0);
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.1));
+    assert_eq!(named(&m), [("flow-rate-cap", Certainty::Proved)]);
+}
+
+#[test]
+fn a_small_loss_is_told_beside_what_holds_the_sender() {
+    let mut m = scaled(datagrams(told(0.01, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
+    assert_eq!(
+        named(&m),
+        [
+            ("path-loss", Certainty::Proved),
+            ("sender-core", Certainty::Supported)
+        ]
+    );
+    // Both ends of the path of a connection's load would be rivals.
+    let mut m = scaled(datagrams(told(0.06, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
+    assert_eq!(named(&m), [("path-loss", Certainty::Proved)]);
+}
+
+#[test]
+fn who_takes_the_time_of_an_end_matters_only_where_that_end_binds() {
+    let at = |side: Side, lost| {
+        let mut base = datagrams(told(lost, lost), [0.99, 0.3]);
+        let throttled = linerate_core::model::Throttled {
+            group: "/".into(),
+            periods: 0.9,
+            time: 0.9,
+        };
+        base.throttled[usize::from(side == Side::Far)] = Some(throttled);
+        outcome_in(&model(base), "cpu-quota")
+    };
+    let sender = [0.049, 0.051].map(|lost| at(Side::Near, lost));
+    let reader = [0.049, 0.051].map(|lost| at(Side::Far, lost));
+    assert_eq!(sender, ["finding", "clear"]);
+    assert_eq!(reader, ["clear", "finding"]);
+}
+
+#[test]
+fn a_pace_that_was_asked_for_binds_where_what_is_sent_comes() {
+    let at = |lost| {
+        let mut base = datagrams(told(lost, 0.0), [0.3, 0.3]);
+        base.knobs.pacing = Some(Rate(800_000_000));
+        model(base)
+    };
+    assert_eq!(outcome_in(&at(0.0), "pacing"), "finding");
+    assert_eq!(outcome_in(&at(0.049), "pacing"), "finding");
+    assert_eq!(outcome_in(&at(0.051), "pacing"), "clear");
+    let mut m = at(0.0);
+    tried(&mut m, "unpaced", 1.5);
+    assert_eq!(named(&m), [("pacing", Certainty::Proved)]);
+}
+
+#[test]
+fn what_a_host_drops_itself_is_not_lost_on_the_way() {
+    let at = |per_sec: f64| {
+        let mut base = datagrams(told(0.2, 0.0), [0.5, 0.3]);
+        base.local = vec![linerate_core::model::Local {
+            side: Side::Far,
+            what: LocalEvent::Ring,
+            subject: "eth0".into(),
+            count: per_sec * 3.0,
+            per_sec,
+        }];
+        let m = model(base);
+        ["local-drops", "path-loss"].map(|id| outcome(&m, id))
+    };
+    // Half of the 20,000 that were lost in a second.
+    assert_eq!(at(10_100.0), ["enough", "clear"]);
+    assert_eq!(
+        at(9_900.0),
+        ["suspect", "suspect"],
+        "it may be groups of them"
+    );
+    // Groups of 65 datagrams at most.
+    assert_eq!(at(150.0), ["clear", "suspect"]);
+}
+
+#[test]
+fn a_sender_with_time_and_no_pace_whose_datagrams_come_is_not_understood() {
+    let m = model(datagrams(told(0.0, 0.0), [0.5, 0.3]));
+    let verdict = judge(&m);
+    assert!(verdict.limits.is_empty());
+    let asked = |u: &&linerate_core::verdict::Unknown| u.what.contains("near waited for");
+    assert!(verdict.unknown.iter().any(|u| asked(&u)), "{verdict:?}");
+}
+
+#[test]
+fn nothing_that_arrives_is_no_limit_of_the_sender_but_may_be_a_black_hole() {
+    let mut base = datagrams(told(1.0, 0.0), [0.99, 0.0]);
+    base.ticks = vec![0.0; 30];
+    let mut m = model(base);
+    assert_eq!(outcome_in(&m, "sender-core"), "clear");
+    for id in ["path-rate", "path-loss", "flow-rate-cap"] {
+        assert_eq!(outcome(&m, id), "clear", "{id}");
+    }
+    assert_eq!(named(&m), [("mtu-black-hole", Certainty::Supported)]);
+    tried(&mut m, "smaller-mss", 50.0);
+    assert_eq!(named(&m), [("mtu-black-hole", Certainty::Proved)]);
+    let after = &m.trials[0].plan.after;
+    assert_eq!((after.write_size, after.mss), (Bytes(536), None));
+}
+
+#[test]
+fn round_trips_beside_datagrams_tell_of_their_queue() {
+    let at = |millis: u64, busy| {
+        let mut base = datagrams(told(0.5, 0.0), [busy, 0.3]);
+        base.latency = Some(Latency {
+            percentiles: vec![(50.0, Nanos::from_millis(millis))],
+            samples: 100,
+            least: Nanos::from_millis(1),
+        });
+        outcome(&model(base), "latency-queue")
+    };
+    assert_eq!((at(6, 0.5), at(5, 0.5)), ("enough", "clear"));
+    assert_eq!(at(6, 0.99), "unknown", "they may wait for the CPU");
+}
+
+#[test]
+fn what_invalidates_a_measurement_is_heard_of_datagrams_too() {
     let base = Load {
-        tcp: TcpShares::default(),
-        datagrams: Some(lost(0.0, None)),
-        ..load()
+        contended: true,
+        ..datagrams(told(0.0, 0.0), [0.99, 0.3])
     };
     let verdict = judge(&model(base));
-    for answered in verdict.answers.iter().filter(|a| a.outcome == "clear") {
-        assert!(cause(answered.cause).is_some_and(Cause::invalidates));
-    }
-    assert!(!verdict.unknown.is_empty());
-}
-
-#[test]
-fn the_unknown_tells_what_was_lost_and_where() {
-    let told = |datagrams| {
-        let verdict = busy(Some(datagrams));
-        verdict
-            .unknown
-            .iter()
-            .map(|u| u.why.clone())
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    let both = told(lost(0.25, Some(0.2)));
-    assert!(
-        both.contains("25.00 %") && both.contains("at least 20.00 % at the receiver"),
-        "{both}"
-    );
-    let wire = told(lost(0.25, None));
-    assert!(
-        wire.contains("25.00 %") && !wire.contains("socket"),
-        "{wire}"
-    );
+    assert_eq!(verdict.limits[0].cause, "contended");
+    assert!(cause("contended").is_some_and(Cause::invalidates));
 }

@@ -32,7 +32,7 @@ fn half_the_pace_is_tried_only_where_enough_is_lost() {
 }
 
 /// Adds a trial whose effects are these ratios, of goodput and of the share sent again.
-fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
+pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
     tried(m, id, goodput);
     if let Some(trial) = m.trials.last_mut() {
         trial.loss = Some(Interval {

@@ -11,7 +11,7 @@ mod sweep;
 mod trials;
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Pattern, Plan, SetPlan, Side};
+use linerate_core::plan::{Pattern, Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
 use crate::change::SETTINGS_GAP;
@@ -110,25 +110,10 @@ impl Run<'_> {
 
     fn steps_and_trials(&mut self) -> Result<(), LinkError> {
         self.steps()?;
-        if self.record.start.plan.trials && !self.stopped && self.can_try() {
+        if self.record.start.plan.trials && !self.stopped {
             self.trials()?;
         }
         Ok(())
-    }
-
-    /// Whether trials can tell anything: all of them change what connections do. Tells where they cannot.
-    fn can_try(&mut self) -> bool {
-        let engine = load::engine(&self.record.start.plan.engine);
-        let lossy = engine.is_some_and(|engine| engine.caps().lossy);
-        if lossy {
-            let gap = Gap {
-                what: "trials".to_owned(),
-                why: "not run: none is known for loads by datagrams yet".to_owned(),
-                hint: String::new(),
-            };
-            self.hint(Side::Near, &gap);
-        }
-        !lossy
     }
 
     /// Tells what the engine knows beforehand of the base load on these hosts. Streams are the same

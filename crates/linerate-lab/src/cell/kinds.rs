@@ -1,6 +1,6 @@
 //! Every kind of cell, with what is expected of it.
 
-use super::{CellKind, event, healthy, host, network};
+use super::{CellKind, datagrams, event, healthy, host, network};
 
 /// Every kind of cell.
 pub const CELLS: &[CellKind] = &[
@@ -260,5 +260,93 @@ pub const CELLS: &[CellKind] = &[
         neighbours: &[],
         shown: false,
         draw: event::stall,
+    },
+    CellKind {
+        id: "udp-healthy",
+        words: "nothing, loaded by datagrams",
+        expected: "",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::healthy,
+    },
+    CellKind {
+        id: "udp-path-rate",
+        words: "a slower link, loaded by datagrams",
+        expected: "path-rate",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::path_rate,
+    },
+    CellKind {
+        id: "udp-police",
+        words: "a policer, loaded by datagrams",
+        expected: "path-rate",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::police,
+    },
+    CellKind {
+        id: "udp-flow-rate",
+        words: "a rate limit on each flow, loaded by datagrams",
+        expected: "flow-rate-cap",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::flow_rate,
+    },
+    CellKind {
+        id: "udp-loss",
+        words: "a network that loses datagrams",
+        expected: "path-loss",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::loss,
+    },
+    CellKind {
+        id: "udp-socket-drops",
+        words: "a small receive buffer, loaded by datagrams",
+        expected: "socket-drops",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::socket_drops,
+    },
+    CellKind {
+        id: "udp-receiver-core",
+        words: "a program that works hard on each datagram it receives",
+        expected: "receiver-core",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::receiver_core,
+    },
+    CellKind {
+        id: "udp-sender-core",
+        words: "a program that works hard on each datagram it sends",
+        expected: "sender-core",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::sender_core,
+    },
+    CellKind {
+        id: "udp-pacing",
+        words: "a pace that was left in the environment, of datagrams",
+        expected: "pacing",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::pacing,
+    },
+    CellKind {
+        id: "udp-local-drops",
+        words: "a queue of a host's own port that is too short for datagrams",
+        expected: "local-drops",
+        neighbours: &["host-shaping"],
+        shown: false,
+        draw: datagrams::local_drops,
+    },
+    CellKind {
+        id: "udp-black-hole",
+        words: "a network that swallows large datagrams",
+        expected: "mtu-black-hole",
+        neighbours: &[],
+        shown: false,
+        draw: datagrams::black_hole,
     },
 ];

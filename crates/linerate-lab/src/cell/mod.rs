@@ -1,5 +1,6 @@
 //! Cells: a planted fault (or none) with the one cause that should be named, stated beforehand.
 
+mod datagrams;
 mod draw;
 mod event;
 mod healthy;
@@ -107,6 +108,12 @@ impl Cell {
     /// what it does to goodput is not the point.
     pub const fn is_event(&self) -> bool {
         self.direction.is_none() && !self.expected.is_empty()
+    }
+
+    /// Whether it is loaded by datagrams: its scenery starts the program so.
+    pub fn sends_datagrams(&self) -> bool {
+        let engine = |f: &Fault| matches!(f, Fault::Environment { name, value, .. } if name == "LINERATE_ENGINE" && value == "udp");
+        self.scenery.iter().any(engine)
     }
 
     /// All that is planted, in order.

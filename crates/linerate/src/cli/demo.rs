@@ -154,10 +154,11 @@ fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
     page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell))], 0);
     if let Some(truth) = &shown.truth {
         let text = format!(
-            "{} without it {}, with it {}, by the counters of far's port{}",
+            "{} without it {}, with it {}, by the counters of {}{}",
             truth.direction.name(),
             Rate(truth.without as u64),
             Rate(truth.with as u64),
+            truth.counted.words(),
             if truth.bites() {
                 ""
             } else {

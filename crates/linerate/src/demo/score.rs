@@ -112,7 +112,7 @@ mod tests {
     use linerate_lab::CellKind;
 
     use super::*;
-    use crate::demo::Loader;
+    use crate::demo::{Counted, Loader};
 
     fn limit(cause: &'static str, side: Place, direction: Direction) -> Limit {
         Limit {
@@ -168,6 +168,7 @@ mod tests {
             Some(Truth {
                 direction,
                 loader: Loader::Own,
+                counted: Counted::Port,
                 with: 1e9,
                 without,
             })
@@ -187,6 +188,7 @@ mod tests {
         let truth = Some(Truth {
             direction,
             loader: Loader::Own,
+            counted: Counted::Port,
             with: 1e9,
             without: 2e9,
         });

@@ -32,6 +32,9 @@ pub(crate) enum Problem {
     /// The run in the lab left no record.
     #[error("the run in the lab left no record: {0}")]
     NoRecord(String),
+    /// It told no goodput.
+    #[error("the load that measures the truth told no goodput")]
+    Untold,
     /// This program could not find itself.
     #[error("cannot find the program's own file")]
     Myself(#[source] std::io::Error),
@@ -171,6 +174,22 @@ impl Stage {
         let run = self.client(args).arg("--no-save").arg("--quiet");
         let run = run.stdout(Output::Null).stderr(Output::Null);
         Ok((self.lab.spawn(Host::Near, &run)?, server))
+    }
+
+    /// Runs the program, whose record nobody needs, with a server of its own, and returns the goodput that its
+    /// document tells, in bits per second.
+    pub(crate) fn goodput(&self, args: &[String], direction: Direction) -> Result<f64, Problem> {
+        let mut server = self.serve(&[])?;
+        let run = self.client(args).args(["--no-save", "--quiet", "--json"]);
+        let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
+        server.kill()?;
+        if !finished.status.success() {
+            return Err(Problem::Truth(finished.status));
+        }
+        let document: Option<serde_json::Value> = serde_json::from_slice(&finished.stdout).ok();
+        let place = format!("/directions/{}/goodput_bps", direction.name());
+        let told = document.as_ref().and_then(|d| d.pointer(&place)?.as_f64());
+        told.ok_or(Problem::Untold)
     }
 
     /// Starts iperf3 with one stream for some seconds, with its server.

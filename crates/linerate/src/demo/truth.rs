@@ -16,13 +16,16 @@ const TICK: Duration = Duration::from_millis(50);
 /// Time after which a load of some seconds is taken to hang.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What the port of the far host counted, in bits of Ethernet frame per second.
+/// What the port of the far host counted, in bits of Ethernet frame per second; of datagrams what the
+/// receiving program did, in bits of payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
     /// By whom.
     pub(crate) loader: Loader,
+    /// Who counted what came of it.
+    pub(crate) counted: Counted,
     /// With the fault.
     pub(crate) with: f64,
     /// Without it.
@@ -33,6 +36,25 @@ impl Truth {
     /// Whether the fault is what holds the path back.
     pub(crate) fn bites(&self) -> bool {
         self.without >= self.with * BITES
+    }
+}
+
+/// Who counted what came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// The port of the far host.
+    Port,
+    /// The program that received it.
+    Program,
+}
+
+impl Counted {
+    /// Whose counters those are.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Port => "far's port",
+            Self::Program => "the receiving program",
+        }
     }
 }
 
@@ -51,7 +73,7 @@ impl Loader {
     /// in this one.
     fn for_cell(self, cell: &Cell) -> Self {
         let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
-        if cell.faults.iter().any(inside) {
+        if cell.sends_datagrams() || cell.faults.iter().any(inside) {
             Self::Own
         } else {
             self
@@ -75,15 +97,26 @@ pub(super) fn measure(
     loader: Loader,
 ) -> Result<Truth, Problem> {
     let loader = loader.for_cell(cell);
-    let with = rate(stage, direction, loader)?;
+    // A port counts datagrams that are dropped behind it.
+    let counted = if cell.sends_datagrams() {
+        Counted::Program
+    } else {
+        Counted::Port
+    };
+    let rate = || match counted {
+        Counted::Program => stage.goodput(&own(direction), direction),
+        Counted::Port => rate(stage, direction, loader),
+    };
+    let with = rate()?;
     for fault in &cell.faults {
         stage.remove(fault)?;
     }
     Ok(Truth {
         direction,
         loader,
+        counted,
         with,
-        without: rate(stage, direction, loader)?,
+        without: rate()?,
     })
 }
 

@@ -51,10 +51,21 @@ pub(crate) fn base(load: &Load) -> String {
     words
 }
 
-/// `25.00 % of the datagrams lost`, of a load that sends such.
+/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, of a load that sends such.
 pub(crate) fn lost(load: &Load) -> Option<String> {
-    let lost = load.datagrams?.lost;
-    Some(format!("{:.2} % of the datagrams lost", lost * 100.0))
+    let told = load.datagrams?;
+    let at_socket = told.dropped().filter(|share| *share > 0.0);
+    let at_socket = at_socket.map_or(String::new(), |share| {
+        format!(", about {:.2} % at the socket", share * 100.0)
+    });
+    let lost = told.lost * 100.0;
+    Some(format!("{lost:.2} % of the datagrams lost{at_socket}"))
+}
+
+/// `x0.20 (0.10 to 0.40) of the share sent again`, or of the share of datagrams lost.
+pub(crate) fn of_share(loss: Interval, datagrams: bool) -> String {
+    let what = if datagrams { "lost" } else { "sent again" };
+    format!("{} of the share {what}", effect(loss))
 }
 
 /// What became of sends without a copy, where the kernel copied some, or told of none.
@@ -201,9 +212,11 @@ mod tests {
         load.goodput.interval = None;
         assert_eq!(lost(&load), None);
         load.datagrams = Some(Datagrams {
-            per_sec: 1e5,
+            sent: 1e5,
+            per_sec: 75e3,
             lost: 0.25,
             at_socket: None,
+            joined: Some(4.0),
             reordered: 0.0,
             duplicated: 0.0,
         });
@@ -211,6 +224,11 @@ mod tests {
         assert_eq!(
             lost(&load).as_deref(),
             Some("25.00 % of the datagrams lost")
+        );
+        load.datagrams.as_mut().expect("such").at_socket = Some(0.05);
+        assert_eq!(
+            lost(&load).as_deref(),
+            Some("25.00 % of the datagrams lost, about 20.00 % at the socket")
         );
     }
 

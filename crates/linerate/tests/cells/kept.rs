@@ -51,6 +51,9 @@ const PLANTED: &[Kept] = &[
     ("planted-one-cpu", &["sender-core"], ""),
     ("planted-two-streams", &["path-rate"], ""),
     ("planted-deep-queue", &["latency-queue"], "latency-wakeup"),
+    // Datagrams at 3 Gb/s into a buffer of 32 KiB; without a pace through 300 Mb/s. Without trials.
+    ("planted-socket-drops", &["socket-drops"], "pacing"),
+    ("planted-udp-path-rate", &["path-rate"], "sender-core"),
     // Both ends are on it, and may use no other CPU.
     ("planted-shared-core", &["shared-core"], ""),
 ];

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use linerate_core::facts::Gap;
 use linerate_core::metric::{
     Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LATE, UDP_LOST,
-    UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
+    UDP_MESSAGES, UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::mem_info;
 use linerate_core::record::Table;
@@ -28,6 +28,7 @@ pub(super) struct Counts {
     duplicated: AtomicU64,
     late: AtomicU64,
     stray: AtomicU64,
+    messages: AtomicU64,
     refused: AtomicU64,
     uncut: AtomicBool,
 }
@@ -37,6 +38,7 @@ impl Counts {
     pub(super) fn clear(&self) {
         self.stray.store(0, Relaxed);
         self.refused.store(0, Relaxed);
+        self.messages.store(0, Relaxed);
         self.arrived(&Arrivals::default());
     }
 
@@ -65,6 +67,12 @@ impl Counts {
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
+    /// So many messages were read, each with one datagram or several.
+    pub(super) fn read(&self, messages: usize) {
+        let all = self.messages.load(Relaxed) + messages as u64;
+        self.messages.store(all, Relaxed);
+    }
+
     /// This host did not take so many.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
@@ -85,6 +93,7 @@ impl Counts {
             n if n == UDP_LATE.name => &self.late,
             n if n == UDP_STRAY.name => &self.stray,
             n if n == UDP_REFUSED.name => &self.refused,
+            n if n == UDP_MESSAGES.name => &self.messages,
             _ => return None,
         };
         Some(count.load(Relaxed) as i64)
@@ -101,6 +110,7 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_DUPLICATED,
     UDP_LATE,
     UDP_STRAY,
+    UDP_MESSAGES,
     UDP_DROPS,
 ];
 /// What one that asks can.

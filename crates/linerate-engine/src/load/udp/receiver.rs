@@ -62,12 +62,14 @@ impl Receiver {
         if let Err(e) = inbox.receive(self.line.fd()) {
             return self.line.paused(e).map(|()| 0);
         }
-        let mut bytes = 0;
+        let (mut bytes, mut messages) = (0, 0);
         for message in inbox.messages() {
+            messages += 1;
             for header in datagrams(message, self.line.other) {
                 bytes += self.take(header)?;
             }
         }
+        self.counts.read(messages);
         Ok(bytes)
     }
 

@@ -16,19 +16,21 @@ pub(super) fn tried(page: &mut Page, model: &Model) {
     page.line(&[(Ink::Bold, "Every trial")], 0);
     for trial in &model.trials {
         let head = format!("  {:>2}  {:7}", trial.plan.id, trial.plan.direction.name());
-        page.columns(Ink::Plain, &head, &told(trial), 6);
+        let of = model.direction(trial.plan.direction).map(|d| &d.base);
+        let datagrams = of.is_some_and(|load| load.datagrams.is_some());
+        page.columns(Ink::Plain, &head, &told(trial, datagrams), 6);
     }
 }
 
-/// What was changed, and its effects: on goodput, on what had to be sent again, and on round trips.
-fn told(trial: &TrialModel) -> String {
+/// What was changed, and its effects: on goodput, on what had to be sent again or was lost, and on round trips.
+fn told(trial: &TrialModel, datagrams: bool) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {
         return format!("{what}: too little was measured to tell, {slices}");
     };
     let loss = trial.loss.map_or(String::new(), |loss| {
-        format!(", {} of the share sent again", words::effect(loss))
+        format!(", {}", words::of_share(loss, datagrams))
     });
     let latency = trial.latency.map_or(String::new(), |latency| {
         format!(", {} of the round trip", words::effect(latency))

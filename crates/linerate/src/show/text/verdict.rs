@@ -73,7 +73,7 @@ fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a
     let slices = words::count(u64::from(trial.slices), "slice");
     // Where what is lost, or waits, decided, goodput only follows what was changed.
     let effect = match (trial.loss, trial.latency) {
-        (Some(loss), _) => format!("{} of the share sent again", words::effect(loss)),
+        (Some(loss), _) => words::of_share(loss, trial.datagrams),
         (None, Some(latency)) => format!("{} of the round trip", words::effect(latency)),
         (None, None) => words::effect(trial.effect),
     };

@@ -1,0 +1,157 @@
+//! What causes share that concern loads by datagrams: nobody holds those back or sends them again, so what
+//! exceeds a limit is lost, and where it is lost tells which one it is.
+
+use super::predict::wanted;
+use super::shared_core::SharedCore;
+use super::{Answer, Cause, Finding, LOSSY, host_shaping, lacks, local_drops, percent};
+use crate::model::{Datagrams, Load, Model};
+use crate::plan::Direction;
+use crate::stats::Range;
+use crate::verdict::{Measure, Stage};
+
+/// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a
+/// faster one is lost as well, or is worth less than mending the loss. A reader that waits its turn on a busy
+/// host misses fewer, and is none the slower.
+const OVERRUN: f64 = 0.05;
+
+/// Part of what was lost from which drops at the socket are one of its reasons.
+const PART: f64 = 0.3;
+
+/// Part of it from which what no host dropped was lost on the way. How many datagrams were dropped as one at
+/// the socket is known by those that were read alone, and may be a quarter more: a smaller rest is nobody's.
+const REST: f64 = 0.5;
+
+/// Most datagrams that are dropped as one.
+//= Linux, include/linux/udp.h: UDP_MAX_SEGMENTS is 128 since 6.9, 64 before
+const JOINED: f64 = 128.0;
+
+/// What a larger receive buffer leaves of the loss where too little room is why.
+pub(super) const FEWER: Range = Range {
+    low: 0.0,
+    high: 0.7,
+};
+
+/// The same where a reader is too slow in the mean: more room is full a moment later.
+pub(super) const AS_MANY: Range = Range {
+    low: 0.71,
+    high: f64::MAX,
+};
+
+/// Why what was found at an end does not bind a load by datagrams: what makes their sender slow does not where
+/// many of them are lost, and what makes their reader slow does not where few are. Ports and the network lose
+/// by themselves, and a CPU that both ends share makes both slow.
+pub(crate) fn moot(
+    cause: &dyn Cause,
+    model: &Model,
+    direction: Direction,
+    found: &Finding,
+) -> Option<Answer> {
+    let told = model.direction(direction)?.base.datagrams?;
+    let aside = cause.is_ceiling()
+        || cause.invalidates()
+        || cause.metric() == Measure::Latency
+        || cause.id() == SharedCore.id()
+        || matches!(cause.stage(), Stage::Port | Stage::Net);
+    let of_sender = found.side == direction.sender().into();
+    if aside || of_sender != lossy(&told).is_some() {
+        return None;
+    }
+    let few = || {
+        format!(
+            "only {} of the datagrams were lost: it keeps up",
+            share(told.lost)
+        )
+    };
+    Some(Answer::Clear(lossy(&told).unwrap_or_else(few)))
+}
+
+/// That so many datagrams are lost that what makes their sender slow is not what binds.
+pub(super) fn lossy(told: &Datagrams) -> Option<String> {
+    (told.lost >= OVERRUN).then(|| {
+        format!(
+            "{} of the datagrams that it sent were lost: what is lost comes first",
+            share(told.lost)
+        )
+    })
+}
+
+/// Share of the datagrams that was lost on the way between the hosts; why none of it matters, or what
+/// would tell.
+pub(super) fn on_the_way(
+    model: &Model,
+    direction: Direction,
+    (load, told): (&Load, &Datagrams),
+) -> Result<f64, Answer> {
+    let dropped = dropped(model, direction, told)?;
+    let own = host_shaping::holds(load, direction).or_else(|| local_drops::holds(load, direction));
+    if let Some(own) = own {
+        return Err(Answer::Clear(format!("a host does it itself: {own}")));
+    }
+    let way = told.lost - dropped;
+    if way < LOSSY.max(told.lost * REST) {
+        return Err(Answer::Clear(format!(
+            "of the {} that were lost about {} were dropped at the receiver's socket",
+            share(told.lost),
+            share(dropped)
+        )));
+    }
+    Ok(way)
+}
+
+/// Whether most of what was lost was surely not dropped at the socket, however many came joined.
+pub(super) fn surely_on_the_way(told: &Datagrams) -> bool {
+    let most = told.at_socket.map(|drops| drops * JOINED);
+    most.is_some_and(|most| told.lost - most >= told.lost * REST)
+}
+
+/// Share of the datagrams that was dropped at the receiver's socket; why that does not matter, or what would
+/// tell.
+pub(super) fn at_the_socket(
+    model: &Model,
+    direction: Direction,
+    told: &Datagrams,
+) -> Result<f64, Answer> {
+    let dropped = dropped(model, direction, told)?;
+    if dropped < OVERRUN.max(told.lost * PART) {
+        return Err(Answer::Clear(format!(
+            "{} of the datagrams were lost, and only {} dropped at the receiver's socket",
+            share(told.lost),
+            share(dropped)
+        )));
+    }
+    Ok(dropped)
+}
+
+fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64, Answer> {
+    if told.lost < LOSSY {
+        return Err(Answer::Clear(format!(
+            "only {} of the datagrams were lost",
+            share(told.lost)
+        )));
+    }
+    told.dropped()
+        .ok_or_else(|| lacks(model, "udp", direction.receiver()))
+}
+
+/// `21.30 % of 81000 datagrams a second were lost on the way`.
+pub(super) fn words(told: &Datagrams, part: f64, place: &str) -> String {
+    format!(
+        "{} of {:.0} datagrams a second were {place}",
+        share(part),
+        told.sent
+    )
+}
+
+/// Share of its CPU that the reading thread needed, in words.
+pub(super) fn reader(load: &Load) -> Option<String> {
+    let busy = wanted(&load.receivers)?;
+    Some(format!(
+        "the receiving thread needed its CPU {} of the time",
+        percent(busy)
+    ))
+}
+
+/// A share of datagrams: small ones count.
+fn share(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}

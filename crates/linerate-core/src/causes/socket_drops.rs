@@ -1,0 +1,129 @@
+//! Datagrams reach the receiving host and find no room at the socket, although its reader has time.
+
+use super::core_bound::kept_from_its_cpu;
+use super::datagrams::{FEWER, at_the_socket, reader, words};
+use super::predict::{bystander, wanted};
+use super::{Answer, BUSY, Cause, Finding, base, lacks, percent};
+use crate::model::{Load, Model};
+use crate::plan::{Direction, Side};
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::units::Bytes;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `socket-drops`.
+pub(super) struct SocketDrops;
+
+/// Share of its CPU below which a reader has time for certain: what is dropped is dropped for want of room.
+const IDLE: f64 = 0.5;
+
+/// Receive buffer that holds some milliseconds of any rate that one thread can read.
+const ROOM: u64 = 8 << 20;
+
+impl Cause for SocketDrops {
+    fn id(&self) -> &'static str {
+        "socket-drops"
+    }
+    fn stage(&self) -> Stage {
+        Stage::Socket
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(told) = &load.datagrams else {
+            return Answer::Clear("a connection does not send what has no room".to_owned());
+        };
+        let dropped = match at_the_socket(model, direction, told) {
+            Ok(dropped) => dropped,
+            Err(answer) => return answer,
+        };
+        let side = direction.receiver();
+        let Some(busy) = wanted(&load.receivers) else {
+            return lacks(model, "thread", side);
+        };
+        if busy >= BUSY {
+            return Answer::Clear(format!(
+                "the receiving thread needed its CPU {} of the time: no room makes it faster",
+                percent(busy)
+            ));
+        }
+        if let Some(id) = kept_from_its_cpu(model, direction, side) {
+            return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
+        }
+        let memory = load.recv_memory;
+        Answer::Finding(Finding {
+            side: Place::from(side),
+            share: dropped,
+            enough: busy < IDLE,
+            reached: false,
+            evidence: std::iter::once(words(told, dropped, "dropped at the receiver's socket"))
+                .chain(reader(load))
+                .chain(memory.map(|bytes| format!("its receive buffer holds {bytes} of memory")))
+                .collect(),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        match trial.factor()? {
+            // What was lost comes, or some of it.
+            Factor::LargerWindow => Some(Range {
+                low: 0.97,
+                high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
+            }),
+            // Each has a socket of its own.
+            Factor::MoreStreams => Some(Range {
+                low: 0.6,
+                high: trial.stream_ratio() * 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
+        (trial.factor()? == Factor::LargerWindow).then_some(FEWER)
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[Factor::LargerWindow]
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|d| &d.base);
+        load.map(|load| room(model, load, direction.receiver()))
+            .into_iter()
+            .collect()
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/socket-drops.md")
+    }
+}
+
+/// More room: the program asks for it as long as the host allows more, else the host is to allow it.
+fn room(model: &Model, load: &Load, side: Side) -> Advice {
+    let most = model
+        .host(side)
+        .and_then(|host| host.facts.buffers.rmem_max);
+    let asked = load.recv_memory.map(|memory| memory.0 / 2);
+    match most.zip(asked) {
+        Some((most, asked)) if most > asked => Advice {
+            action: format!(
+                "let the receiving program ask for more room (SO_RCVBUF), up to the {} that {} allows",
+                Bytes(most),
+                side.name()
+            ),
+            undo: String::new(),
+            gain: None,
+        },
+        most => Advice {
+            action: format!(
+                "on {}: sudo sysctl -w net.core.rmem_max={ROOM}, and let the receiving program ask for as \
+                 much (SO_RCVBUF)",
+                side.name()
+            ),
+            undo: most.map_or(String::new(), |(most, _)| {
+                format!("sudo sysctl -w net.core.rmem_max={most}")
+            }),
+            gain: None,
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! Paths that are loaded by datagrams.
+
+use linerate_core::plan::{Direction, Side};
+use linerate_core::units::{Bytes, Rate};
+use linerate_core::verdict::Place;
+
+use super::draw::Draw;
+use super::{Planting, host, network};
+use crate::fault::{Depth, Fault, Manner, Share};
+
+fn near(name: &str, value: &str) -> Fault {
+    Fault::Environment {
+        side: Side::Near,
+        name: name.to_owned(),
+        value: value.to_owned(),
+    }
+}
+
+/// The same, with the engine that sends datagrams.
+fn sent(planting: Planting) -> Planting {
+    let mut scenery = planting.scenery;
+    scenery.push(near("LINERATE_ENGINE", "udp"));
+    Planting {
+        scenery,
+        ..planting
+    }
+}
+
+/// The same at a pace: the process on the wire carries less than a sender without one sends.
+fn paced(planting: Planting, rate: u64) -> Planting {
+    let mut planting = sent(planting);
+    let pace = near("LINERATE_PACING", &Rate(rate).exact());
+    planting.scenery.push(pace);
+    planting
+}
+
+fn slow(direction: Direction, place: Place, fault: Fault) -> Planting {
+    Planting {
+        faults: vec![fault],
+        direction: Some(direction),
+        place: Some(place),
+        ..Planting::default()
+    }
+}
+
+pub(super) fn healthy(_: &mut Draw) -> Planting {
+    sent(Planting::default())
+}
+
+pub(super) fn path_rate(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 1_000_000_000]));
+    let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
+    let way = direction.into();
+    let fault = Fault::PathRate { rate, depth, way };
+    sent(slow(direction, Place::Path, fault))
+}
+
+pub(super) fn police(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = Rate(draw.turn(&[50_000_000, 100_000_000, 200_000_000]));
+    let way = direction.into();
+    let fault = Fault::Police { rate, way };
+    paced(slow(direction, Place::Path, fault), rate.0 * 2)
+}
+
+pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let rate = Rate(draw.turn(&[20_000_000, 40_000_000, 60_000_000]));
+    let (manner, way) = (Manner::Policed, direction.into());
+    let fault = Fault::FlowRate { rate, manner, way };
+    paced(slow(direction, Place::Path, fault), rate.0 * 2)
+}
+
+/// So many that without the loss a tenth more comes, as of any fault that binds.
+pub(super) fn loss(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let millionths = draw.turn(&[150_000, 200_000, 300_000]);
+    let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
+    let burst = draw.one(&[1, 1, 20]);
+    let way = direction.into();
+    let fault = Fault::Loss { share, burst, way };
+    paced(slow(direction, Place::Path, fault), 100_000_000)
+}
+
+/// A receive buffer that was left in the environment, and holds less than comes at once.
+pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
+    let direction = draw.direction();
+    let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));
+    let fault = near("LINERATE_RECV_BUFFER", &format!("{}B", bytes.0));
+    paced(
+        slow(direction, direction.receiver().into(), fault),
+        3_000_000_000,
+    )
+}
+
+pub(super) fn receiver_core(draw: &mut Draw) -> Planting {
+    sent(host::receiver_core(draw))
+}
+
+pub(super) fn sender_core(draw: &mut Draw) -> Planting {
+    sent(host::sender_core(draw))
+}
+
+pub(super) fn pacing(draw: &mut Draw) -> Planting {
+    sent(host::pacing(draw))
+}
+
+pub(super) fn local_drops(draw: &mut Draw) -> Planting {
+    sent(host::local_drops(draw))
+}
+
+pub(super) fn black_hole(draw: &mut Draw) -> Planting {
+    let planting = network::black_hole(draw);
+    paced(planting, 100_000_000)
+}
