@@ -239,7 +239,8 @@ pub enum Purpose {
         /// Which direction.
         direction: Direction,
     },
-    /// More streams, to find the knee.
+    /// Another load than the base one: more streams, to find the knee; another rate, to find the highest
+    /// one without loss.
     Sweep {
         /// Which direction.
         direction: Direction,

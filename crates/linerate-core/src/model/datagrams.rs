@@ -20,12 +20,64 @@ pub struct Datagrams {
     pub duplicated: f64,
 }
 
+/// The same in numbers, with what the sender counted, each end over its own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Those that the sender's kernel took; `None` where that was not read.
+    pub sent: Option<u64>,
+    /// Those that it did not take at once, for want of room in a queue of its host (ENOBUFS): they were
+    /// sent later.
+    pub refused: Option<u64>,
+    /// Those that came for the first time.
+    pub came: u64,
+    /// Those that were sent and did not come.
+    pub lost: u64,
+    /// The part of it that was dropped at the receiver's socket, at least; `None` where that was not read.
+    pub at_socket: Option<u64>,
+    /// Those that came after one that was sent later.
+    pub reordered: u64,
+    /// Those that came again.
+    pub duplicated: u64,
+}
+
+/// What both ends counted of a set; `None` where the receiver counted no datagrams.
+pub(super) fn counted(
+    sending: &EndReadings,
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+) -> Option<Counted> {
+    let (sender, receiver) = (tables(sending, set), tables(receiving, set));
+    let came = count(&receiver, m::UDP_DATAGRAMS, window)?;
+    let lost = count(&receiver, m::UDP_LOST, window)?;
+    let at_socket = count(&receiver, m::UDP_DROPS, window);
+    Some(Counted {
+        sent: count(&sender, m::UDP_DATAGRAMS, window),
+        refused: count(&sender, m::UDP_REFUSED, window),
+        came,
+        lost,
+        at_socket: at_socket.map(|drops| drops.min(lost)),
+        reordered: count(&receiver, m::UDP_REORDERED, window)?,
+        duplicated: count(&receiver, m::UDP_DUPLICATED, window)?,
+    })
+}
+
+fn tables(end: &EndReadings, set: u32) -> Vec<&Table> {
+    let prefix = format!("s{set}/");
+    end.about(m::UDP_DATAGRAMS.source, move |s| s.starts_with(&prefix))
+        .collect()
+}
+
+/// By how much a column of all streams grew: a column of what is missing may shrink in one of them.
+fn count(tables: &[&Table], metric: m::Metric, window: Window) -> Option<u64> {
+    let each = tables.iter().map(|table| grown(table, metric, window));
+    let sum: f64 = each.sum::<Option<f64>>()?;
+    (!tables.is_empty()).then_some(sum.max(0.0) as u64)
+}
+
 /// What the receiving end counted of a set; `None` where it counted no datagrams.
 pub(super) fn datagrams(receiving: &EndReadings, set: u32, window: Window) -> Option<Datagrams> {
-    let prefix = format!("s{set}/");
-    let tables: Vec<&Table> = receiving
-        .about(m::UDP_DATAGRAMS.source, |s| s.starts_with(&prefix))
-        .collect();
+    let tables = tables(receiving, set);
     let sum = |metric| -> Option<f64> { tables.iter().map(|t| grown(t, metric, window)).sum() };
     let came = sum(m::UDP_DATAGRAMS).filter(|_| !tables.is_empty())?;
     let secs = growth(tables.first()?, m::UDP_DATAGRAMS, window)?.1;
@@ -101,6 +153,44 @@ mod tests {
             .filter(|c| c.0.name != "socket_drops")
             .collect();
         assert_eq!(read(vec![table(0, &fewer)]).unwrap().at_socket, None);
+    }
+
+    #[test]
+    fn numbers_are_told_of_both_ends_and_what_one_did_not_count_is_left_open() {
+        let receiver = [
+            (m::UDP_DATAGRAMS, [0, 100, 500]),
+            (m::UDP_LOST, [0, 50, 150]),
+            (m::UDP_DROPS, [7, 7, 207]),
+            (m::UDP_REORDERED, [0, 0, 40]),
+            (m::UDP_DUPLICATED, [0, 3, 43]),
+        ];
+        let sender = [
+            (m::UDP_DATAGRAMS, [0, 150, 660]),
+            (m::UDP_REFUSED, [0, 1, 8]),
+        ];
+        let end = |columns: &[_]| EndReadings {
+            tables: vec![table(0, columns), table(1, columns)],
+            ..EndReadings::default()
+        };
+        let window = Window {
+            from: 1_000_000_000,
+            to: 3_000_000_000,
+        };
+        let read =
+            |sender: &EndReadings, receiver: &EndReadings| counted(sender, receiver, 2, window);
+        let told = Counted {
+            sent: Some(1020),
+            refused: Some(14),
+            came: 800,
+            lost: 200,
+            at_socket: Some(200),
+            reordered: 80,
+            duplicated: 80,
+        };
+        assert_eq!(read(&end(&sender), &end(&receiver)), Some(told));
+        let alone = read(&EndReadings::default(), &end(&receiver));
+        assert_eq!(alone.map(|c| (c.sent, c.came)), Some((None, 800)));
+        assert_eq!(read(&end(&sender), &EndReadings::default()), None);
     }
 
     #[test]

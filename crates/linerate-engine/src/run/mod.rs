@@ -6,6 +6,7 @@
 
 mod budget;
 mod once;
+mod search;
 mod steps;
 mod trials;
 
@@ -19,6 +20,7 @@ use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::Budget;
 pub use once::{RoundTrips, once};
+pub use search::{bound, search};
 
 /// A run in progress.
 struct Run<'a> {

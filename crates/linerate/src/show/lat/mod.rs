@@ -157,6 +157,7 @@ mod tests {
             set: 0,
             counts: vec![(1000, 100), (2_000_000_000, 900)],
             unanswered,
+            ..Histogram::default()
         };
         let told =
             |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));
