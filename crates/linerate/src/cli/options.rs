@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::quantity::{
-    Budget, Buffer, Clients, LookTime, Message, MessageRate, Network, OpSize, Pace, Port,
-    SegmentSize, Streams, Top,
+    Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
+    Port, SegmentSize, Streams, Top,
 };
 
 // All groups, as they nest in the file.
@@ -337,6 +337,12 @@ pub(crate) struct Bw {
     /// Direction to measure; forward is from here to the far end
     #[arg(short, long, env = "LINERATE_BW_DIRECTION", value_name = "WAY")]
     pub(crate) direction: Option<Ways>,
+
+    /// Search for the highest rate at which no more than this share of datagrams is lost, such as 0.1%;
+    /// none where it is left out (the throughput of RFC 2544). --pacing bounds the rates that are tried
+    #[arg(long, env = "LINERATE_FIND_RATE", value_name = "SHARE", num_args = 0..=1,
+          require_equals = true, default_missing_value = "0%")]
+    pub(crate) find_rate: Option<LossShare>,
 }
 
 // What a single measurement of round trips takes.
