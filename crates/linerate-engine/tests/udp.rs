@@ -554,15 +554,15 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
     for (id, lossy) in [(0, false), (1, true), (0, false)] {
         let ends = pair.run(&step(&[id], 50, 600, 50));
         ended(&ends);
-        let times = &ends[0].latencies[0];
-        let timed: u64 = times.counts.iter().map(|(_, n)| n).sum();
-        assert!(timed > times.unanswered, "{times:?}");
-        assert_eq!(times.lost > 0, lossy, "{times:?}");
-        let unread: u64 = times.unread.iter().map(|(_, n)| n).sum();
-        assert_eq!(unread, timed - times.unanswered, "the kernel stamps each");
+        let found = &ends[0].latencies[0];
+        let timed: u64 = found.counts.iter().map(|(_, n)| n).sum();
+        assert!(timed > found.unanswered, "{found:?}");
+        assert_eq!(found.lost > 0, lossy, "{found:?}");
+        let unread: u64 = found.unread.iter().map(|(_, n)| n).sum();
+        assert_eq!(unread, timed - found.unanswered, "the kernel stamps each");
         if lossy {
             // Every fifth.
-            let share = times.lost as f64 / (times.lost + unread) as f64;
+            let share = found.lost as f64 / (found.lost + unread) as f64;
             assert!((0.1..0.3).contains(&share), "{share}");
         }
     }

@@ -5,7 +5,7 @@ use super::once::once;
 use crate::plan::Purpose;
 use crate::record::{EndReadings, Record, Step, Total};
 use crate::search::Look;
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Nanos};
 
 /// What the steps of a search showed, in order; those that did not end in order are left out.
 pub fn looks(record: &Record) -> Vec<Look> {
@@ -21,13 +21,10 @@ fn look(record: &Record, step: &Step) -> Option<Look> {
         _ => return None,
     };
     step.trouble.is_none().then_some(())?;
-    let set = stream_set(record, step, direction)?;
-    let knobs = &set.plan.knobs;
+    let plan = &stream_set(record, step, direction)?.plan;
     let once = once(record, step, direction)?;
-    let sent = total(end(step, direction.sender())?, set.plan.id, |t| t.sent)?;
-    let received = total(end(step, direction.receiver())?, set.plan.id, |t| {
-        t.received
-    })?;
+    let sent = total(end(step, direction.sender())?, plan.id, |t| t.sent)?;
+    let received = total(end(step, direction.receiver())?, plan.id, |t| t.received)?;
     let rate = |(bytes, time): (Bytes, Nanos)| bytes.0 as f64 * 8.0 / time.secs();
     // Short steps have too few samples for a steady part.
     let whole = Nanos(step.plan.washout.0 + step.plan.measure.0);
@@ -35,7 +32,7 @@ fn look(record: &Record, step: &Step) -> Option<Look> {
         .filter(|_| long)
         .unwrap_or((Bytes(received), whole));
     (sent > 0).then_some(Look {
-        asked: Rate(knobs.pacing?.0.saturating_mul(knobs.streams.into())),
+        asked: plan.knobs.rate()?,
         sent: rate((Bytes(sent), whole)),
         received: rate(arrived),
         lost: sent.saturating_sub(received) as f64 / sent as f64,

@@ -20,7 +20,7 @@ use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::Budget;
 pub use once::{RoundTrips, once};
-pub use search::{bound, search};
+pub use search::search;
 
 /// A run in progress.
 struct Run<'a> {

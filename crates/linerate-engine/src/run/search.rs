@@ -29,12 +29,6 @@ pub fn search(
     })
 }
 
-/// The rate of all streams together that a search is bound by.
-pub fn bound(knobs: &Knobs) -> Option<Rate> {
-    let each = knobs.pacing?;
-    Some(Rate(each.0.saturating_mul(knobs.streams.into())))
-}
-
 impl Run<'_> {
     fn search(&mut self, washout: Nanos, allowed: f64) -> Result<(), LinkError> {
         let plan = self.record.start.plan.clone();
@@ -42,7 +36,7 @@ impl Run<'_> {
             return Ok(());
         };
         let measure = Nanos(plan.time.0.saturating_sub(washout.0));
-        let mut search = Search::new(allowed, bound(&plan.knobs));
+        let mut search = Search::new(allowed, plan.knobs.rate());
         while !self.stopped {
             let (rate, purpose, before, time) = match search.next() {
                 Ask::Short(rate) => (rate, Purpose::Sweep { direction }, Nanos(0), SHORT),

@@ -31,7 +31,7 @@ pub(super) fn lines(page: &mut Page, way: &Way, datagrams: &Datagrams) {
 /// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.
 fn sent(way: &Way, datagrams: &Datagrams) -> Option<String> {
     let (bytes, time) = way.sent()?;
-    let how = match datagrams.asked() {
+    let how = match datagrams.asked {
         Some(asked) => format!("{asked} asked for, kept by the sending program's own clock"),
         None => "as fast as the sending program can".to_owned(),
     };

@@ -221,7 +221,7 @@ fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
     let counted = &found.counted;
     DatagramsOut {
         size_bytes: whole(found.size.0),
-        asked_bps: found.asked().map(|rate| whole(rate.0)),
+        asked_bps: found.asked.map(|rate| whole(rate.0)),
         sent_bps: way
             .sent()
             .map(|(bytes, time)| whole(Rate::of(bytes, time).0)),

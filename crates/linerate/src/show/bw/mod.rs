@@ -101,8 +101,10 @@ pub(super) struct Way {
 pub(super) struct Datagrams {
     /// Payload of each.
     size: Bytes,
-    streams: u32,
-    /// The rate that each stream was asked for; `None` where they are sent as fast as the program can.
+    /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
+    /// can.
+    asked: Option<Rate>,
+    /// That of each stream.
     each: Option<Rate>,
     /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
     /// next; `None` where no rate was asked for, or its times are not known.
@@ -118,12 +120,6 @@ impl Datagrams {
         let ((burst, _), rate) = (self.bursts.as_ref()?, self.each?);
         let bits = burst.saturating_mul(self.size.0).saturating_mul(8);
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
-    }
-
-    /// The rate of all streams that was asked for.
-    fn asked(&self) -> Option<Rate> {
-        let each = self.each?;
-        Some(Rate(each.0.saturating_mul(self.streams.into())))
     }
 
     /// The share of those that were sent which did not come.

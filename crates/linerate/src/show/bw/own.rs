@@ -6,7 +6,6 @@ use linerate_core::plan::{Direction, Purpose, Side};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos};
-use linerate_engine::run::bound;
 
 use super::{Datagrams, End, FarEnd, Probe, Way, gap};
 
@@ -21,7 +20,7 @@ impl Probe {
             None => record.steps.first(),
             Some(_) => record.steps.iter().rev().find(|step| is_long(step)),
         };
-        let most = bound(&plan.knobs);
+        let most = plan.knobs.rate();
         let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
         // A search that did not come to its longer step has measured no goodput, nor was any asked for.
         let asked = if search.is_some() && step.is_none() {
@@ -79,22 +78,38 @@ pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
     Nanos(counted).min(step.plan.measure)
 }
 
-/// What was asked for and refused, of the connections of all sets.
+/// What was asked for and refused, of the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
+    const SIDES: [Side; 2] = [Side::Near, Side::Far];
     let mut gaps: Vec<Gap> = Vec::new();
-    let ends = record
+    let told = |side: Side, found: &Gap| {
+        let what = format!("{} {}", side.name(), found.what);
+        gap(what, &found.why, &found.hint)
+    };
+    for (end, side) in record
         .sets
         .iter()
-        .flat_map(|set| set.ends.iter().zip([Side::Near, Side::Far]));
-    for (end, side) in ends {
-        for found in &end.gaps {
-            let told = gap(
-                format!("{} {}", side.name(), found.what),
-                &found.why,
-                &found.hint,
-            );
-            if !gaps.contains(&told) {
-                gaps.push(told);
+        .flat_map(|set| set.ends.iter().zip(SIDES))
+    {
+        for found in end.gaps.iter().map(|found| told(side, found)) {
+            if !gaps.contains(&found) {
+                gaps.push(found);
+            }
+        }
+    }
+    for (end, side) in record
+        .steps
+        .iter()
+        .flat_map(|step| step.ends.iter().zip(SIDES))
+    {
+        let of_sets = end
+            .gaps
+            .iter()
+            .filter(|found| found.what.starts_with("set."));
+        for found in of_sets.map(|found| told(side, found)) {
+            // The first stream stands for all.
+            if !gaps.iter().any(|known| known.what == found.what) {
+                gaps.push(found);
             }
         }
     }
@@ -143,7 +158,7 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
     let secs = once.moved[1]?.1.secs();
     Some(Datagrams {
         size: Bytes(load.made[0].write_size),
-        streams: load.streams,
+        asked: load.knobs.rate(),
         each: load.knobs.pacing,
         bursts: once
             .send_gaps

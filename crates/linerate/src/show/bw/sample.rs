@@ -115,9 +115,9 @@ fn datagrams() -> Record {
         set.ends[0].burst = 106;
     }
     let set = *record.steps[0].plan.sets.first().unwrap();
-    let ends = &mut record.steps[0].ends;
-    ends.iter_mut()
-        .for_each(|end| end.tables.retain(|t| t.source != "tcp"));
+    for end in &mut record.steps[0].ends {
+        end.tables.retain(|table| table.source != "tcp");
+    }
     for (end, columns) in record.steps[0].ends.iter_mut().zip([SENT, CAME]) {
         let at = end.tables.iter().find(|t| t.source == "worker").unwrap();
         let at = at.at.clone();
