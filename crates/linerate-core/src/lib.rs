@@ -20,6 +20,7 @@ pub mod parse;
 pub mod placement;
 pub mod plan;
 pub mod record;
+pub mod search;
 pub mod stats;
 pub mod sweep;
 pub mod trial;

@@ -125,6 +125,7 @@ metrics! {
     UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
     UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program took from the socket; datagrams that came joined (UDP_GRO) are one.";
     UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS); they were not sent, and not lost.";
+    UDP_ERRORS = "udp" "path_errors" Count Counter "Messages of the path or the other host (ICMP) that came to the socket, such as that nobody listens there; each is passed over.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";
     CPU_SYSTEM = "cpu" "system" Ticks Counter "/proc/stat.";

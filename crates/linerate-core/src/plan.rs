@@ -198,6 +198,14 @@ impl Default for Knobs {
     }
 }
 
+impl Knobs {
+    /// Most that all streams together send, where that is bound.
+    pub fn rate(&self) -> Option<Rate> {
+        let each = self.pacing?;
+        Some(Rate(each.0.saturating_mul(self.streams.into())))
+    }
+}
+
 /// What the connections of a set carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
@@ -239,7 +247,8 @@ pub enum Purpose {
         /// Which direction.
         direction: Direction,
     },
-    /// More streams, to find the knee.
+    /// Another load than the base one: more streams, to find the knee; another rate, to find the highest
+    /// one without loss.
     Sweep {
         /// Which direction.
         direction: Direction,

@@ -18,7 +18,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::{
-    Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LATE, UDP_LOST, UDP_REORDERED, UDP_STRAY,
+    Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_LATE, UDP_LOST,
+    UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
 use linerate_core::plan::{Direction, Knobs, SetPlan, Side};
@@ -530,6 +531,96 @@ fn round_trips_are_timed_and_those_without_an_answer_counted() {
         if !lossy {
             assert_eq!(near.totals[0].sent, far.totals[0].received);
         }
+    }
+}
+
+#[test]
+fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
+    let mut pair = Pair::new();
+    let open = |id, busy_poll| {
+        let mut plan = ping_pong(id, 200, Nanos::from_millis(2));
+        (plan.knobs.open_loop, plan.knobs.busy_poll) = (true, busy_poll);
+        plan
+    };
+    let relay = Relay::new(|side, n, bytes| match (side, n % 5) {
+        (Side::Near, 3) if Header::decode(bytes, NEAR).is_ok_and(|h| h.kind == Kind::Ping) => {
+            What::Lose
+        }
+        (_, 4) => What::Double,
+        _ => What::Pass,
+    });
+    pair.connect(&open(0, true));
+    pair.relayed(&open(1, false), &relay);
+    for (id, lossy) in [(0, false), (1, true), (0, false)] {
+        let ends = pair.run(&step(&[id], 50, 600, 50));
+        ended(&ends);
+        let found = &ends[0].latencies[0];
+        let timed: u64 = found.counts.iter().map(|(_, n)| n).sum();
+        assert!(timed > found.unanswered, "{found:?}");
+        assert_eq!(found.lost > 0, lossy, "{found:?}");
+        let unread: u64 = found.unread.iter().map(|(_, n)| n).sum();
+        assert_eq!(unread, timed - found.unanswered, "the kernel stamps each");
+        if lossy {
+            // Every fifth.
+            let share = found.lost as f64 / (found.lost + unread) as f64;
+            assert!((0.1..0.3).contains(&share), "{share}");
+        }
+    }
+}
+
+/// The near end sends at a rate to a socket of the test, which is gone for a while in the middle.
+fn refused_for(gone: Duration) -> EndReadings {
+    let _turn = turn();
+    let (mine, theirs) = (socket(), socket());
+    let place = mine.local_addr().unwrap();
+    let other = theirs.local_addr().unwrap();
+    theirs.connect(place).unwrap();
+    let mut near = end(Side::Near, "udp");
+    let plan = stream(0, Direction::Forward, paced(200, 4));
+    let offer = near.prepare(&plan).unwrap();
+    let lines = &mut Given(vec![given(theirs, Side::Near)]);
+    near.connect(0, &offer, lines).unwrap();
+    let mut running = near.arm(&step(&[0], 10, 400, 20)).unwrap();
+    running.go();
+    let far = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        let mine = if gone.is_zero() {
+            mine
+        } else {
+            drop(mine);
+            thread::sleep(gone);
+            UdpSocket::bind(place).unwrap()
+        };
+        mine.connect(other).unwrap();
+        mine.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut room = [0; 2048];
+        while let Ok(got) = mine.recv(&mut room) {
+            let header = Header::decode(&room[..got], NEAR).unwrap();
+            if header.kind == Kind::End {
+                let ended = Header {
+                    tag: FAR,
+                    kind: Kind::Ended,
+                    ..header
+                };
+                mine.send(&ended.encode()).unwrap();
+                break;
+            }
+        }
+        mine
+    });
+    let readings = running.finish();
+    drop(far.join().unwrap());
+    readings
+}
+
+#[test]
+fn a_moment_in_which_nobody_listens_is_counted_and_ends_no_step() {
+    for gone in [Duration::ZERO, Duration::from_millis(100)] {
+        let readings = refused_for(gone);
+        assert!(readings.totals[0].complete, "{:?}", readings.gaps);
+        assert!(readings.totals[0].sent > 0);
+        let errors = last(&readings, UDP_ERRORS);
+        assert_eq!(errors > 0, !gone.is_zero(), "{errors}");
     }
 }
 

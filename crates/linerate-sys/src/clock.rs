@@ -10,6 +10,12 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds on the wall clock, which may be set while it is read: kernels stamp packets with it.
+pub fn wall() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Sleeps until the monotonic clock shows `at` nanoseconds, but no longer than `most`.
 pub fn sleep_until(at: u64, most: Duration) {
     let left = Duration::from_nanos(at.saturating_sub(now()));

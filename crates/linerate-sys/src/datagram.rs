@@ -2,7 +2,10 @@
 //!
 //! Calls return what the kernel says; nothing is retried here.
 
-#![expect(unsafe_code, reason = "recvmmsg, which rustix does not have")]
+#![expect(
+    unsafe_code,
+    reason = "recvmmsg, and recvmsg with any control data, which rustix does not have"
+)]
 
 use std::array;
 use std::ffi::c_int;
@@ -11,7 +14,9 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
-use rustix::net::{AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, getsockname, sendmmsg};
+use rustix::net::{
+    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, getsockname, recv, sendmmsg,
+};
 
 use crate::socket::set;
 
@@ -53,6 +58,48 @@ pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     } else {
         set(fd, libc::IPPROTO_IP, IP_RECVERR, 1)
     }
+}
+
+/// Lets the kernel tell when it received each datagram (`SO_TIMESTAMPNS`), by the wall clock.
+pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Receives a datagram, of which at most as many bytes as fit, and puts what is told beside it into
+/// `control`; the length of each. Without `wait` it takes only what is there.
+pub fn receive_told(
+    fd: BorrowedFd<'_>,
+    into: &mut [u8],
+    control: &mut [u8],
+    wait: bool,
+) -> io::Result<(usize, usize)> {
+    let mut slice = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    // SAFETY: all zeroes are a message head without name, buffers and control messages.
+    let mut head: libc::msghdr = unsafe { mem::zeroed() };
+    head.msg_iov = &raw mut slice;
+    head.msg_iovlen = 1;
+    head.msg_control = control.as_mut_ptr().cast();
+    head.msg_controllen = control.len() as _;
+    let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
+    // SAFETY: the descriptor is open for as long as it is borrowed; the head points to one slice and to
+    // control data, both as long as they say and borrowed mutably; the kernel writes no more than that,
+    // sets the length of control data to what it wrote, and keeps no reference (recvmsg(2)).
+    let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
+    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let told = (head.msg_controllen as usize).min(control.len());
+    Ok((got.min(into.len()), told))
+}
+
+/// Takes the messages of the path that wait at a socket which is told of them ([`set_errors`]): they take
+/// the room of what is received.
+pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
+    let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+    (0..BATCH)
+        .take_while(|_| recv(fd, &mut [0; 8], flags).is_ok())
+        .count()
 }
 
 /// Whether datagrams may be sent in fragments. Where not, one that fits the path no longer is refused.
@@ -239,6 +286,35 @@ mod tests {
         set_segment(near.as_fd(), 0).unwrap();
         send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap();
         assert_eq!(drain(&far, &mut inbox), [bytes]);
+    }
+
+    #[test]
+    fn a_datagram_comes_with_the_time_of_its_receipt_where_that_is_asked_for() {
+        let (near, far) = pair("127.0.0.1");
+        let (mut room, mut control) = ([0; 64], [0; 64]);
+        near.send(b"one").unwrap();
+        let got = receive_told(far.as_fd(), &mut room, &mut control, true).unwrap();
+        assert_eq!((got, &room[..3]), ((3, 0), &b"one"[..]));
+        set_stamps(far.as_fd()).unwrap();
+        near.send(&[7; 100]).unwrap();
+        let (got, told) = receive_told(far.as_fd(), &mut room, &mut control, true).unwrap();
+        assert_eq!(got, room.len(), "the rest is gone");
+        assert!(told >= 32, "{told}");
+        let none = receive_told(far.as_fd(), &mut room, &mut control, false).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn what_the_path_says_is_told_once_and_taken() {
+        let (near, far) = pair("127.0.0.1");
+        set_errors(near.as_fd()).unwrap();
+        assert_eq!(drain_errors(near.as_fd()), 0);
+        drop(far);
+        near.send(&[1]).unwrap();
+        let told = near.send(&[2]).unwrap_err();
+        assert_eq!(told.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(drain_errors(near.as_fd()), 1);
+        assert_eq!(drain_errors(near.as_fd()), 0);
     }
 
     #[test]

@@ -121,6 +121,66 @@ fn bw_tells_what_both_ends_counted_either_way_and_both_at_once() {
 }
 
 #[test]
+fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
+    let far = Far::start();
+    for (direction, from) in [("forward", "near"), ("reverse", "far")] {
+        let load = [
+            "--engine",
+            "udp",
+            "--pacing",
+            "8Mbit/s",
+            "--write-size",
+            "1000B",
+        ];
+        let args = [&["bw", "-t", "2s", "-d", direction][..], &load].concat();
+        let told = far.json(&args, bw::SCHEMA);
+        assert_eq!(told["engine"], "udp");
+        let way = &told["directions"][direction];
+        let found = &way["datagrams"];
+        let number = |key: &str| found[key].as_f64().unwrap();
+        assert_eq!((number("size_bytes"), number("asked_bps")), (1000.0, 8e6));
+        // A sender that waits for its CPU sends less; never more, but for a burst.
+        let sent = number("sent_bps");
+        assert!((2e6..8.8e6).contains(&sent), "{found}");
+        let [sent, received] = ["sent", "received"].map(number);
+        assert!(
+            received > 0.0 && received + number("lost") < sent * 1.2,
+            "{found}"
+        );
+        assert_eq!(way[from]["bytes"].as_u64().unwrap() % 1000, 0);
+        let bursts = &found["bursts"];
+        assert_eq!(bursts["asked_gap_ns"], 1_000_000);
+        assert!(bursts["p50_ns"].as_f64().unwrap() > 5e5, "{bursts}");
+        assert_eq!(
+            (&way["retransmits"], &way["rtt_ns"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(told["unknown"].to_string().matches("TCP").count(), 0);
+        let page = String::from_utf8(far.run(&args).stdout).unwrap();
+        assert!(
+            page.contains("8 Mb/s asked for") && page.contains("UDP"),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
+    let far = Far::start();
+    let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
+    // A busy machine may lose some: that is allowed here.
+    let told = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA);
+    let search = &told["search"];
+    assert_eq!(search["allowed_share"], 0.2);
+    let rate = search["rate_bps"].as_f64().unwrap();
+    assert!((1e6..4.4e6).contains(&rate), "{search}");
+    assert_eq!(search["above"], Value::Null);
+    let steps = search["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["asked_bps"], 4_000_000);
+    assert_eq!(steps.last().unwrap()["long"], true);
+}
+
+#[test]
 fn bw_streams_lines_and_its_document_comes_last() {
     let far = Far::start();
     let output = far.run(&["bw", "-t", "1s", "--stream-json", "--with-record"]);
@@ -222,6 +282,26 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--stream-json"]).contains("--json"));
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--with-record"]).contains("no record"));
     assert!(refused(&["bw", "127.0.0.1", "-t", "3601s"]).contains("1 s to 3600 s"));
+    let udp = refused(&["bw", "iperf3://127.0.0.1", "--engine", "udp"]);
+    assert!(
+        udp.contains("is by TCP") && udp.contains("linerate serve"),
+        "{udp}"
+    );
+    assert!(refused(&["bw", "iperf3://127.0.0.1", "--find-rate"]).contains("linerate serve"));
+    assert!(refused(&["bw", "127.0.0.1", "--find-rate"]).contains("--engine udp"));
+    let both = [
+        "bw",
+        "127.0.0.1",
+        "--engine",
+        "udp",
+        "--find-rate",
+        "-d",
+        "both",
+    ];
+    assert!(refused(&both).contains("one way at a time"));
+    assert!(refused(&["bw", "127.0.0.1", "--find-rate=51%"]).contains("50%"));
+    assert!(refused(&["bw", "127.0.0.1", "--find-rate=0.1"]).contains("0.1%"));
+    assert!(refused(&["lat", "127.0.0.1", "--engine", "pigeon"]).contains("udp"));
     assert!(refused(&["bw", "http://127.0.0.1"]).contains("`http://` is unknown"));
 }
 
@@ -302,6 +382,46 @@ fn lat_times_round_trips_closed_and_open_blocking_and_busy() {
         told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0,
         "{told}"
     );
+}
+
+#[test]
+fn lat_by_datagrams_tells_what_was_lost_and_how_long_answers_were_unread() {
+    let far = Far::start();
+    for args in [
+        &["lat", "-t", "1s"][..],
+        &["lat", "-t", "1s", "--busy-poll"],
+        &["lat", "-t", "1s", "--rate", "500"],
+        &[
+            "lat",
+            "-t",
+            "1s",
+            "--rate",
+            "500",
+            "--busy-poll",
+            "--size",
+            "1KiB",
+        ],
+    ] {
+        let told = far.json(&[args, &["--engine", "udp"]].concat(), lat::SCHEMA);
+        assert_eq!(told["engine"], "udp");
+        let [samples, lost] = ["samples", "lost"].map(|key| told[key].as_u64().unwrap());
+        assert!(samples > 10 && lost <= samples, "{told}");
+        let p50 = |of: &Value| of["percentiles"][0]["ns"].as_u64().unwrap();
+        assert!(p50(&told["unread"]) < p50(&told), "{told}");
+        let histogram = told["unread"]["histogram"].as_array().unwrap();
+        let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+        assert_eq!(counted, samples - told["unanswered"].as_u64().unwrap());
+    }
+    let beside = [
+        "lat", "-t", "1s", "--beside", "forward", "-P", "2", "--pacing", "4Mbit/s",
+    ];
+    let told = far.json(&[&beside[..], &["--engine", "udp"]].concat(), lat::SCHEMA);
+    let load = &told["beside"][0];
+    assert_eq!(
+        (&load["streams"], &load["pacing_bps"]),
+        (&2.into(), &4_000_000.into())
+    );
+    assert!(load["goodput_bps"].as_u64().unwrap() > 0, "{told}");
 }
 
 /// Round trips during which the server does nothing for a while, so long after they began.

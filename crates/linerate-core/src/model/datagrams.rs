@@ -37,6 +37,48 @@ impl Datagrams {
     }
 }
 
+/// The same in numbers, with what the sender counted, each end over its own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Those that the sender's kernel took; `None` where that was not read.
+    pub sent: Option<u64>,
+    /// Those that it did not take at once, for want of room in a queue of its host (ENOBUFS): they were
+    /// sent later.
+    pub refused: Option<u64>,
+    /// Those that came for the first time.
+    pub came: u64,
+    /// Those that were sent and did not come.
+    pub lost: u64,
+    /// The part of it that was dropped at the receiver's socket, at least; `None` where that was not read.
+    pub at_socket: Option<u64>,
+    /// Those that came after one that was sent later.
+    pub reordered: u64,
+    /// Those that came again.
+    pub duplicated: u64,
+}
+
+/// What both ends counted of a set; `None` where the receiver counted no datagrams.
+pub(super) fn counted(
+    sending: &EndReadings,
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+) -> Option<Counted> {
+    let count = |end: &EndReadings, metric| -> Option<u64> {
+        Some(sum(end, set, metric, window)?.max(0.0) as u64)
+    };
+    let lost = count(receiving, m::UDP_LOST)?;
+    Some(Counted {
+        sent: count(sending, m::UDP_DATAGRAMS),
+        refused: count(sending, m::UDP_REFUSED),
+        came: count(receiving, m::UDP_DATAGRAMS)?,
+        lost,
+        at_socket: count(receiving, m::UDP_DROPS).map(|drops| drops.min(lost)),
+        reordered: count(receiving, m::UDP_REORDERED)?,
+        duplicated: count(receiving, m::UDP_DUPLICATED)?,
+    })
+}
+
 /// What the ends counted of a set; `None` where the receiving one counted no datagrams.
 pub(super) fn datagrams(
     [sending, receiving]: [&EndReadings; 2],
@@ -193,6 +235,44 @@ mod tests {
         };
         let told = datagrams([&near, &far], 2, window).unwrap();
         assert!((told.lost - 1.0).abs() < 1e-9 && (told.sent - 200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn numbers_are_told_of_both_ends_and_what_one_did_not_count_is_left_open() {
+        let receiver = [
+            (m::UDP_DATAGRAMS, [0, 100, 500]),
+            (m::UDP_LOST, [0, 50, 150]),
+            (m::UDP_DROPS, [7, 7, 207]),
+            (m::UDP_REORDERED, [0, 0, 40]),
+            (m::UDP_DUPLICATED, [0, 3, 43]),
+        ];
+        let sender = [
+            (m::UDP_DATAGRAMS, [0, 150, 660]),
+            (m::UDP_REFUSED, [0, 1, 8]),
+        ];
+        let end = |columns: &[_]| EndReadings {
+            tables: vec![table(0, columns), table(1, columns)],
+            ..EndReadings::default()
+        };
+        let window = Window {
+            from: 1_000_000_000,
+            to: 3_000_000_000,
+        };
+        let read =
+            |sender: &EndReadings, receiver: &EndReadings| counted(sender, receiver, 2, window);
+        let told = Counted {
+            sent: Some(1020),
+            refused: Some(14),
+            came: 800,
+            lost: 200,
+            at_socket: Some(200),
+            reordered: 80,
+            duplicated: 80,
+        };
+        assert_eq!(read(&end(&sender), &end(&receiver)), Some(told));
+        let alone = read(&EndReadings::default(), &end(&receiver));
+        assert_eq!(alone.map(|c| (c.sent, c.came)), Some((None, 800)));
+        assert_eq!(read(&end(&sender), &EndReadings::default()), None);
     }
 
     #[test]

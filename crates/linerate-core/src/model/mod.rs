@@ -18,6 +18,7 @@ mod held;
 mod interruptions;
 mod load;
 mod local;
+mod look;
 mod off_node;
 mod once;
 mod probe;
@@ -32,7 +33,7 @@ mod testing;
 
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
-pub use datagrams::Datagrams;
+pub use datagrams::{Counted, Datagrams};
 use derive::contended;
 pub use derive::{
     derive, effect, latency_of, round_trip_rate, round_trips, slices, trial, undisturbed,
@@ -43,6 +44,7 @@ pub use flow::{Flow, Owner, carried, flow, name_of};
 pub use interruptions::stalled;
 pub use load::load;
 pub use local::{Local, LocalEvent, Shaping};
+pub use look::looks;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use once::{Once, once};
 pub use queues::Queue;

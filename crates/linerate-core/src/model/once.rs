@@ -1,11 +1,13 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
+use super::datagrams::{Counted, counted};
 use super::load::{end, load, sent, steady_window, stream_set};
 use super::readings::{Window, growth};
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Side};
-use crate::record::{EndReadings, Record, Step, Table};
+use crate::record::{EndReadings, Histogram, Record, Step, Table};
+use crate::stats::merge;
 use crate::units::{Bytes, Nanos};
 
 /// Least length of an interval, and by how much a row may be early.
@@ -29,6 +31,10 @@ pub struct Once {
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
     /// and of the receiver; `None` where it was not read.
     pub cpu_per_byte: [Option<f64>; 2],
+    /// What became of its datagrams in that time; `None` where it sends none.
+    pub datagrams: Option<Counted>,
+    /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
+    pub send_gaps: Option<Histogram>,
 }
 
 /// What `step` says of one direction; `None` when it did not load it or nothing was counted.
@@ -38,7 +44,8 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let receiving = end(step, direction.receiver())?;
     let window = steady_window(step, receiving, set);
     let sides = [direction.sender(), direction.receiver()];
-    let again = sent(end(step, direction.sender())?, set, window);
+    let sending = end(step, direction.sender())?;
+    let again = sent(sending, set, window);
     let bytes_per_second = load.goodput.mean / 8.0;
     let threads = [&load.senders, &load.receivers];
     Some(Once {
@@ -48,6 +55,8 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),
+        datagrams: counted(sending, receiving, set, window),
+        send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })
 }

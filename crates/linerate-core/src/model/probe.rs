@@ -41,7 +41,7 @@ mod tests {
             latencies: vec![Histogram {
                 set: 4,
                 counts: counts.to_vec(),
-                unanswered: 0,
+                ..Histogram::default()
             }],
             tables: wait.into_iter().map(|ms| thread(ms * 1_000_000)).collect(),
             ..EndReadings::default()

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod cgroup;
+pub mod control;
 pub mod cpu_stat;
 pub mod cpuinfo;
 pub mod datagram;

@@ -3,12 +3,11 @@
 //! Each tells a range of sends that it is through with, by their numbers.
 //= https://docs.kernel.org/networking/msg_zerocopy.html#notification-parsing
 
+use super::control::{messages, word};
+
 /// Bytes that a reader should offer for the control messages of one reading.
 pub const ROOM: usize = 128;
 
-/// Length of the head of a control message: its length, level and type.
-//= include/linux/socket.h, struct cmsghdr
-const HEAD: usize = size_of::<usize>() + 8;
 /// `SOL_IP` with `IP_RECVERR`, `SOL_IPV6` with `IPV6_RECVERR`.
 const ERRORS: [(u32, u32); 2] = [(0, 11), (41, 25)];
 /// `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
@@ -25,37 +24,11 @@ pub struct Completion {
     pub copied: bool,
 }
 
-/// A control message.
-struct Message<'a> {
-    level: u32,
-    kind: u32,
-    body: &'a [u8],
-    /// What stands behind it.
-    rest: &'a [u8],
-}
-
-/// The completions in the control messages of one reading; others are passed over, and nothing comes
-/// after a message that is cut short.
+/// The completions in the control messages of one reading; others are passed over.
 pub fn completions(control: &[u8]) -> impl Iterator<Item = Completion> + '_ {
-    let first = Message::first(control);
-    let all = std::iter::successors(first, |message| Message::first(message.rest));
-    all.filter(|message| ERRORS.contains(&(message.level, message.kind)))
+    messages(control)
+        .filter(|message| ERRORS.contains(&(message.level, message.kind)))
         .filter_map(|message| completion(message.body))
-}
-
-impl<'a> Message<'a> {
-    fn first(raw: &'a [u8]) -> Option<Self> {
-        let long = usize::from_ne_bytes(*raw.first_chunk()?);
-        let body = raw.get(HEAD..long)?;
-        // Messages begin at words of the machine; nothing need follow the last one.
-        let next = long.checked_next_multiple_of(size_of::<usize>())?;
-        Some(Self {
-            level: word(raw, HEAD - 8)?,
-            kind: word(raw, HEAD - 4)?,
-            body,
-            rest: raw.get(next..).unwrap_or_default(),
-        })
-    }
 }
 
 /// Reads a `struct sock_extended_err`.
@@ -70,15 +43,11 @@ fn completion(raw: &[u8]) -> Option<Completion> {
     })
 }
 
-fn word(raw: &[u8], at: usize) -> Option<u32> {
-    let found = raw.get(at..at.checked_add(4)?)?;
-    found.first_chunk().map(|word| u32::from_ne_bytes(*word))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::control::HEAD;
     use super::*;
 
     fn control(level: u32, kind: u32, body: &[u8]) -> Vec<u8> {

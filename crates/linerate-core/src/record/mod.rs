@@ -83,6 +83,8 @@ pub struct SetEnd {
     pub write_size: u64,
     /// Operation size chosen where the plan left it open.
     pub read_size: u64,
+    /// Datagrams that a sender which keeps a rate hands over at once; zero where it keeps none.
+    pub burst: u64,
     /// What was asked for and refused.
     pub gaps: Vec<Gap>,
 }
@@ -146,6 +148,8 @@ pub struct EndReadings {
     pub tables: Vec<Table>,
     /// Round-trip times, for the end that timed them.
     pub latencies: Vec<Histogram>,
+    /// Time from one send to the next, for the end that sends datagrams at a rate.
+    pub send_gaps: Vec<Histogram>,
     /// Payload this end sent and received on each stream of each set, in this step, to the byte.
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
@@ -206,8 +210,8 @@ impl Table {
     }
 }
 
-/// A histogram of round-trip times: counts by value, sparse.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A histogram of times: counts by value, sparse.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Set whose connections were timed.
     pub set: u32,
@@ -216,6 +220,13 @@ pub struct Histogram {
     /// How many of them were due and were not answered: they took at least as long as they are told.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
+    /// How many more were sent and never answered, where a path may lose them: they stand in no count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
+    /// How long answers were with the kernel of the end that asked before its program had read them, as
+    /// the counts; empty where the kernel did not tell when they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<(u64, u64)>,
 }
 
 /// Records without such round trips are those of before there was a number of them.

@@ -33,6 +33,7 @@ struct StoredEnd {
     axes: Vec<Axis>,
     tables: Vec<StoredTable>,
     latencies: Vec<Histogram>,
+    send_gaps: Vec<Histogram>,
     totals: Vec<Total>,
     other_sessions: u32,
     gaps: Vec<Gap>,
@@ -129,6 +130,7 @@ impl From<&EndReadings> for StoredEnd {
             tables: tables.collect(),
             axes: shared,
             latencies: end.latencies.clone(),
+            send_gaps: end.send_gaps.clone(),
             totals: end.totals.clone(),
             other_sessions: end.other_sessions,
             gaps: end.gaps.clone(),
@@ -206,6 +208,7 @@ impl StoredEnd {
         Ok(EndReadings {
             tables: tables.collect::<Result<_, _>>()?,
             latencies: self.latencies,
+            send_gaps: self.send_gaps,
             totals: self.totals,
             other_sessions: self.other_sessions,
             gaps: self.gaps,

@@ -68,16 +68,20 @@ pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<
     let mut merged = rest.next()?.clone();
     for histogram in rest {
         merged.counts.extend_from_slice(&histogram.counts);
+        merged.unread.extend_from_slice(&histogram.unread);
         merged.unanswered = merged.unanswered.saturating_add(histogram.unanswered);
+        merged.lost = merged.lost.saturating_add(histogram.lost);
     }
-    merged.counts.sort_unstable();
-    merged.counts.dedup_by(|later, kept| {
-        let same = later.0 == kept.0;
-        if same {
-            kept.1 = kept.1.saturating_add(later.1);
-        }
-        same
-    });
+    for counts in [&mut merged.counts, &mut merged.unread] {
+        counts.sort_unstable();
+        counts.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(later.1);
+            }
+            same
+        });
+    }
     Some(merged)
 }
 
@@ -91,7 +95,7 @@ mod tests {
         Histogram {
             set: 0,
             counts,
-            unanswered: 0,
+            ..Histogram::default()
         }
     }
 

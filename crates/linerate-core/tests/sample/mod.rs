@@ -185,6 +185,7 @@ fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
         cpus: (0..knobs.streams).collect(),
         write_size: 131_072,
         read_size: 131_072,
+        burst: 0,
         gaps: Vec::new(),
     };
     Set {
@@ -216,7 +217,7 @@ fn idle_step(dice: &mut Dice) -> Step {
         latencies: vec![Histogram {
             set: 0,
             counts,
-            unanswered: 0,
+            ..Histogram::default()
         }],
         ..EndReadings::default()
     };

@@ -47,8 +47,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         Role::Sender => send(lane, step, worker.as_mut()),
         Role::Receiver => receive(lane, step, worker.as_mut()),
     };
-    let latencies = worker.latencies();
-    let unanswered = worker.unanswered();
+    let timed = worker.timed();
     if result.is_ok() {
         lane.give_back(worker);
     } else if let Some(probe) = worker.probe() {
@@ -58,8 +57,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     leave.outcome = Some(Outcome {
         lane: index,
         error: result.err(),
-        latencies,
-        unanswered,
+        timed,
     });
 }
 

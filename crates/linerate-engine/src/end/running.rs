@@ -18,7 +18,7 @@ use super::step::{Outcome, Step};
 use crate::host::Sources;
 use crate::link::Live;
 use crate::load::application::Role;
-use crate::load::{LoadError, Worker};
+use crate::load::{LoadError, Timed, Worker};
 
 /// Why a step that its owner ended at once did not end in order.
 const ABORTED: &str = "the step was aborted";
@@ -154,12 +154,8 @@ impl Running {
                 readings.gaps.push(unfinished(lane, why));
             }
         }
-        for outcome in outcomes.into_iter().filter(|o| !o.latencies.is_empty()) {
-            readings.latencies.push(Histogram {
-                set: self.lanes[outcome.lane].set,
-                counts: outcome.latencies,
-                unanswered: outcome.unanswered,
-            });
+        for outcome in outcomes {
+            take(&mut readings, self.lanes[outcome.lane].set, outcome.timed);
         }
         readings
     }
@@ -206,6 +202,26 @@ impl Drop for Running {
             self.abort();
             self.join();
         }
+    }
+}
+
+/// Takes what a worker of a set timed, if it timed anything.
+fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
+    if !timed.trips.is_empty() || timed.lost > 0 {
+        readings.latencies.push(Histogram {
+            set,
+            counts: timed.trips,
+            unanswered: timed.unanswered,
+            lost: timed.lost,
+            unread: timed.unread,
+        });
+    }
+    if !timed.gaps.is_empty() {
+        readings.send_gaps.push(Histogram {
+            set,
+            counts: timed.gaps,
+            ..Histogram::default()
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::facts::Gap;
 use linerate_sys::clock;
 
-use crate::load::{LoadError, Probe};
+use crate::load::{LoadError, Probe, Timed};
 
 /// How a lane's thread ended.
 #[derive(Debug)]
@@ -16,10 +16,8 @@ pub(super) struct Outcome {
     pub(super) lane: usize,
     /// Why it did not end in order.
     pub(super) error: Option<LoadError>,
-    /// Round-trip times, where it timed them.
-    pub(super) latencies: Vec<(u64, u64)>,
-    /// How many of them were not answered.
-    pub(super) unanswered: u64,
+    /// What it timed.
+    pub(super) timed: Timed,
 }
 
 #[derive(Debug, Default)]

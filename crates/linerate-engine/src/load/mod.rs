@@ -155,6 +155,21 @@ pub struct Done {
     pub bytes: u32,
 }
 
+/// What a worker timed in a step: times in nanoseconds, ascending, with how often each was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// Round trips.
+    pub trips: Vec<(u64, u64)>,
+    /// How many of these are of messages that were due and were not answered.
+    pub unanswered: u64,
+    /// Messages beside these that were sent and whose answers never came.
+    pub lost: u64,
+    /// How long answers were with the kernel before they were read.
+    pub unread: Vec<(u64, u64)>,
+    /// From one send to the next, of a sender that keeps a rate.
+    pub gaps: Vec<(u64, u64)>,
+}
+
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
 /// belong to the session either way.
 pub trait Lines: Send {
@@ -257,14 +272,9 @@ pub trait Worker: Send {
     /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
     /// was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
-    /// Round-trip times of this step in nanoseconds, ascending, with how often each was seen;
-    /// empty for workers that time nothing.
-    fn latencies(&mut self) -> Vec<(u64, u64)> {
-        Vec::new()
-    }
-    /// How many of the round-trip times told last are of messages that were due and were not answered.
-    fn unanswered(&self) -> u64 {
-        0
+    /// What it timed in this step; nothing of it is left. Called once the step is over.
+    fn timed(&mut self) -> Timed {
+        Timed::default()
     }
     /// A probe that other threads may use to read the worker's own counters (TCP_INFO ...) while it
     /// works; `None` where there are none.

@@ -6,6 +6,7 @@
 
 mod budget;
 mod once;
+mod search;
 mod steps;
 mod sweep;
 mod trials;
@@ -20,6 +21,7 @@ use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::Budget;
 pub use once::{RoundTrips, once};
+pub use search::search;
 pub use sweep::{Sweep, sweep};
 
 /// A run in progress.

@@ -14,7 +14,7 @@ use linerate_engine::peer::address::Target;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
-use super::single::{self, Shared, directions};
+use super::single::{self, Shared, What, directions};
 use super::{out, reach, resolve, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
@@ -64,8 +64,13 @@ fn own(
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let mut measured = single::measure(target, ways, time, None, options)?;
-    let probe = Probe::own(target, &measured.address, &measured.record);
+    let what = what(&ways, options)?;
+    let mut measured = single::measure(target, ways, time, what, options)?;
+    let allowed = match what {
+        What::Rate(allowed) => Some(allowed),
+        _ => None,
+    };
+    let probe = Probe::own(target, &measured.address, &measured.record, allowed);
     match measured.stream.take() {
         Some(mut stream) => {
             stream.bw(&probe, measured.told(options));
@@ -75,6 +80,27 @@ fn own(
     }
     let found = found(&probe);
     Ok(measured.exit(probe.complete(), &found, options))
+}
+
+/// What is measured of these directions.
+fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
+    let Some(share) = options.bw.find_rate else {
+        return Ok(What::Load);
+    };
+    let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
+    if resolve::engine(&options.run)? == "tcp" {
+        return refuse(
+            "the highest rate without loss is searched by datagrams: TCP finds its own",
+            "--engine udp --find-rate",
+        );
+    }
+    if ways.len() > 1 {
+        return refuse(
+            "the highest rate without loss is searched one way at a time",
+            "-d forward, then -d reverse",
+        );
+    }
+    Ok(What::Rate(share.0.0 / 100.0))
 }
 
 /// With an iperf3 server.
@@ -126,6 +152,18 @@ fn can(ways: &[Direction], options: &Options) -> Result<Direction, Failure> {
         return refuse(
             "a test with an iperf3 server leaves no record",
             "leave out --with-record",
+        );
+    }
+    if resolve::engine(&options.run)? != "tcp" {
+        return refuse(
+            "a test with an iperf3 server is by TCP",
+            "with `linerate serve` there: linerate bw HOST --engine udp",
+        );
+    }
+    if options.bw.find_rate.is_some() {
+        return refuse(
+            "an iperf3 server is not asked for one rate after the other",
+            "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
         );
     }
     match ways {

@@ -7,7 +7,8 @@ use linerate_engine::run::RoundTrips;
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::out;
-use super::single::{self, Shared, directions};
+use super::quantity::{Pace, Streams};
+use super::single::{self, Shared, What, directions};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
 
@@ -25,6 +26,38 @@ pub(crate) struct Args {
     pub(crate) lat: options::Lat,
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) beside: Beside,
+}
+
+// What of the load beside round trips may be said on the command line; the file has all of it.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct Beside {
+    /// Connections of the load beside them, 1 to 1024 [default: 1]
+    #[arg(
+        short = 'P',
+        long,
+        env = "LINERATE_STREAMS",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    streams: Option<Streams>,
+
+    /// Upper bound of each stream's rate, such as 1Gbit/s
+    #[arg(
+        long,
+        env = "LINERATE_PACING",
+        value_name = "RATE",
+        allow_hyphen_values = true
+    )]
+    pacing: Option<Pace>,
+}
+
+impl Beside {
+    pub(crate) fn typed(&self, options: &mut Options) {
+        (options.load.streams, options.load.pacing) = (self.streams, self.pacing);
+    }
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -38,7 +71,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     };
     let beside = asked.beside.map(directions).unwrap_or_default();
     let time = asked.time.map_or(TIME, |t| t.0);
-    let mut measured = single::measure(&args.target, beside, time, Some(trips), options)?;
+    let mut measured = single::measure(&args.target, beside, time, What::Trips(trips), options)?;
     let probe = Probe::of(&args.target, &measured.address, &measured.record);
     match measured.stream.take() {
         Some(mut stream) => {

@@ -121,6 +121,7 @@ impl Verb {
             }
             Self::Lat(args) => {
                 options.lat = args.lat.clone();
+                args.beside.typed(&mut options);
                 args.shared.typed(&mut options);
             }
             Self::Pair(args) => options.peer = args.peer.clone(),

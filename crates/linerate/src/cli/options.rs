@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::quantity::{
-    Budget, Buffer, Clients, LookTime, Message, MessageRate, Network, OpSize, Pace, Port,
-    ProbeTime, SegmentSize, Streams, Times, Top,
+    Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
+    Port, ProbeTime, SegmentSize, Streams, Times, Top,
 };
 
 // All groups, as they nest in the file.
@@ -352,6 +352,12 @@ pub(crate) struct Bw {
     /// to --streams connections, in turn
     #[arg(long, env = "LINERATE_SWEEP", value_name = "WHAT")]
     pub(crate) sweep: Option<Sweep>,
+
+    /// Search for the highest rate at which no more than this share of datagrams is lost, such as 0.1%;
+    /// none where it is left out (the throughput of RFC 2544). --pacing bounds the rates that are tried
+    #[arg(long, env = "LINERATE_FIND_RATE", value_name = "SHARE", num_args = 0..=1,
+          require_equals = true, default_missing_value = "0%")]
+    pub(crate) find_rate: Option<LossShare>,
 }
 
 // What a single measurement of round trips takes.

@@ -46,6 +46,34 @@ impl Exact for u64 {
     }
 }
 
+/// A share, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) struct Percent(pub(crate) f64);
+
+impl FromStr for Percent {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').map(str::trim);
+        let read = number
+            .and_then(|n| n.parse().ok())
+            .filter(|n: &f64| n.is_finite());
+        read.map(Self)
+            .ok_or_else(|| format!("`{text}` is no share such as 0.1%"))
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
+impl Exact for Percent {
+    fn exact(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// Reads `text` and holds it against the range, which every message names.
 fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
 where
@@ -115,6 +143,8 @@ macro_rules! quantity {
 }
 
 quantity! {
+    /// Share of datagrams that may be lost. Where half of them are, nothing is found.
+    LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
     /// Payload of one read or write. The upper bound is what one system call can count.

@@ -21,7 +21,7 @@ const THOROUGH: Nanos = Nanos::from_secs(300);
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
     Ok(Plan {
-        engine: engine(run.engine.as_deref().unwrap_or("tcp"))?,
+        engine: engine(run)?,
         peer: peer.map(str::to_owned),
         knobs: knobs(&options.load),
         directions: match run.direction {
@@ -49,7 +49,9 @@ fn time(run: &Run) -> Result<Nanos, Failure> {
     }
 }
 
-fn engine(name: &str) -> Result<String, Failure> {
+/// The engine's name, where it can do what runs and single measurements need.
+pub(crate) fn engine(run: &Run) -> Result<String, Failure> {
+    let name = run.engine.as_deref().unwrap_or("tcp");
     // A run begins with round trips.
     let known: Vec<_> = ENGINES
         .iter()
@@ -129,6 +131,12 @@ mod tests {
 
     #[test]
     fn an_unknown_engine_is_refused_with_the_known_ones() {
+        let engine = |name: &str| {
+            engine(&Run {
+                engine: Some(name.to_owned()),
+                ..Run::default()
+            })
+        };
         assert!(engine("tcp").is_ok());
         assert!(engine("null").is_err(), "it times no round trips");
         let words = engine("carrier-pigeon").unwrap_err().words();

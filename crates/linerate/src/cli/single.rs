@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 use linerate_core::plan::{Direction, Plan};
 use linerate_core::record::Record;
-use linerate_core::units::Nanos;
+use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
-use linerate_engine::run::{RoundTrips, once};
+use linerate_engine::run::{RoundTrips, once, search};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
@@ -21,6 +21,9 @@ use crate::show::stream::Stream;
 /// Time at the start of each measurement that does not count: queues and windows settle.
 const WASHOUT: Nanos = Nanos::from_secs(1);
 
+/// The highest rate of a stream that a search tries where none is stated: that of the fastest ports.
+const RATE_MOST: Rate = Rate(800_000_000_000);
+
 // What both take beside their own.
 #[derive(Debug, Args)]
 pub(crate) struct Shared {
@@ -28,6 +31,15 @@ pub(crate) struct Shared {
     pub(crate) reach: options::Peer,
     #[command(flatten)]
     pub(crate) report: options::Report,
+
+    /// Way to move bytes
+    #[arg(
+        long,
+        env = "LINERATE_ENGINE",
+        value_name = "NAME",
+        help_heading = "Load"
+    )]
+    pub(crate) engine: Option<String>,
 
     /// Print what happens as it does, a JSON object on each line; the last one has the result
     #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
@@ -40,6 +52,7 @@ impl Shared {
     pub(crate) fn typed(&self, options: &mut Options) {
         options.peer = self.reach.clone();
         options.report = self.report.clone();
+        options.run.engine.clone_from(&self.engine);
         options.run.stream_json = self.stream_json;
     }
 }
@@ -53,25 +66,42 @@ pub(crate) struct Measured {
     pub(crate) stream: Option<Stream<Stdout>>,
 }
 
-/// Measures the path to `peer` for `time`: loads `directions` at once, times `trips`, or both.
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// A load of all directions at once.
+    Load,
+    /// Round trips, beside a load of the directions if there are any.
+    Trips(RoundTrips),
+    /// The highest rate at which so large a share of datagrams is lost at most.
+    Rate(f64),
+}
+
+/// Measures the path to `peer` for `time`, loading `directions`.
 pub(crate) fn measure(
     peer: &str,
     directions: Vec<Direction>,
     time: Nanos,
-    trips: Option<RoundTrips>,
+    what: What,
     options: &Options,
 ) -> Result<Measured, Failure> {
+    let mut knobs = resolve::knobs(&options.load);
+    if let What::Rate(_) = what {
+        knobs.pacing.get_or_insert(RATE_MOST);
+    }
     let plan = Plan {
-        engine: "tcp".to_owned(),
+        engine: resolve::engine(&options.run)?,
         peer: Some(peer.to_owned()),
-        knobs: resolve::knobs(&options.load),
+        knobs,
         directions,
         time: Nanos(WASHOUT.0 + time.0),
         sweep: false,
         trials: false,
     };
-    open(plan, options, |link, plan, wall, sink| {
-        once(link, plan, WASHOUT, trips, wall, sink)
+    open(plan, options, |link, plan, wall, sink| match what {
+        What::Load => once(link, plan, WASHOUT, None, wall, sink),
+        What::Trips(trips) => once(link, plan, WASHOUT, Some(trips), wall, sink),
+        What::Rate(allowed) => search(link, plan, WASHOUT, allowed, wall, sink),
     })
 }
 

@@ -15,6 +15,9 @@ use crate::show::sweep::{self as show, Probe};
 /// Time of all rounds where none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
+/// The engine that has all that is swept.
+const ENGINE: &str = "tcp";
+
 /// Most streams where no bound is asked for.
 const STREAMS: u32 = 64;
 
@@ -25,7 +28,7 @@ pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Resu
     }
     let mut asked = asked(what, options)?;
     let plan = Plan {
-        engine: "tcp".to_owned(),
+        engine: ENGINE.to_owned(),
         peer: Some(target.to_owned()),
         knobs: asked.settings.first().cloned().unwrap_or_default(),
         directions: vec![asked.direction],
@@ -67,6 +70,15 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
         Some(Ways::Reverse) => Direction::Reverse,
         Some(Ways::Forward) | None => Direction::Forward,
     };
+    if options.bw.find_rate.is_some() {
+        return refuse(
+            "a sweep and a search for a rate are two measurements",
+            "leave out --sweep or --find-rate",
+        );
+    }
+    if resolve::engine(&options.run)? != ENGINE {
+        return refuse("a sweep is by TCP", "leave out --engine");
+    }
     let swept = match what {
         options::Sweep::Copy => Swept::Copy,
         options::Sweep::Size => Swept::Size,

@@ -291,7 +291,7 @@ fn rows(model: &Model) -> Vec<Row> {
             Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
         }),
         row("goodput", &|d| Some(words::base(&d.base))),
-        row("", &|d| words::copied(&d.base)),
+        row("", &|d| words::copied(d.base.knobs.copy, d.base.copied)),
         row("", &|d| words::lost(&d.base)),
         row("", &|d| (!d.base.steady).then(|| "not steady".to_owned())),
         row("more streams", &words::more_streams),

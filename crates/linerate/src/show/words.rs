@@ -13,6 +13,16 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
     format!("{n} {noun}{s}")
 }
 
+/// `8.9 %`: a part of a whole, with two digits however small it is.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    let percent = part as f64 / whole.max(1) as f64 * 100.0;
+    let digits = match percent {
+        p if p <= 0.0 => 0,
+        p => (1.0 - p.log10().floor()).clamp(1.0, 9.0) as usize,
+    };
+    format!("{percent:.digits$} %")
+}
+
 /// `4.71 Gb/s ±0.4 %`; without the interval where there is none.
 pub(crate) fn goodput(estimate: &Estimate) -> String {
     let rate = Rate(estimate.mean.max(0.0) as u64);
@@ -68,10 +78,10 @@ pub(crate) fn of_share(loss: Interval, datagrams: bool) -> String {
     format!("{} of the share {what}", effect(loss))
 }
 
-/// What became of sends without a copy, where the kernel copied some, or told of none.
-pub(crate) fn copied(load: &Load) -> Option<String> {
-    match load.copied {
-        _ if load.knobs.copy != Handover::Zerocopy => None,
+/// What became of sends without a copy, where the kernel copied a `share` of them, or told of none.
+pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
+    match share {
+        _ if way != Handover::Zerocopy => None,
         None => Some("the kernel told of no send without a copy".to_owned()),
         Some(share) if share < 0.001 => None,
         Some(share) => Some(format!(
@@ -207,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn a_share_keeps_two_digits_however_small_it_is() {
+        let told = [(0, 7), (1, 1), (1, 4), (1, 300), (3, 1_000_000), (5, 0)];
+        assert_eq!(
+            told.map(|(part, whole)| share(part, whole)),
+            ["0 %", "100.0 %", "25.0 %", "0.33 %", "0.00030 %", "500.0 %"]
+        );
+    }
+
+    #[test]
     fn datagrams_are_named_with_what_was_lost_of_them() {
         let mut load = super::super::sample::load(1, 1e9);
         load.goodput.interval = None;
@@ -236,19 +255,20 @@ mod tests {
     fn a_way_that_is_not_the_usual_one_is_named_with_what_became_of_it() {
         let mut load = super::super::sample::load(2, 1e9);
         load.goodput.interval = None;
-        let told = |load: &Load| (base(load), copied(load));
+        let became = |load: &Load| copied(load.knobs.copy, load.copied);
+        let told = |load: &Load| (base(load), became(load));
         assert_eq!(told(&load), ("1 Gb/s, 2 streams".into(), None));
         load.knobs.copy = Handover::Sendfile;
         assert_eq!(told(&load), ("1 Gb/s, 2 streams, sendfile".into(), None));
         load.knobs.copy = Handover::Zerocopy;
-        let (headline, became) = told(&load);
+        let (headline, unknown) = told(&load);
         assert_eq!(headline, "1 Gb/s, 2 streams, zerocopy");
-        assert!(became.is_some(), "nothing is known of it");
+        assert!(unknown.is_some(), "nothing is known of it");
         load.copied = Some(0.000_9);
-        assert_eq!(copied(&load), None);
+        assert_eq!(became(&load), None);
         load.copied = Some(0.001);
         assert_eq!(
-            copied(&load),
+            became(&load),
             Some("the kernel copied 0.1 % all the same".into())
         );
     }

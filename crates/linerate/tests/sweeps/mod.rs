@@ -117,4 +117,12 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
         "leave out --size",
     );
     refused(&[host, "--sweep", "size", "-t", "31s"], "--time 32s");
+    refused(
+        &[host, "--sweep", "size", "--engine", "udp"],
+        "leave out --engine",
+    );
+    refused(
+        &[host, "--sweep", "size", "--find-rate"],
+        "leave out --sweep or",
+    );
 }

@@ -43,6 +43,7 @@ impl Sim {
                 .collect(),
             write_size: or(knobs.write_size, &host.send),
             read_size: or(knobs.read_size, &host.receive),
+            burst: 0,
             gaps: refused
                 .map(|name| Gap {
                     what: "set.congestion".into(),
@@ -81,6 +82,7 @@ impl Sim {
                     } else {
                         Vec::new()
                     },
+                    send_gaps: Vec::new(),
                     totals: totals(active, side, before),
                     other_sessions: u32::from(contended),
                     gaps: Vec::new(),

@@ -79,7 +79,7 @@ impl Ping {
         Histogram {
             set,
             counts: std::mem::take(&mut self.seen).into_iter().collect(),
-            unanswered: 0,
+            ..Histogram::default()
         }
     }
 }

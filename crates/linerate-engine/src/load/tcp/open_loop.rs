@@ -20,7 +20,7 @@ use super::ping_pong::{RUN_MESSAGES, RUN_NANOS};
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
 use crate::load::times::Times;
-use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Answers are taken in so many bytes at a time, or a message where that is more.
 const ANSWERS: usize = 64 * 1024;
@@ -255,13 +255,13 @@ impl Worker for Metronome {
         Ok(self.ended)
     }
 
-    fn latencies(&mut self) -> Vec<(u64, u64)> {
+    fn timed(&mut self) -> Timed {
         self.miss(clock::now());
-        self.times.take()
-    }
-
-    fn unanswered(&self) -> u64 {
-        self.unanswered
+        Timed {
+            trips: self.times.take(),
+            unanswered: self.unanswered,
+            ..Timed::default()
+        }
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {

@@ -13,7 +13,7 @@ use super::line::{Line, MarkPart};
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
 use crate::load::times::Times;
-use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// A run holds about this much time's worth of messages.
 pub(super) const RUN_NANOS: u64 = 10_000_000;
@@ -231,8 +231,11 @@ impl Worker for Pinger {
         Ok(self.ended)
     }
 
-    fn latencies(&mut self) -> Vec<(u64, u64)> {
-        self.times.take()
+    fn timed(&mut self) -> Timed {
+        Timed {
+            trips: self.times.take(),
+            ..Timed::default()
+        }
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {

@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use linerate_core::parse::datagram::{Header, Kind, datagrams};
+use linerate_sys::clock;
 
 use super::line::Line;
 use crate::load::LoadError;
 
 /// Time from one end mark to the next; longest wait of a sender for anything.
 pub(super) const REPEAT: Duration = Duration::from_millis(20);
-/// End marks until the sender takes the receiver for gone. The receiver tells then that none came.
-const TRIES: u32 = 100;
+/// Time from the first end mark until the sender takes the receiver for gone. The receiver tells then that
+/// none came.
+const PATIENCE_NANOS: u64 = 2_000_000_000;
 /// Time without any datagram of the step after which the receiver stops waiting for more: no mark of a
 /// sender that still repeats them was as late.
 pub(super) const QUIET_NANOS: u64 = 60_000_000;
@@ -21,16 +23,17 @@ const LOOKS: usize = 64;
 /// The end of a step, at the sender.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
-    tries: u32,
+    /// When the first mark was sent.
+    began: Option<u64>,
 }
 
 impl Farewell {
     /// Sends the end mark of a step of `sent` datagrams once more; true when that was enough.
     pub(super) fn say(&mut self, line: &Line, step: u32, sent: u64) -> Result<bool, LoadError> {
-        if self.tries == TRIES {
+        let now = clock::now();
+        if now - *self.began.get_or_insert(now) > PATIENCE_NANOS {
             return Ok(true);
         }
-        self.tries += 1;
         line.tell(Kind::End, step, sent)?;
         let mut room = [0; 2048];
         for look in 0..LOOKS {

@@ -5,11 +5,32 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_core::parse::control::{STAMP_ROOM, stamp};
 use linerate_core::parse::datagram::{HEADER_LEN, Header, Kind};
-use linerate_sys::{datagram, socket};
+use linerate_sys::{clock, datagram, socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::probe::Counts;
 use crate::load::{Datagrams, LoadError};
+
+/// Rest of a sender whose host's queue is full, or whom the path refuses: less than such a queue holds.
+const REST: Duration = Duration::from_micros(50);
+/// Looks at an empty socket before a busy worker looks up from it.
+const SPINS: u32 = 1024;
+/// What messages of the path (ICMP) become as errors of a socket, besides that of a size; other than of a
+/// broken socket they say nothing of the next datagram.
+//= net/ipv4/icmp.c, icmp_err_convert; net/ipv6/icmp.c, tab_unreach
+const OF_THE_PATH: [Errno; 8] = [
+    Errno::CONNREFUSED,
+    Errno::HOSTUNREACH,
+    Errno::NETUNREACH,
+    Errno::HOSTDOWN,
+    Errno::NONET,
+    Errno::NOPROTOOPT,
+    Errno::PROTO,
+    Errno::ACCESS,
+];
 
 /// A connected socket; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
@@ -20,6 +41,17 @@ pub(super) struct Line {
     pub(super) other: u64,
     pub(super) set: u32,
     pub(super) stream: u32,
+    pub(super) counts: Arc<Counts>,
+}
+
+/// A datagram that was received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Got {
+    pub(super) bytes: usize,
+    /// When it was read, on the clock of all times.
+    pub(super) at: u64,
+    /// How long the kernel had it before, where it tells.
+    pub(super) unread: Option<u64>,
 }
 
 /// What became of messages that were handed to the kernel.
@@ -27,12 +59,15 @@ pub(super) struct Line {
 pub(super) enum Sent {
     /// So many were taken, at least one.
     Taken(usize),
-    /// None, because the socket's own buffer is full: the port is slower than the sender.
+    /// None yet: the socket's own buffer is full, or a message of the path came between.
     Waiting,
     /// None, because a queue of this host is full.
     Refused,
     /// None, and the kernel cannot cut messages on this route.
     Uncut,
+    /// None: the path takes shorter ones than before. Datagrams are sent in fragments from here on, which
+    /// the kernel does not cut from messages.
+    TooLong,
 }
 
 impl Line {
@@ -43,6 +78,7 @@ impl Line {
             other: datagrams.other,
             set,
             stream,
+            counts: Arc::default(),
         }
     }
 
@@ -78,13 +114,38 @@ impl Line {
         };
         match Errno::from_io_error(&source) {
             Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
-            Some(Errno::NOBUFS) => Ok(Sent::Refused),
+            Some(Errno::NOBUFS) => {
+                std::thread::sleep(REST);
+                Ok(Sent::Refused)
+            }
             // No checksums by the port, or a transformation on the route: udp_send_skb.
             Some(Errno::IO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(Sent::Uncut),
-            Some(Errno::MSGSIZE) => Err(self
-                .garbled("the path does not take datagrams of this size in one packet any more")),
+            Some(Errno::MSGSIZE) => self.in_fragments(),
+            _ if self.passing(&source) => Ok(Sent::Waiting),
             _ => Err(self.failed("sendmmsg", source)),
         }
+    }
+
+    /// The path takes datagrams of this size no longer: they are sent in fragments from here on.
+    fn in_fragments(&self) -> Result<Sent, LoadError> {
+        let told = datagram::drain_errors(self.fd());
+        if self.counts.fragments() && told == 0 {
+            return Err(self.garbled("the kernel takes no datagrams of this size, nor fragments"));
+        }
+        let set = datagram::set_fragments(self.fd(), true);
+        set.map_err(|e| self.failed("setsockopt", e))?;
+        Ok(Sent::TooLong)
+    }
+
+    /// Whether an error is a message of the path or of the other host, which is counted and passed over.
+    fn passing(&self, e: &io::Error) -> bool {
+        let passing = Errno::from_io_error(e).is_some_and(|e| OF_THE_PATH.contains(&e));
+        if passing {
+            self.counts.told();
+            datagram::drain_errors(self.fd());
+            std::thread::sleep(REST);
+        }
+        passing
     }
 
     /// Sends a datagram without payload, if the kernel takes it.
@@ -101,10 +162,61 @@ impl Line {
         }
     }
 
+    /// The same with its times: slept for within the block time, or looked for many times where `busy`.
+    pub(super) fn timed(&self, into: &mut [u8], busy: bool) -> Result<Option<Got>, LoadError> {
+        if !busy {
+            return self.look(into, true);
+        }
+        for _ in 0..SPINS {
+            if let Some(got) = self.look(into, false)? {
+                return Ok(Some(got));
+            }
+            std::hint::spin_loop();
+        }
+        Ok(None)
+    }
+
+    /// The same of what is there, or comes within the block time if it may `wait`.
+    pub(super) fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
+        let mut control = [0; STAMP_ROOM];
+        match datagram::receive_told(self.fd(), into, &mut control, wait) {
+            Ok((bytes, told)) => {
+                let at = clock::now();
+                let since = |stamp| clock::wall().checked_sub(stamp);
+                Ok(Some(Got {
+                    bytes,
+                    at,
+                    unread: stamp(&control[..told]).and_then(since),
+                }))
+            }
+            Err(e) => self.paused(e).map(|()| None),
+        }
+    }
+
+    /// Waits, no longer than `most`, until something came.
+    pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
+        let time = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(self.failed("poll", e.into())),
+        }
+    }
+
     /// Whether a receive that failed may be tried again.
     pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
         match e.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
+            // A message of the path about the size of what was sent: the next send heeds it.
+            _ if Errno::from_io_error(&e) == Some(Errno::MSGSIZE) => {
+                self.counts.told();
+                datagram::drain_errors(self.fd());
+                Ok(())
+            }
+            _ if self.passing(&e) => Ok(()),
             _ => Err(self.failed("recv", e)),
         }
     }

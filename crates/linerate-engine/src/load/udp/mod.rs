@@ -7,6 +7,7 @@
 
 mod farewell;
 mod line;
+mod open_loop;
 mod pace;
 mod ping_pong;
 mod probe;
@@ -19,6 +20,7 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
 use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
+use linerate_core::units::Nanos;
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
@@ -105,6 +107,7 @@ fn worker(
             let cuts = whole && sender::segments(bytes) > 1 && cut(&line, bytes, &mut gaps);
             end.write_size = u64::from(bytes);
             let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes));
+            end.burst = pace.as_ref().map_or(0, |pace| pace.burst() as u64);
             Box::new(sender::Sender::new(line, bytes, cuts, pace))
         }
         Pattern::Stream { .. } => {
@@ -120,13 +123,36 @@ fn worker(
         } => {
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             whole(&line, message.0 as u16, fits, &mut gaps)?;
-            match side {
-                Side::Near => Box::new(ping_pong::Pinger::new(line, message.0 as u16, interval)),
-                Side::Far => Box::new(ping_pong::Echo::new(line, message.0 as u16)),
+            if side == Side::Far {
+                let echo = ping_pong::Echo::new(line, message.0 as u16, knobs.busy_poll);
+                return Ok((Box::new(echo), gaps));
             }
+            if let Err(e) = datagram::set_stamps(line.fd()) {
+                gaps.push(refused("stamps", &format!("SO_TIMESTAMPNS: {e}")));
+            }
+            pinger(line, message.0 as u16, interval, knobs)
         }
     };
     Ok((worker, gaps))
+}
+
+/// The near end of round trips.
+fn pinger(line: Line, size: u16, interval: Nanos, knobs: &Knobs) -> Box<dyn Worker> {
+    if knobs.open_loop {
+        Box::new(open_loop::Metronome::new(
+            line,
+            size,
+            interval,
+            knobs.busy_poll,
+        ))
+    } else {
+        Box::new(ping_pong::Pinger::new(
+            line,
+            size,
+            interval,
+            knobs.busy_poll,
+        ))
+    }
 }
 
 /// Size of datagrams: as asked for, or what fits one packet of the route.
@@ -214,6 +240,12 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             "a datagram of {size} B: {HEADER_LEN} B to {DATAGRAM_MAX} B are possible"
         ));
     }
+    if let Pattern::PingPong { interval, .. } = plan.pattern
+        && knobs.open_loop
+        && interval.0 == 0
+    {
+        return Err("an open loop needs a time from one message to the next".to_owned());
+    }
     let work = knobs.extra_work;
     if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
         return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
@@ -226,8 +258,6 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             knobs.receive == Receive::Discard,
             "way to drop payload unread",
         ),
-        (knobs.open_loop, "open loop"),
-        (knobs.busy_poll, "busy polling"),
         (
             knobs.copy != Handover::Copy,
             "way into the kernel but a copy",
@@ -270,7 +300,7 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 #[cfg(test)]
 mod tests {
     use linerate_core::plan::Direction;
-    use linerate_core::units::{Bytes, Nanos, Rate};
+    use linerate_core::units::{Bytes, Rate};
 
     use super::*;
 
@@ -290,6 +320,16 @@ mod tests {
         Pattern::PingPong {
             size: Bytes(size),
             interval: Nanos(0),
+        }
+    }
+
+    fn open(interval: u64) -> impl FnOnce(&mut SetPlan) {
+        move |plan| {
+            plan.knobs.open_loop = true;
+            plan.pattern = Pattern::PingPong {
+                size: Bytes(64),
+                interval: Nanos(interval),
+            };
         }
     }
 
@@ -314,8 +354,8 @@ mod tests {
             (plan(|p| p.knobs.window_clamp = Some(Bytes(9))), false),
             (plan(|p| p.knobs.receive = Receive::Discard), false),
             (plan(|p| p.knobs.copy = Handover::Sendfile), false),
-            (plan(|p| p.knobs.open_loop = true), false),
-            (plan(|p| p.knobs.busy_poll = true), false),
+            (plan(open(0)), false),
+            (plan(open(1)), true),
             (plan(|p| p.knobs.nodelay = true), true),
         ] {
             assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");

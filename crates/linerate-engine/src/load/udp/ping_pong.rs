@@ -12,11 +12,11 @@ use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
 
 use super::farewell::{Farewell, QUIET_NANOS, REPEAT};
-use super::line::{Line, Sent};
-use super::probe::{ANSWERS, ASKS, Counts, DatagramProbe};
+use super::line::{Got, Line, Sent};
+use super::probe::{ANSWERS, ASKS, DatagramProbe};
 use crate::load::pages::Pages;
 use crate::load::times::Times;
-use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Shortest and longest wait for an answer before the next message is sent, in nanoseconds.
 const PATIENCE: (u64, u64) = (50_000_000, 1_000_000_000);
@@ -36,49 +36,64 @@ enum State {
     Waiting(u64),
 }
 
+/// A message whose answer is not in.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// When it should have been sent; zero where the answer is in.
+    intended: u64,
+    /// Whether that was in the time that counts.
+    counts: bool,
+}
+
 /// Sends messages and times their answers.
 pub(super) struct Pinger {
     line: Line,
     size: u16,
     interval: u64,
+    /// Whether it spins on its socket instead of sleeping.
+    busy: bool,
     message: Pages,
     answer: Pages,
     times: Times,
+    unread: Times,
     advice: Arc<Advice>,
     state: State,
     /// When the message should have been sent; zero before the first of a step.
     intended: u64,
-    /// The same of the messages before, by number; zero where the answer is in.
-    open: Box<[u64]>,
+    /// The messages before, by number.
+    open: Box<[Asked]>,
     /// Messages of this step, and answers.
     sent: u64,
     answered: u64,
+    /// Those of them that were to be sent in the time that counts and are not answered.
+    lost: u64,
     /// The usual round trip, smoothed; zero before the first.
     usual: u64,
     step: Option<u32>,
     farewell: Farewell,
-    counts: Arc<Counts>,
 }
 
 impl Pinger {
-    pub(super) fn new(line: Line, size: u16, interval: Nanos) -> Self {
+    pub(super) fn new(line: Line, size: u16, interval: Nanos, busy: bool) -> Self {
         Self {
             line,
             size,
             interval: interval.0,
+            busy,
             message: Pages::default(),
             answer: Pages::default(),
             times: Times::default(),
+            unread: Times::default(),
             advice: Arc::new(Advice::new(1, 1)),
             state: State::Idle,
             intended: 0,
-            open: vec![0; OPEN].into_boxed_slice(),
+            open: vec![Asked::default(); OPEN].into_boxed_slice(),
             sent: 0,
             answered: 0,
+            lost: 0,
             usual: 0,
             step: None,
             farewell: Farewell::default(),
-            counts: Arc::default(),
         }
     }
 
@@ -106,7 +121,9 @@ impl Pinger {
         }
         let under_way = u64::from(matches!(self.state, State::Waiting(_)));
         let missing = self.sent - self.answered;
-        self.counts.unanswered(missing.saturating_sub(under_way));
+        self.line
+            .counts
+            .unanswered(missing.saturating_sub(under_way));
         Ok(came)
     }
 
@@ -119,9 +136,12 @@ impl Pinger {
             self.intended = now;
         }
         if let Sent::Taken(_) = self.line.send([self.message.bytes()].into_iter())? {
-            self.open[self.sent as usize % OPEN] = self.intended;
+            let counts = self.advice.counts(self.intended);
+            let intended = self.intended;
+            self.open[self.sent as usize % OPEN] = Asked { intended, counts };
+            self.lost += u64::from(counts);
             self.sent += 1;
-            self.counts.sent(self.sent);
+            self.line.counts.sent(self.sent);
             self.state = State::Waiting(now);
         }
         Ok(())
@@ -130,13 +150,13 @@ impl Pinger {
     /// Receives what is there, waiting for the first; answers that came.
     fn receive(&mut self) -> Result<u32, LoadError> {
         let mut answer = std::mem::take(&mut self.answer);
-        let received = self.line.receive(answer.bytes_mut(), true);
+        let received = self.line.timed(answer.bytes_mut(), self.busy);
         let mut came = 0;
         if let Ok(Some(got)) = received {
-            for header in datagrams(&answer.bytes()[..got], self.line.other) {
+            for header in datagrams(&answer.bytes()[..got.bytes], self.line.other) {
                 match header {
-                    Ok(header) => came += u32::from(self.take(&header)),
-                    Err(_) => self.counts.stray(),
+                    Ok(header) => came += u32::from(self.take(&header, got)),
+                    Err(_) => self.line.counts.stray(),
                 }
             }
         }
@@ -145,21 +165,25 @@ impl Pinger {
     }
 
     /// Takes an answer; false when it is none that is waited for.
-    fn take(&mut self, header: &Header) -> bool {
+    fn take(&mut self, header: &Header, got: Got) -> bool {
         let age = self.sent.saturating_sub(header.number);
         let ours = header.kind == Kind::Pong && Some(header.step) == self.step;
         if !ours || !(1..=OPEN as u64).contains(&age) {
-            self.counts.stray();
+            self.line.counts.stray();
             return false;
         }
-        let intended = std::mem::take(&mut self.open[header.number as usize % OPEN]);
-        if intended == 0 {
+        let asked = std::mem::take(&mut self.open[header.number as usize % OPEN]);
+        if asked.intended == 0 {
             return false;
         }
-        let time = clock::now().saturating_sub(intended);
+        let time = got.at.saturating_sub(asked.intended);
         // By when it was to be sent: one that is answered after the time that counts was in it.
-        if self.advice.counts(intended) {
+        if asked.counts {
             self.times.record(time, 1);
+            self.lost -= 1;
+            if let Some(unread) = got.unread {
+                self.unread.record(unread, 1);
+            }
         }
         self.usual = if self.usual == 0 {
             time
@@ -190,15 +214,16 @@ impl Worker for Pinger {
         }
         self.answer.ensure(DATAGRAM_MAX);
         self.times.renew()?;
+        self.unread.renew()?;
         // A kernel that refuses only makes paced messages later, which is measured.
         let _ = thread::exact_timers();
         self.line.set_timeouts(REPEAT)?;
         self.step = Some(self.step.map_or(0, |step| step.wrapping_add(1)));
-        self.open.fill(0);
-        (self.sent, self.answered, self.intended) = (0, 0, 0);
+        self.open.fill(Asked::default());
+        (self.sent, self.answered, self.lost, self.intended) = (0, 0, 0, 0);
         self.state = State::Idle;
         self.farewell = Farewell::default();
-        self.counts.clear();
+        self.line.counts.clear();
         Ok(())
     }
 
@@ -235,12 +260,17 @@ impl Worker for Pinger {
         self.farewell.say(&self.line, step, self.sent)
     }
 
-    fn latencies(&mut self) -> Vec<(u64, u64)> {
-        self.times.take()
+    fn timed(&mut self) -> Timed {
+        Timed {
+            trips: self.times.take(),
+            lost: self.lost,
+            unread: self.unread.take(),
+            ..Timed::default()
+        }
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {
-        let probe = DatagramProbe::new(self.line.clone(), &self.counts, ASKS);
+        let probe = DatagramProbe::new(self.line.clone(), ASKS);
         Some(Box::new(probe))
     }
 }
@@ -249,27 +279,28 @@ impl Worker for Pinger {
 pub(super) struct Echo {
     line: Line,
     size: u16,
+    /// Whether it spins on its socket instead of sleeping.
+    busy: bool,
     room: Pages,
     arrivals: Arrivals,
     step: Option<u32>,
     /// When the last datagram of the step came, once its end is known.
     last: Option<u64>,
     ended: bool,
-    counts: Arc<Counts>,
     done: Option<Done>,
 }
 
 impl Echo {
-    pub(super) fn new(line: Line, size: u16) -> Self {
+    pub(super) fn new(line: Line, size: u16, busy: bool) -> Self {
         Self {
             line,
             size,
+            busy,
             room: Pages::default(),
             arrivals: Arrivals::default(),
             step: None,
             last: None,
             ended: false,
-            counts: Arc::default(),
             done: None,
         }
     }
@@ -277,9 +308,8 @@ impl Echo {
     /// Answers the next message; its size once it is answered, else zero.
     fn go_on(&mut self) -> Result<u32, LoadError> {
         let mut room = std::mem::take(&mut self.room);
-        let got = self.line.receive(room.bytes_mut(), true);
-        let answered = match got {
-            Ok(Some(len)) => self.take(&mut room.bytes_mut()[..len]),
+        let answered = match self.line.timed(room.bytes_mut(), self.busy) {
+            Ok(Some(got)) => self.take(&mut room.bytes_mut()[..got.bytes]),
             Ok(None) => Ok(0),
             Err(e) => Err(e),
         };
@@ -297,7 +327,7 @@ impl Echo {
                 if h.step == step && h.kind == Kind::Ping && usize::from(h.size) == bytes.len() =>
             {
                 let new = self.arrivals.take(h.number).counts();
-                self.counts.sent(self.arrivals.taken());
+                self.line.counts.sent(self.arrivals.taken());
                 if !new {
                     return Ok(0);
                 }
@@ -318,7 +348,7 @@ impl Echo {
             // A mark that was repeated once too often.
             Ok(h) if h.kind == Kind::End => Ok(0),
             _ => {
-                self.counts.stray();
+                self.line.counts.stray();
                 Ok(0)
             }
         }
@@ -333,7 +363,7 @@ impl Worker for Echo {
         self.arrivals.clear();
         self.last = None;
         self.ended = false;
-        self.counts.clear();
+        self.line.counts.clear();
         Ok(())
     }
 
@@ -357,7 +387,7 @@ impl Worker for Echo {
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {
-        let probe = DatagramProbe::new(self.line.clone(), &self.counts, ANSWERS);
+        let probe = DatagramProbe::new(self.line.clone(), ANSWERS);
         Some(Box::new(probe))
     }
 }

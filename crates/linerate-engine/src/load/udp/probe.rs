@@ -1,11 +1,10 @@
 //! What a worker counts of its datagrams, and what the kernel counts at its socket; read by the sampler.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{
-    Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LATE, UDP_LOST,
+    Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_LATE, UDP_LOST,
     UDP_MESSAGES, UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::mem_info;
@@ -30,7 +29,9 @@ pub(super) struct Counts {
     stray: AtomicU64,
     messages: AtomicU64,
     refused: AtomicU64,
+    errors: AtomicU64,
     uncut: AtomicBool,
+    fragments: AtomicBool,
 }
 
 impl Counts {
@@ -39,6 +40,7 @@ impl Counts {
         self.stray.store(0, Relaxed);
         self.refused.store(0, Relaxed);
         self.messages.store(0, Relaxed);
+        self.errors.store(0, Relaxed);
         self.arrived(&Arrivals::default());
     }
 
@@ -79,6 +81,16 @@ impl Counts {
         self.refused.store(all, Relaxed);
     }
 
+    /// The path told something of what was sent.
+    pub(super) fn told(&self) {
+        self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Datagrams travel in fragments from here on; whether they did before.
+    pub(super) fn fragments(&self) -> bool {
+        self.fragments.swap(true, Relaxed)
+    }
+
     /// The kernel cuts no messages on this route.
     pub(super) fn uncut(&self) {
         self.uncut.store(true, Relaxed);
@@ -94,6 +106,7 @@ impl Counts {
             n if n == UDP_STRAY.name => &self.stray,
             n if n == UDP_REFUSED.name => &self.refused,
             n if n == UDP_MESSAGES.name => &self.messages,
+            n if n == UDP_ERRORS.name => &self.errors,
             _ => return None,
         };
         Some(count.load(Relaxed) as i64)
@@ -101,7 +114,7 @@ impl Counts {
 }
 
 /// What a worker that sends a stream can tell.
-pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED];
+pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
 /// What one that receives can.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
@@ -111,17 +124,17 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_LATE,
     UDP_STRAY,
     UDP_MESSAGES,
+    UDP_ERRORS,
     UDP_DROPS,
 ];
 /// What one that asks can.
-pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_DROPS];
+pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 /// What one that answers can.
-pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_DROPS];
+pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 
 /// Reads the counts of a worker and of its socket.
 pub(super) struct DatagramProbe {
     line: Line,
-    counts: Arc<Counts>,
     metrics: &'static [Metric],
     sheet: Sheet,
     /// What ended the table.
@@ -129,11 +142,10 @@ pub(super) struct DatagramProbe {
 }
 
 impl DatagramProbe {
-    pub(super) fn new(line: Line, counts: &Arc<Counts>, metrics: &'static [Metric]) -> Self {
+    pub(super) fn new(line: Line, metrics: &'static [Metric]) -> Self {
         let subject = format!("s{}/{}", line.set, line.stream);
         Self {
             line,
-            counts: Arc::clone(counts),
             metrics,
             sheet: Sheet::new(UDP_DATAGRAMS.source, subject),
             gaps: Vec::new(),
@@ -162,7 +174,7 @@ impl Probe for DatagramProbe {
             .iter()
             .map(|metric| match metric.name {
                 n if n == UDP_DROPS.name => (*metric, self.drops(machine)),
-                _ => (*metric, self.counts.value(*metric)),
+                _ => (*metric, self.line.counts.value(*metric)),
             })
             .collect();
         self.gaps.extend(self.sheet.push(at(), row));
@@ -170,16 +182,28 @@ impl Probe for DatagramProbe {
 
     fn take(&mut self, gaps: &mut Vec<Gap>) -> Vec<Table> {
         gaps.append(&mut self.gaps);
-        if self.counts.uncut.load(Relaxed) {
+        let Line { stream, set, .. } = self.line;
+        let of = format!("stream {stream} of set {set}");
+        let mut tell = |what: &str, why: String| {
             gaps.push(Gap {
-                what: "set.segmentation".to_owned(),
-                why: format!(
-                    "the kernel cuts no messages (UDP_SEGMENT) on the route of stream {} of set {}: \
-                     each datagram was handed over on its own, which costs more CPU time",
-                    self.line.stream, self.line.set
-                ),
+                what: format!("set.{what}"),
+                why,
                 hint: String::new(),
             });
+        };
+        if self.line.counts.uncut.load(Relaxed) {
+            let why = format!(
+                "the kernel cuts no messages (UDP_SEGMENT) on the route of {of}: each datagram was \
+                 handed over on its own, which costs more CPU time"
+            );
+            tell("segmentation", why);
+        }
+        if self.line.counts.fragments.load(Relaxed) {
+            let why = format!(
+                "the path took datagrams of {of} in one packet no longer: they travel in fragments \
+                 since, and are lost with any of them"
+            );
+            tell("fragments", why);
         }
         self.sheet.take().into_iter().collect()
     }

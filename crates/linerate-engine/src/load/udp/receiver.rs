@@ -10,7 +10,7 @@ use linerate_sys::datagram::Inbox;
 
 use super::farewell::{QUIET_NANOS, REPEAT};
 use super::line::Line;
-use super::probe::{Counts, DatagramProbe, RECEIVES};
+use super::probe::{DatagramProbe, RECEIVES};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Messages of one receive: joined ones are up to 64 KiB each.
@@ -26,7 +26,6 @@ pub(super) struct Receiver {
     /// When the last datagram of the step came, once its end is known.
     last: Option<u64>,
     ended: bool,
-    counts: Arc<Counts>,
     done: Option<Done>,
 }
 
@@ -39,7 +38,6 @@ impl Receiver {
             step: None,
             last: None,
             ended: false,
-            counts: Arc::default(),
             done: None,
         }
     }
@@ -51,7 +49,7 @@ impl Receiver {
         };
         let taken = self.take_in(&mut inbox);
         self.inbox = Some(inbox);
-        self.counts.arrived(&self.arrivals);
+        self.line.counts.arrived(&self.arrivals);
         if let Some(last) = self.last {
             self.ended = clock::now().saturating_sub(last) > QUIET_NANOS;
         }
@@ -97,7 +95,7 @@ impl Receiver {
             // A mark that was repeated once too often.
             Ok(header) if header.kind == Kind::End => Ok(0),
             _ => {
-                self.counts.stray();
+                self.line.counts.stray();
                 Ok(0)
             }
         }
@@ -115,7 +113,7 @@ impl Worker for Receiver {
         self.arrivals.clear();
         self.last = None;
         self.ended = false;
-        self.counts.clear();
+        self.line.counts.clear();
         Ok(())
     }
 
@@ -138,7 +136,7 @@ impl Worker for Receiver {
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {
-        let probe = DatagramProbe::new(self.line.clone(), &self.counts, RECEIVES);
+        let probe = DatagramProbe::new(self.line.clone(), RECEIVES);
         Some(Box::new(probe))
     }
 }

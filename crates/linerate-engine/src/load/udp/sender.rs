@@ -9,16 +9,15 @@ use linerate_sys::{clock, datagram, thread};
 use super::farewell::{Farewell, REPEAT};
 use super::line::{Line, Sent};
 use super::pace::Pace;
-use super::probe::{Counts, DatagramProbe, SENDS};
+use super::probe::{DatagramProbe, SENDS};
 use crate::load::pages::Pages;
-use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::load::times::Times;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
-/// Rest of a sender whose host's queue is full: less than such a queue holds.
-const REST: Duration = Duration::from_micros(50);
 
 /// Sends datagrams of random payload, all of one size.
 pub(super) struct Sender {
@@ -33,7 +32,10 @@ pub(super) struct Sender {
     /// Number of this step; `None` before the first.
     step: Option<u32>,
     farewell: Farewell,
-    counts: Arc<Counts>,
+    /// When it sent last, where it keeps a rate; zero before the first send of a step.
+    last: u64,
+    gaps: Times,
+    advice: Arc<Advice>,
     done: Option<Done>,
 }
 
@@ -53,7 +55,9 @@ impl Sender {
             sent: 0,
             step: None,
             farewell: Farewell::default(),
-            counts: Arc::default(),
+            last: 0,
+            gaps: Times::default(),
+            advice: Arc::new(Advice::new(1, 1)),
             done: None,
         }
     }
@@ -66,11 +70,12 @@ impl Sender {
 
     /// Sends a batch of datagrams; how many bytes were taken.
     fn push(&mut self) -> Result<u32, LoadError> {
-        let mut count = self.most();
+        let (mut count, mut now) = (self.most(), 0);
         if let Some(pace) = &mut self.pace {
             let due = pace.due(clock::now());
             clock::sleep_until(due, WAIT);
-            if clock::now() < due {
+            now = clock::now();
+            if now < due {
                 return Ok(0);
             }
             count = count.min(pace.burst());
@@ -85,21 +90,32 @@ impl Sender {
             Sent::Taken(messages) => count.min(messages * self.segments),
             Sent::Waiting => 0,
             Sent::Refused => {
-                self.counts.refused(self.segments.min(count) as u64);
-                std::thread::sleep(REST);
+                self.line.counts.refused(self.segments.min(count) as u64);
                 0
             }
-            Sent::Uncut => {
+            Sent::TooLong if self.segments == 1 => 0,
+            Sent::Uncut | Sent::TooLong => {
                 self.stop_cutting()?;
                 0
             }
         };
+        if taken > 0 && self.pace.is_some() {
+            self.gap(now);
+        }
         self.sent += taken as u64;
-        self.counts.sent(self.sent);
+        self.line.counts.sent(self.sent);
         if let Some(pace) = &mut self.pace {
             pace.sent(taken);
         }
         Ok((taken * size) as u32)
+    }
+
+    /// Takes the time since the send before, in the time that counts.
+    fn gap(&mut self, now: u64) {
+        if self.last > 0 && self.advice.counting() {
+            self.gaps.record(now - self.last, 1);
+        }
+        self.last = now;
     }
 
     /// Hands each datagram over on its own from here on.
@@ -110,7 +126,7 @@ impl Sender {
         let set = datagram::set_segment(self.line.fd(), 0);
         set.map_err(|e| self.line.failed("setsockopt", e))?;
         self.segments = 1;
-        self.counts.uncut();
+        self.line.counts.uncut();
         Ok(())
     }
 
@@ -125,7 +141,8 @@ impl Sender {
 }
 
 impl Worker for Sender {
-    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
         if self.payload.ensure(self.most() * usize::from(self.size)) {
             let filled = self.payload.randomize();
             filled.map_err(|e| self.line.failed("getrandom", e))?;
@@ -137,10 +154,11 @@ impl Worker for Sender {
         if self.pace.is_some() {
             // A kernel that refuses only makes bursts later, and those behind them make up for it.
             let _ = thread::exact_timers();
+            self.gaps.renew()?;
         }
-        self.sent = 0;
+        (self.sent, self.last) = (0, 0);
         self.farewell = Farewell::default();
-        self.counts.clear();
+        self.line.counts.clear();
         Ok(())
     }
 
@@ -168,8 +186,15 @@ impl Worker for Sender {
         self.farewell.say(&self.line, step, self.sent)
     }
 
+    fn timed(&mut self) -> Timed {
+        Timed {
+            gaps: self.gaps.take(),
+            ..Timed::default()
+        }
+    }
+
     fn probe(&self) -> Option<Box<dyn Probe>> {
-        let probe = DatagramProbe::new(self.line.clone(), &self.counts, SENDS);
+        let probe = DatagramProbe::new(self.line.clone(), SENDS);
         Some(Box::new(probe))
     }
 }

@@ -4,13 +4,16 @@
 //! unknown is `null`.
 
 use linerate_core::facts::Gap;
+use linerate_core::plan::Direction;
 use linerate_core::record::Record;
+use linerate_core::search::{Look, Search};
+use linerate_core::stats::percentile;
+use linerate_core::units::Rate;
 use serde::Serialize;
 
 use super::super::flows::{FlowOut, flow_out};
 use super::super::json::{ci, integer};
-use super::{End, Probe, Way};
-use linerate_core::plan::Direction;
+use super::{Datagrams, End, Probe, Way};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -25,6 +28,7 @@ pub(in crate::show) struct Output<'a> {
     target: &'a str,
     far_end: &'static str,
     address: &'a str,
+    engine: &'a str,
     same_machine: Option<bool>,
     streams: u32,
     washout_ns: u64,
@@ -32,11 +36,31 @@ pub(in crate::show) struct Output<'a> {
     measured_ns: u64,
     complete: bool,
     ended_early: Option<&'a str>,
+    search: Option<SearchOut>,
     directions: Directions<'a>,
     flows: Vec<FlowOut<'a>>,
     unknown: &'a [Gap],
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<&'a Record>,
+}
+
+#[derive(Serialize)]
+struct SearchOut {
+    allowed_share: f64,
+    rate_bps: Option<u64>,
+    sender_limit_bps: Option<u64>,
+    above: Option<LookOut>,
+    steps: Vec<LookOut>,
+}
+
+#[derive(Serialize)]
+struct LookOut {
+    asked_bps: u64,
+    sent_bps: u64,
+    received_bps: u64,
+    lost_share: f64,
+    lost_at_socket: Option<u64>,
+    long: bool,
 }
 
 #[derive(Serialize)]
@@ -54,11 +78,41 @@ struct WayOut<'a> {
     received_bytes: Option<u64>,
     received_ns: Option<u64>,
     seconds_bps: Vec<u64>,
+    copy: Option<&'static str>,
+    copied_share: Option<f64>,
     retransmits: Option<u64>,
     rtt_ns: Option<u64>,
     min_rtt_ns: Option<u64>,
+    datagrams: Option<DatagramsOut>,
     near: Option<EndOut<'a>>,
     far: Option<EndOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct DatagramsOut {
+    size_bytes: u64,
+    asked_bps: Option<u64>,
+    sent_bps: Option<u64>,
+    paced_by: Option<&'static str>,
+    bursts: Option<BurstsOut>,
+    per_sec: f64,
+    sent: Option<u64>,
+    refused: Option<u64>,
+    received: u64,
+    lost: u64,
+    lost_share: f64,
+    lost_at_socket: Option<u64>,
+    reordered: u64,
+    duplicated: u64,
+}
+
+#[derive(Serialize)]
+struct BurstsOut {
+    datagrams: u64,
+    asked_gap_ns: u64,
+    gaps: Vec<[u64; 2]>,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -94,6 +148,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         target: &probe.target,
         far_end: probe.far_end.name(),
         address: &probe.address,
+        engine: &probe.engine,
         same_machine: probe.same_machine,
         streams: probe.streams,
         washout_ns: probe.washout.0,
@@ -101,6 +156,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         measured_ns: probe.lasted.0,
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
+        search: probe.search.as_ref().map(search_out),
         directions: Directions {
             forward: way(Direction::Forward),
             reverse: way(Direction::Reverse),
@@ -115,6 +171,27 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
     }
 }
 
+fn search_out(search: &Search) -> SearchOut {
+    SearchOut {
+        allowed_share: search.allowed(),
+        rate_bps: search.found().map(|look| integer(look.sent)),
+        sender_limit_bps: search.sender_limit().map(integer),
+        above: search.failed().map(look_out),
+        steps: search.looks().iter().map(look_out).collect(),
+    }
+}
+
+fn look_out(look: &Look) -> LookOut {
+    LookOut {
+        asked_bps: integer(look.asked.0 as f64),
+        sent_bps: integer(look.sent),
+        received_bps: integer(look.received),
+        lost_share: look.lost,
+        lost_at_socket: look.at_socket.map(|n| integer(n as f64)),
+        long: look.long,
+    }
+}
+
 fn way_out(way: &Way) -> WayOut<'_> {
     let whole = |n: u64| integer(n as f64);
     WayOut {
@@ -125,12 +202,55 @@ fn way_out(way: &Way) -> WayOut<'_> {
         received_bytes: way.received.map(|(bytes, _)| whole(bytes.0)),
         received_ns: way.received.map(|(_, time)| whole(time.0)),
         seconds_bps: way.seconds.iter().map(|rate| integer(*rate)).collect(),
+        copy: way.handed.map(|(how, _)| how.name()),
+        copied_share: way.handed.and_then(|(_, share)| share),
         retransmits: way.again,
         rtt_ns: way.rtt.map(|rtt| whole(rtt.0)),
         min_rtt_ns: way.min_rtt.map(|rtt| whole(rtt.0)),
+        datagrams: way
+            .datagrams
+            .as_ref()
+            .map(|found| datagrams_out(way, found)),
         near: way.near.as_ref().map(end_out),
         far: way.far.as_ref().map(end_out),
     }
+}
+
+fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
+    let whole = |n: u64| integer(n as f64);
+    let counted = &found.counted;
+    DatagramsOut {
+        size_bytes: whole(found.size.0),
+        asked_bps: found.asked.map(|rate| whole(rate.0)),
+        sent_bps: way
+            .sent()
+            .map(|(bytes, time)| whole(Rate::of(bytes, time).0)),
+        // The one way there is: SO_MAX_PACING_RATE would bind only under some queues.
+        paced_by: found.each.map(|_| "program"),
+        bursts: bursts_out(found),
+        per_sec: found.per_sec,
+        sent: counted.sent.map(whole),
+        refused: counted.refused.map(whole),
+        received: whole(counted.came),
+        lost: whole(counted.lost),
+        lost_share: found.lost(),
+        lost_at_socket: counted.at_socket.map(whole),
+        reordered: whole(counted.reordered),
+        duplicated: whole(counted.duplicated),
+    }
+}
+
+fn bursts_out(found: &Datagrams) -> Option<BurstsOut> {
+    let whole = |n: u64| integer(n as f64);
+    let (burst, gaps) = found.bursts.as_ref()?;
+    let counts = gaps.counts.iter();
+    Some(BurstsOut {
+        datagrams: whole(*burst),
+        asked_gap_ns: whole(found.gap()?.0),
+        gaps: counts.map(|&(value, n)| [whole(value), whole(n)]).collect(),
+        p50_ns: percentile(gaps, 0.5).map(whole),
+        p99_ns: percentile(gaps, 0.99).map(whole),
+    })
 }
 
 fn end_out(end: &End) -> EndOut<'_> {
@@ -188,6 +308,47 @@ mod tests {
         for document in [&forward, &reverse, &part, &own, &interrupted] {
             fits(SCHEMA, document);
         }
+    }
+
+    #[test]
+    fn datagrams_are_told_with_what_was_asked_and_what_became_of_them() {
+        let udp = output(&sample::udp());
+        assert_eq!(errors(&udp), [""; 0]);
+        assert_eq!(udp["engine"], "udp");
+        let told = &udp["directions"]["forward"]["datagrams"];
+        let (lost, all) = (&told["lost"], &told["received"]);
+        let share = lost.as_f64().unwrap() / (lost.as_f64().unwrap() + all.as_f64().unwrap());
+        assert!((told["lost_share"].as_f64().unwrap() - share).abs() < 1e-9);
+        assert!(told["lost_at_socket"].as_u64() < lost.as_u64());
+        assert_eq!(told["asked_bps"], 5_000_000_000_u64);
+        assert_eq!(told["bursts"]["asked_gap_ns"], 249_651);
+        assert_eq!(told["bursts"]["p50_ns"], 249_000);
+        let tcp = output(&sample::own(Direction::Forward));
+        let way = &tcp["directions"]["forward"];
+        assert_eq!(
+            (&way["datagrams"], &way["copy"]),
+            (&Value::Null, &"copy".into())
+        );
+        for key in told.as_object().unwrap().keys() {
+            let mut bad = udp.clone();
+            let there = bad.pointer_mut("/directions/forward/datagrams").unwrap();
+            there.as_object_mut().unwrap().remove(key);
+            assert_ne!(errors(&bad), [""; 0], "without {key}");
+        }
+    }
+
+    #[test]
+    fn a_search_is_complete_where_its_longer_step_lost_no_more_than_allowed() {
+        let found = output(&sample::search(0.05));
+        assert_eq!(errors(&found), [""; 0]);
+        assert_eq!(found["complete"], true);
+        assert_eq!(found["search"]["steps"][0]["lost_share"], 0.04);
+        assert!(found["search"]["rate_bps"].as_u64() > Some(0));
+        let none = output(&sample::search(0.03));
+        assert_eq!(errors(&none), [""; 0]);
+        assert_eq!(none["complete"], false);
+        assert_eq!(none["search"]["rate_bps"], Value::Null);
+        assert_eq!(none["search"]["above"]["lost_share"], 0.04);
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! One measurement of throughput, for people and for programs: with linerate or iperf3 as the far end.
 
+mod datagrams;
 mod iperf3;
 mod json;
 pub(super) mod own;
 #[cfg(test)]
 mod sample;
+mod search;
 pub(super) mod text;
 
 use linerate_core::facts::Gap;
-use linerate_core::model::Estimate;
-use linerate_core::plan::{Direction, Side};
-use linerate_core::record::SetEnd;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_core::model::{Counted, Estimate};
+use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::record::{Histogram, SetEnd};
+use linerate_core::search::Search;
+use linerate_core::units::{Bytes, Nanos, Rate};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
@@ -45,6 +48,8 @@ pub struct Probe {
     far_end: FarEnd,
     /// Address and port of the far end.
     address: String,
+    /// How bytes are moved.
+    engine: String,
     streams: u32,
     /// Time that counts, as it was asked for.
     time: Nanos,
@@ -56,6 +61,8 @@ pub struct Probe {
     same_machine: Option<bool>,
     /// Why it ended early; empty where it did not.
     broken: String,
+    /// The search for a rate, of which the directions are the longer step; `None` where none was asked for.
+    search: Option<Search>,
     /// The directions that were asked for, with what is known of each.
     ways: Vec<Way>,
     /// This end's connections, judged from here alone; `None` where that was not done.
@@ -73,8 +80,9 @@ pub(super) struct Way {
     received: Option<(Bytes, Nanos)>,
     /// Whether a steady part was found; `None` where samples of the receiver are not known.
     steady: Option<bool>,
-    /// How payload was handed to the kernel, in words, where not by copies.
-    handed: Option<String>,
+    /// How the sender handed payload to its kernel, and the share of sends without a copy that it copied
+    /// all the same; `None` where that is not known.
+    handed: Option<(Handover, Option<f64>)>,
     /// Goodput of each whole second in bits per second; empty where it is not known.
     seconds: Vec<f64>,
     /// Segments that the sender sent again; `None` where it does not tell.
@@ -82,8 +90,43 @@ pub(super) struct Way {
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
+    /// What became of its datagrams; `None` where it sends none.
+    datagrams: Option<Datagrams>,
     near: Option<End>,
     far: Option<End>,
+}
+
+/// The datagrams of a direction, all streams.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    /// Payload of each.
+    size: Bytes,
+    /// The rate that all streams together were asked for; `None` where they are sent as fast as the program
+    /// can.
+    asked: Option<Rate>,
+    /// That of each stream.
+    each: Option<Rate>,
+    /// Datagrams that the sender handed over at once to keep it, and the times from one such burst to the
+    /// next; `None` where no rate was asked for, or its times are not known.
+    bursts: Option<(u64, Histogram)>,
+    /// Those that came for the first time, in a second.
+    per_sec: f64,
+    counted: Counted,
+}
+
+impl Datagrams {
+    /// The time from one burst to the next that the rate asks for.
+    fn gap(&self) -> Option<Nanos> {
+        let ((burst, _), rate) = (self.bursts.as_ref()?, self.each?);
+        let bits = burst.saturating_mul(self.size.0).saturating_mul(8);
+        Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
+    }
+
+    /// The share of those that were sent which did not come.
+    fn lost(&self) -> f64 {
+        let Counted { came, lost, .. } = self.counted;
+        lost as f64 / (came + lost).max(1) as f64
+    }
 }
 
 /// What one end counted of a direction.
@@ -103,7 +146,8 @@ pub(super) struct End {
 impl Probe {
     /// Whether all that was asked for was measured.
     pub fn complete(&self) -> bool {
-        self.broken.is_empty() && self.ways.iter().all(|way| way.goodput.is_some())
+        let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
+        self.broken.is_empty() && found && self.ways.iter().all(|way| way.goodput.is_some())
     }
 
     /// Goodput of each direction that was measured, in bits per second.
@@ -114,6 +158,12 @@ impl Probe {
 }
 
 impl Way {
+    /// Payload that the sender's kernel took, and the time in which it did.
+    fn sent(&self) -> Option<(Bytes, Nanos)> {
+        let end = self.end(self.direction.sender())?;
+        Some((end.bytes, end.time?))
+    }
+
     fn end(&self, side: Side) -> Option<&End> {
         match side {
             Side::Near => self.near.as_ref(),

@@ -1,38 +1,48 @@
 //! What a step with linerate at both ends says.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Load, Once, derive, once};
-use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::model::{Load, Once, derive, looks, once};
+use linerate_core::plan::{Direction, Purpose, Side};
 use linerate_core::record::{End as Ending, Record, Step};
-use linerate_core::units::Nanos;
+use linerate_core::search::Search;
+use linerate_core::units::{Bytes, Nanos};
 
-use super::{End, FarEnd, Probe, Way, gap};
-use crate::show::words;
+use super::{Datagrams, End, FarEnd, Probe, Way, gap};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
 impl Probe {
-    /// Of a record with one step under load, with the far end `target` at `address`.
-    pub fn own(target: &str, address: &str, record: &Record) -> Self {
+    /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
+    /// highest rate at which no more than a share of datagrams is lost.
+    pub fn own(target: &str, address: &str, record: &Record, searched: Option<f64>) -> Self {
         let plan = &record.start.plan;
-        let step = record.steps.first();
-        let ways: Vec<Way> = plan
-            .directions
-            .iter()
-            .map(|d| way(record, step, *d))
-            .collect();
+        let step = match searched {
+            None => record.steps.first(),
+            Some(_) => record.steps.iter().rev().find(|step| is_long(step)),
+        };
+        let most = plan.knobs.rate();
+        let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
+        // A search that did not come to its longer step has measured no goodput, nor was any asked for.
+        let asked = if search.is_some() && step.is_none() {
+            &[]
+        } else {
+            plan.directions.as_slice()
+        };
+        let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
         let mut gaps = refused(record);
         gaps.extend(ways.iter().flat_map(lacking));
         Self {
             target: target.to_owned(),
             far_end: FarEnd::Linerate,
             address: address.to_owned(),
+            engine: plan.engine.clone(),
             streams: plan.knobs.streams,
             time: step.map_or(plan.time, |step| step.plan.measure),
-            lasted: lasted(record),
+            lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
             same_machine: Some(derive(record).same_machine),
             broken: broken(record),
+            search,
             ways,
             look: None,
             gaps,
@@ -52,9 +62,14 @@ pub(in crate::show) fn broken(record: &Record) -> String {
     }
 }
 
-/// How much of the time that counts was measured, of a record of one step.
-pub(in crate::show) fn lasted(record: &Record) -> Nanos {
-    let Some(step) = record.steps.first() else {
+/// Whether it is a longer step of a search.
+fn is_long(step: &Step) -> bool {
+    matches!(step.plan.purpose, Purpose::Base { .. })
+}
+
+/// How much of the time of a step that counts was measured.
+pub(in crate::show) fn lasted(step: Option<&Step>) -> Nanos {
+    let Some(step) = step else {
         return Nanos(0);
     };
     let rows = step.ends.iter().flat_map(|end| &end.tables);
@@ -63,22 +78,38 @@ pub(in crate::show) fn lasted(record: &Record) -> Nanos {
     Nanos(counted).min(step.plan.measure)
 }
 
-/// What was asked for and refused, of the connections of all sets.
+/// What was asked for and refused, of the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
+    const SIDES: [Side; 2] = [Side::Near, Side::Far];
     let mut gaps: Vec<Gap> = Vec::new();
-    let ends = record
+    let told = |side: Side, found: &Gap| {
+        let what = format!("{} {}", side.name(), found.what);
+        gap(what, &found.why, &found.hint)
+    };
+    for (end, side) in record
         .sets
         .iter()
-        .flat_map(|set| set.ends.iter().zip([Side::Near, Side::Far]));
-    for (end, side) in ends {
-        for found in &end.gaps {
-            let told = gap(
-                format!("{} {}", side.name(), found.what),
-                &found.why,
-                &found.hint,
-            );
-            if !gaps.contains(&told) {
-                gaps.push(told);
+        .flat_map(|set| set.ends.iter().zip(SIDES))
+    {
+        for found in end.gaps.iter().map(|found| told(side, found)) {
+            if !gaps.contains(&found) {
+                gaps.push(found);
+            }
+        }
+    }
+    for (end, side) in record
+        .steps
+        .iter()
+        .flat_map(|step| step.ends.iter().zip(SIDES))
+    {
+        let of_sets = end
+            .gaps
+            .iter()
+            .filter(|found| found.what.starts_with("set."));
+        for found in of_sets.map(|found| told(side, found)) {
+            // The first stream stands for all.
+            if !gaps.iter().any(|known| known.what == found.what) {
+                gaps.push(found);
             }
         }
     }
@@ -98,6 +129,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
             again: None,
             rtt: None,
             min_rtt: None,
+            datagrams: None,
             near: None,
             far: None,
         };
@@ -109,21 +141,32 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         goodput: Some(load.goodput),
         received: once.moved[1],
         steady: Some(load.steady),
-        handed: handed(load),
+        handed: Some((load.knobs.copy, load.copied)),
         seconds: seconds(load, step.plan.tick),
         again: once.again,
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
+        datagrams: datagrams(&once),
         near: end(Side::Near),
         far: end(Side::Far),
     }
 }
 
-/// `zerocopy, the kernel copied 100.0 % all the same`; nothing where payload was copied as usual.
-fn handed(load: &Load) -> Option<String> {
-    let way = load.knobs.copy;
-    let became = words::copied(load).map_or_else(String::new, |words| format!(", {words}"));
-    (way != Handover::Copy).then(|| format!("{}{became}", way.name()))
+/// What became of its datagrams; `None` where it sends none.
+fn datagrams(once: &Once) -> Option<Datagrams> {
+    let (load, counted) = (&once.load, once.datagrams?);
+    let secs = once.moved[1]?.1.secs();
+    Some(Datagrams {
+        size: Bytes(load.made[0].write_size),
+        asked: load.knobs.rate(),
+        each: load.knobs.pacing,
+        bursts: once
+            .send_gaps
+            .clone()
+            .map(|gaps| (load.made[0].burst, gaps)),
+        per_sec: counted.came as f64 / secs,
+        counted,
+    })
 }
 
 /// Goodput of each whole second.
@@ -161,7 +204,8 @@ fn lacking(way: &Way) -> Vec<Gap> {
             gaps.push(gap(what, "its threads' times could not be read", ""));
         }
     }
-    if way.again.is_none() || way.rtt.is_none() {
+    // Datagrams are not sent again, and nobody answers them.
+    if way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }

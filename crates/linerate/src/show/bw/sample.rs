@@ -2,9 +2,12 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::iperf3::{Cpu, Results, StreamResult};
+use linerate_core::metric::{
+    Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
+};
 use linerate_core::plan::{Direction, Purpose};
-use linerate_core::record::{End, Record, SetEnd};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
+use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::iperf3::client::{ClientError, Outcome};
 use linerate_engine::store::Store;
 
@@ -83,7 +86,7 @@ fn step(direction: Direction) -> Record {
 
 /// One direction with linerate at both ends.
 pub(super) fn own(direction: Direction) -> Probe {
-    Probe::own("brook", "10.0.0.2:5377", &step(direction))
+    Probe::own("brook", "10.0.0.2:5377", &step(direction), None)
 }
 
 /// One that the user ended after the first of 119 seconds.
@@ -91,7 +94,7 @@ pub(super) fn interrupted() -> Probe {
     let mut record = step(Direction::Forward);
     record.end = Some(End::Interrupted);
     record.steps[0].plan.measure = Nanos::from_secs(119);
-    Probe::own("brook", "10.0.0.2:5377", &record)
+    Probe::own("brook", "10.0.0.2:5377", &record, None)
 }
 
 /// Both directions, of which one was not measured.
@@ -100,4 +103,70 @@ pub(super) fn both() -> Probe {
     probe.ways.extend(reverse.ways);
     probe.gaps.extend(reverse.gaps);
     probe
+}
+
+/// Datagrams at a rate that the path does not carry.
+fn datagrams() -> Record {
+    let mut record = step(Direction::Forward);
+    record.start.plan.engine = "udp".to_owned();
+    for set in &mut record.sets {
+        set.plan.knobs.pacing = Some(Rate(5_000_000_000));
+        set.ends[0].write_size = 1472;
+        set.ends[0].burst = 106;
+    }
+    let set = *record.steps[0].plan.sets.first().unwrap();
+    for end in &mut record.steps[0].ends {
+        end.tables.retain(|table| table.source != "tcp");
+    }
+    for (end, columns) in record.steps[0].ends.iter_mut().zip([SENT, CAME]) {
+        let at = end.tables.iter().find(|t| t.source == "worker").unwrap();
+        let at = at.at.clone();
+        let column = |(metric, step): &(Metric, i64)| Column {
+            name: metric.name.to_owned(),
+            unit: metric.unit,
+            kind: metric.kind,
+            values: (0..at.len() as i64).map(|row| row * step).collect(),
+        };
+        end.tables.push(Table {
+            source: UDP_DATAGRAMS.source.to_owned(),
+            subject: format!("s{set}/0"),
+            columns: columns.iter().map(column).collect(),
+            at,
+        });
+    }
+    record.steps[0].ends[0].send_gaps = vec![Histogram {
+        set,
+        counts: vec![(249_000, 3900), (312_000, 100)],
+        ..Histogram::default()
+    }];
+    for (end, bytes) in record.steps[0].ends.iter_mut().zip([1_250_000, 1_200_000]) {
+        end.totals = vec![Total {
+            set,
+            stream: 0,
+            sent: bytes,
+            received: bytes,
+            complete: true,
+        }];
+    }
+    record
+}
+
+/// What a sender counts each tick, and a receiver.
+const SENT: &[(Metric, i64)] = &[(UDP_DATAGRAMS, 42_000), (UDP_REFUSED, 7)];
+const CAME: &[(Metric, i64)] = &[
+    (UDP_DATAGRAMS, 40_000),
+    (UDP_LOST, 2_000),
+    (UDP_DROPS, 50),
+    (UDP_REORDERED, 3),
+    (UDP_DUPLICATED, 0),
+];
+
+/// Datagrams, of which some were lost.
+pub(super) fn udp() -> Probe {
+    Probe::own("brook", "10.0.0.2:5377", &datagrams(), None)
+}
+
+/// A search whose longer step lost some.
+pub(super) fn search(allowed: f64) -> Probe {
+    Probe::own("brook", "10.0.0.2:5377", &datagrams(), Some(allowed))
 }

@@ -2,13 +2,13 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::Estimate;
-use linerate_core::plan::{Direction, Side};
+use linerate_core::plan::{Direction, Handover, Side};
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::flows;
 use super::super::words::{self, count};
 use super::super::{Ink, Page, Style};
-use super::{End, FarEnd, Probe, Way};
+use super::{End, FarEnd, Probe, Way, datagrams, search};
 
 /// Most figures in the row of intervals; a longer measurement has longer ones.
 const INTERVALS: usize = 12;
@@ -18,6 +18,10 @@ pub fn text(probe: &Probe, style: Style) -> String {
     let mut page = Page::new(style);
     page.line(&[(Ink::Dim, &head(probe))], 0);
     ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
+    if let Some(found) = &probe.search {
+        page.gap();
+        search::lines(&mut page, found);
+    }
     for way in &probe.ways {
         page.gap();
         if probe.ways.len() > 1 {
@@ -40,6 +44,10 @@ fn head(probe: &Probe) -> String {
         [way] => way.direction.name(),
         _ => "both directions at once",
     };
+    let engine = match probe.engine.as_str() {
+        "tcp" => String::new(),
+        other => format!("{}, ", other.to_uppercase()),
+    };
     let streams = count(u64::from(probe.streams), "stream");
     let each = if probe.ways.len() > 1 { " each" } else { "" };
     let after = match probe.washout {
@@ -51,7 +59,7 @@ fn head(probe: &Probe) -> String {
         _ => "",
     };
     format!(
-        "{server} at {}, {ways}, {streams}{each}, {}{after}{shared}",
+        "{server} at {}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
         probe.address, probe.lasted
     )
 }
@@ -100,7 +108,7 @@ fn how(way: &Way, goodput: &Estimate) -> String {
         Direction::Forward => "the far end",
         Direction::Reverse => "this end",
     };
-    let mut parts: Vec<String> = way.handed.iter().cloned().collect();
+    let mut parts: Vec<String> = handed(way).into_iter().collect();
     if let Some((bytes, time)) = way.received {
         parts.push(format!("{who} received {bytes} in {time}"));
     }
@@ -120,6 +128,13 @@ fn how(way: &Way, goodput: &Estimate) -> String {
     format!(" ({})", parts.join("; "))
 }
 
+/// `zerocopy, the kernel copied 100.0 % all the same`; nothing where payload was copied as usual.
+fn handed(way: &Way) -> Option<String> {
+    let (how, share) = way.handed.filter(|(how, _)| *how != Handover::Copy)?;
+    let became = words::copied(how, share).map_or_else(String::new, |words| format!(", {words}"));
+    Some(format!("{}{became}", how.name()))
+}
+
 fn figures(page: &mut Page, way: &Way) {
     if way.seconds.len() > 1 {
         let each = way.seconds.len().div_ceil(INTERVALS);
@@ -134,6 +149,9 @@ fn figures(page: &mut Page, way: &Way) {
             format!("each {each} s")
         };
         page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
+    }
+    if let Some(found) = &way.datagrams {
+        datagrams::lines(page, way, found);
     }
     if let Some(n) = way.again {
         page.entry("sent again", &[(Ink::Plain, &count(n, "segment"))], 2);
@@ -207,6 +225,8 @@ mod tests {
         insta::assert_snapshot!("bw_part", page(&sample::part()));
         insta::assert_snapshot!("bw_own", page(&sample::own(Direction::Forward)));
         insta::assert_snapshot!("bw_interrupted", page(&sample::interrupted()));
+        insta::assert_snapshot!("bw_udp", page(&sample::udp()));
+        insta::assert_snapshot!("bw_search", page(&sample::search(0.05)));
         insta::assert_snapshot!("bw_both", page(&sample::both()));
     }
 }

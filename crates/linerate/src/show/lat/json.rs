@@ -5,7 +5,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::plan::Direction;
-use linerate_core::record::Record;
+use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::percentile_ci;
 use serde::Serialize;
 
@@ -24,6 +24,7 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     target: &'a str,
     address: &'a str,
+    engine: &'a str,
     same_machine: bool,
     size_bytes: u64,
     interval_ns: Option<u64>,
@@ -35,13 +36,15 @@ pub(in crate::show) struct Output<'a> {
     ended_early: Option<&'a str>,
     samples: u64,
     unanswered: u64,
+    lost: Option<u64>,
     asked_per_sec: Option<f64>,
     answered_per_sec: Option<f64>,
     least_ns: Option<u64>,
     most_ns: Option<u64>,
     percentiles: Vec<Percentile>,
     histogram: Vec<[u64; 2]>,
-    beside: Vec<Load>,
+    unread: Option<Unread>,
+    beside: Vec<Load<'a>>,
     unknown: &'a [Gap],
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<&'a Record>,
@@ -55,9 +58,20 @@ struct Percentile {
 }
 
 #[derive(Serialize)]
-struct Load {
+struct Unread {
+    percentiles: Vec<Percentile>,
+    histogram: Vec<[u64; 2]>,
+}
+
+#[derive(Serialize)]
+struct Load<'a> {
     direction: Direction,
     goodput_bps: Option<u64>,
+    streams: u32,
+    write_size_bytes: Option<u64>,
+    pacing_bps: Option<u64>,
+    congestion: Option<&'a str>,
+    copy: &'static str,
 }
 
 /// The measurement as one JSON document, with a line feed at its end; with the raw readings where
@@ -71,16 +85,13 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let whole = |n: u64| integer(n as f64);
-    let counts = probe.times.iter().flat_map(|times| &times.counts);
-    let load = |(direction, goodput): &(Direction, Option<f64>)| Load {
-        direction: *direction,
-        goodput_bps: goodput.map(integer),
-    };
+    let times = probe.times.as_ref();
     Output {
         format: FORMAT,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
         address: &probe.address,
+        engine: &probe.engine,
         same_machine: probe.same_machine,
         size_bytes: probe.size.0,
         interval_ns: probe.interval.map(|interval| interval.0),
@@ -92,22 +103,47 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         samples: probe.latency.as_ref().map_or(0, |latency| latency.samples),
         unanswered: probe.unanswered(),
+        lost: probe.lost(),
         asked_per_sec: probe.asked(),
         answered_per_sec: probe.rate,
         least_ns: probe.latency.as_ref().map(|latency| whole(latency.least.0)),
         most_ns: probe.longest().map(|most| whole(most.0)),
-        percentiles: percentiles(probe),
-        histogram: counts.map(|&(value, n)| [whole(value), whole(n)]).collect(),
-        beside: probe.beside.iter().map(load).collect(),
+        percentiles: times.map_or_else(Vec::new, percentiles),
+        histogram: times.map_or_else(Vec::new, histogram),
+        unread: probe.unread().map(|unread| Unread {
+            percentiles: percentiles(&unread),
+            histogram: histogram(&unread),
+        }),
+        beside: probe
+            .beside
+            .iter()
+            .map(|load| self::load(probe, load))
+            .collect(),
         unknown: &probe.gaps,
         record,
     }
 }
 
-fn percentiles(probe: &Probe) -> Vec<Percentile> {
-    let Some(times) = &probe.times else {
-        return Vec::new();
-    };
+fn load<'a>(probe: &'a Probe, (direction, goodput): &(Direction, Option<f64>)) -> Load<'a> {
+    let knobs = &probe.knobs;
+    Load {
+        direction: *direction,
+        goodput_bps: goodput.map(integer),
+        streams: knobs.streams,
+        write_size_bytes: Some(knobs.write_size.0).filter(|size| *size > 0),
+        pacing_bps: knobs.pacing.map(|rate| integer(rate.0 as f64)),
+        congestion: knobs.congestion.as_deref(),
+        copy: knobs.copy.name(),
+    }
+}
+
+fn histogram(times: &Histogram) -> Vec<[u64; 2]> {
+    let whole = |n: u64| integer(n as f64);
+    let counts = times.counts.iter();
+    counts.map(|&(value, n)| [whole(value), whole(n)]).collect()
+}
+
+fn percentiles(times: &Histogram) -> Vec<Percentile> {
     let told = |percent: &f64| {
         let found = percentile_ci(times, percent / 100.0)?;
         Some(Percentile {
@@ -117,4 +153,73 @@ fn percentiles(probe: &Probe) -> Vec<Percentile> {
         })
     };
     PERCENTILES.iter().filter_map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::sample;
+    use super::*;
+
+    fn output(probe: &Probe) -> Value {
+        serde_json::from_str(&json(probe, None).unwrap()).unwrap()
+    }
+
+    fn errors(document: &Value) -> Vec<String> {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let errors = schema.iter_errors(document);
+        errors.map(|e| e.to_string()).collect()
+    }
+
+    #[test]
+    fn what_was_lost_is_told_of_datagrams_alone() {
+        let told = [sample::idle(), sample::beside(), sample::udp()].map(|p| output(&p));
+        for document in &told {
+            assert_eq!(errors(document), [""; 0]);
+        }
+        let [idle, beside, udp] = told;
+        assert_eq!(
+            (&idle["engine"], &idle["lost"]),
+            (&"tcp".into(), &Value::Null)
+        );
+        assert_eq!(idle["beside"], Value::Array(Vec::new()));
+        assert_eq!(beside["beside"][0]["streams"], 1);
+        assert!(beside["beside"][0]["goodput_bps"].as_u64() > Some(0));
+        assert_eq!((&udp["engine"], &udp["lost"]), (&"udp".into(), &3.into()));
+        assert_eq!(udp["complete"], true, "a path may lose");
+        assert_eq!(udp["unread"]["percentiles"][0]["ns"], 2000);
+        assert_eq!(idle["unread"], Value::Null);
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_document_does_not_promise() {
+        let good = output(&sample::udp());
+        for (path, value) in [
+            ("/format", Value::from(2)),
+            ("/engine", Value::from("pigeon")),
+            ("/lost", Value::from(-1)),
+            ("/samples", Value::Null),
+            ("/size_bytes", Value::from("64")),
+            ("/percentiles/0/percent", Value::from(42)),
+            ("/percentiles/0/ci_ns", serde_json::json!([1])),
+            ("/histogram/0", serde_json::json!([1, 2, 3])),
+            ("/unread/percentiles", Value::Null),
+            ("/beside", Value::Null),
+            ("/unknown", Value::Null),
+        ] {
+            let mut bad = good.clone();
+            *bad.pointer_mut(path).unwrap() = value;
+            assert_ne!(errors(&bad), [""; 0], "{path}");
+        }
+        for key in good.as_object().unwrap().keys() {
+            let mut bad = good.clone();
+            bad.as_object_mut().unwrap().remove(key);
+            assert_ne!(errors(&bad), [""; 0], "without {key}");
+        }
+        let mut bad = good;
+        bad["surprise"] = Value::from(1);
+        assert_ne!(errors(&bad), [""; 0]);
+    }
 }

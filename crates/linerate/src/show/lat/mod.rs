@@ -1,11 +1,13 @@
 //! Round trips timed once, for people and for programs.
 
 mod json;
+#[cfg(test)]
+mod sample;
 mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Latency, derive, latency_of, once, round_trip_rate, round_trips};
-use linerate_core::plan::{Direction, Pattern};
+use linerate_core::plan::{Direction, Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
 use linerate_core::units::{Bytes, Nanos};
@@ -25,6 +27,8 @@ pub struct Probe {
     target: String,
     /// Address and port of the far end.
     address: String,
+    /// How bytes are moved.
+    engine: String,
     size: Bytes,
     /// Time from one intended send to the next; `None` in closed loop.
     interval: Option<Nanos>,
@@ -43,6 +47,8 @@ pub struct Probe {
     latency: Option<Latency>,
     /// The loads beside it, with goodput in bits per second; `None` where that is not known.
     beside: Vec<(Direction, Option<f64>)>,
+    /// What they are made with.
+    knobs: Knobs,
     gaps: Vec<Gap>,
 }
 
@@ -75,11 +81,12 @@ impl Probe {
         Self {
             target: target.to_owned(),
             address: address.to_owned(),
+            engine: plan.engine.clone(),
             size: asked.map_or(Bytes(0), |(size, ..)| size),
             interval,
             busy_poll: asked.is_some_and(|(.., knobs)| knobs.busy_poll),
             time: step.map_or(plan.time, |step| step.plan.measure),
-            lasted: lasted(record),
+            lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
             same_machine: derive(record).same_machine,
             broken: broken(record),
@@ -87,6 +94,7 @@ impl Probe {
             times,
             latency: step.and_then(|step| latency_of(record, step)),
             beside: plan.directions.iter().map(|d| (*d, goodput(*d))).collect(),
+            knobs: plan.knobs.clone(),
             gaps,
         }
     }
@@ -100,6 +108,25 @@ impl Probe {
     /// Round trips that were due and not answered; those are told as at least as long as they took.
     fn unanswered(&self) -> u64 {
         self.times.as_ref().map_or(0, |times| times.unanswered)
+    }
+
+    /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
+    fn lost(&self) -> Option<u64> {
+        let times = self.times.as_ref().filter(|_| self.engine != "tcp");
+        times.map(|times| times.lost)
+    }
+
+    /// How long the kernel had answers before they were read, where it told when they came.
+    fn unread(&self) -> Option<Histogram> {
+        let times = self
+            .times
+            .as_ref()
+            .filter(|times| !times.unread.is_empty())?;
+        Some(Histogram {
+            set: times.set,
+            counts: times.unread.clone(),
+            ..Histogram::default()
+        })
     }
 
     /// Round trips a second that were asked for; `None` in closed loop.
@@ -157,6 +184,7 @@ mod tests {
             set: 0,
             counts: vec![(1000, 100), (2_000_000_000, 900)],
             unanswered,
+            ..Histogram::default()
         };
         let told =
             |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));

@@ -1,10 +1,11 @@
 //! Round trips timed once, on a page.
 
+use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::percentile_ci;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::bw::text::{ended_early, unknown};
-use super::super::words::count;
+use super::super::words::{count, share};
 use super::super::{Ink, Page, Style};
 use super::{PERCENTILES, Probe};
 
@@ -27,15 +28,18 @@ pub fn text(probe: &Probe, style: Style) -> String {
                 "answered"
             };
             page.entry(label, &[(Ink::Plain, &extent)], 2);
+            lost(&mut page, probe);
             rate(&mut page, probe);
             percentiles(&mut page, probe);
+            unread(&mut page, probe);
             histogram(&mut page, probe);
         }
         _ => page.entry("round trips", &[(Ink::Warn, "unknown")], 2),
     }
     for (direction, goodput) in &probe.beside {
         let rate = goodput.map_or("unknown".to_owned(), |g| Rate(g as u64).to_string());
-        let text = format!("{rate} {}", direction.name());
+        let with = with(&probe.knobs);
+        let text = format!("{rate} {}, {with}", direction.name());
         page.entry("beside", &[(Ink::Plain, &text)], 2);
     }
     unknown(&mut page, &probe.gaps);
@@ -63,9 +67,68 @@ fn head(probe: &Probe) -> String {
         ""
     };
     format!(
-        "linerate at {}, TCP round trips of {}, {how}{busy}, {path}, {} after {} that do not count{shared}",
-        probe.address, probe.size, probe.lasted, probe.washout
+        "linerate at {}, {} round trips of {}, {how}{busy}, {path}, {} after {} that do not count{shared}",
+        probe.address,
+        probe.engine.to_uppercase(),
+        probe.size,
+        probe.lasted,
+        probe.washout
     )
+}
+
+/// What the load beside round trips is made with: `4 streams, bbr, at most 1 Gb/s each`.
+fn with(knobs: &Knobs) -> String {
+    let mut parts = vec![count(u64::from(knobs.streams), "stream")];
+    parts.extend(knobs.congestion.clone());
+    if knobs.write_size.0 > 0 {
+        parts.push(format!("writes of {}", knobs.write_size));
+    }
+    if knobs.copy != Handover::Copy {
+        parts.push(knobs.copy.name().to_owned());
+    }
+    if let Some(pacing) = knobs.pacing {
+        let each = if knobs.streams > 1 { " each" } else { "" };
+        parts.push(format!("at most {pacing}{each}"));
+    }
+    parts.join(", ")
+}
+
+/// Messages without an answer, of an engine that may lose them.
+fn lost(page: &mut Page, probe: &Probe) {
+    let (Some(lost), Some(latency)) = (probe.lost(), &probe.latency) else {
+        return;
+    };
+    let (ink, text) = match lost {
+        0 => (Ink::Plain, "none".to_owned()),
+        n => {
+            let all = latency.samples + n;
+            let text = format!(
+                "{} ({n} of {all}) never answered; they stand in no figure below",
+                share(n, all)
+            );
+            (Ink::Warn, text)
+        }
+    };
+    page.entry("lost", &[(ink, &text)], 2);
+}
+
+/// The part of round trips that an answer was with the kernel of this end.
+fn unread(page: &mut Page, probe: &Probe) {
+    let Some(unread) = probe.unread() else { return };
+    let told: Vec<String> = PERCENTILES
+        .iter()
+        .filter_map(|percent| {
+            let found = percentile_ci(&unread, percent / 100.0)?;
+            Some(format!("{} p{percent}", Nanos(found.mid as u64)))
+        })
+        .collect();
+    if !told.is_empty() {
+        let text = format!(
+            "{}, from the kernel's receipt of an answer here to its reading",
+            told.join(", ")
+        );
+        page.entry("unread", &[(Ink::Plain, &text)], 2);
+    }
 }
 
 /// The rate asked for and the one achieved, in open loop.
@@ -124,5 +187,29 @@ fn histogram(page: &mut Page, probe: &Probe) {
         let bar = "#".repeat((share * 40.0).round() as usize);
         let text = format!("{n} {bar}");
         page.entry(&format!("below {below}"), &[(Ink::Plain, &text)], 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn golden_of_round_trips() {
+        let page = |probe: &Probe| text(probe, Style::PLAIN);
+        insta::assert_snapshot!("lat_idle", page(&sample::idle()));
+        insta::assert_snapshot!("lat_beside", page(&sample::beside()));
+        insta::assert_snapshot!("lat_udp", page(&sample::udp()));
+    }
+
+    #[test]
+    fn the_load_is_named_with_what_differs_from_the_usual() {
+        let mut knobs = Knobs::default();
+        assert_eq!(with(&knobs), "1 stream");
+        knobs.streams = 4;
+        knobs.pacing = Some(Rate(1_000_000_000));
+        knobs.copy = Handover::Zerocopy;
+        assert_eq!(with(&knobs), "4 streams, zerocopy, at most 1 Gb/s each");
     }
 }

@@ -1,0 +1,355 @@
+//! The search for the highest rate at which a path loses no more than a share: doubling until a rate loses
+//! more, halving what lies between, and a longer step at the end, which decides.
+//!
+//! A rate fails where two steps in a row lose too much, and a sender is at its limit where it sent too little
+//! in two: what else a host does costs a datagram, or a moment, now and then.
+//= https://www.rfc-editor.org/rfc/rfc2544#section-26.1
+
+use crate::units::Rate;
+
+/// The first rate.
+const FIRST: Rate = Rate(10_000_000);
+/// No lower rate is tried.
+const LEAST: Rate = Rate(100_000);
+/// The search is over where the rates that pass and fail are as close as this share of the higher one.
+const CLOSE: f64 = 0.01;
+/// A sender that sends less than this share of what it was asked for is at its own limit.
+const ACHIEVED: f64 = 0.95;
+/// What arrived of too much is what the path carries; so much less of it is tried next.
+const BELOW: f64 = 0.995;
+/// Longer steps that may fail.
+const LONG_MOST: u32 = 5;
+
+/// What a step at a rate showed, of all streams.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// The rate that was asked for.
+    pub asked: Rate,
+    /// What was sent and what was received, in bits per second.
+    pub sent: f64,
+    /// What was received.
+    pub received: f64,
+    /// The share of what was sent that was not received.
+    pub lost: f64,
+    /// Datagrams lost at the receiver's socket; `None` where that was not read.
+    pub at_socket: Option<u64>,
+    /// Whether it was one of the longer steps.
+    pub long: bool,
+}
+
+impl Look {
+    /// Whether the sender was at its own limit: its rate says nothing of higher ones.
+    fn short_of(&self) -> bool {
+        self.sent < self.asked.0 as f64 * ACHIEVED
+    }
+}
+
+/// What to measure next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// A short step at this rate.
+    Short(Rate),
+    /// A longer one.
+    Long(Rate),
+    /// Nothing: the search is over.
+    Over,
+}
+
+/// A search, as far as it has come.
+#[derive(Debug, Clone)]
+pub struct Search {
+    allowed: f64,
+    most: Rate,
+    looks: Vec<Look>,
+    /// The rate that is asked for next.
+    next: Ask,
+    /// The highest rate that passed, and the lowest that failed.
+    passed: Option<Look>,
+    failed: Option<Look>,
+    /// Whether the last step failed or its sender did, and it is asked for once more.
+    again: bool,
+    long: u32,
+    confirmed: Option<Look>,
+}
+
+impl Search {
+    /// A search for the highest rate up to `most` at which a share of `allowed` is lost at most.
+    pub fn new(allowed: f64, most: Option<Rate>) -> Self {
+        let most = most.unwrap_or(Rate(u64::MAX));
+        Self {
+            allowed,
+            most,
+            looks: Vec::new(),
+            next: Ask::Short(FIRST.min(most)),
+            passed: None,
+            failed: None,
+            again: false,
+            long: 0,
+            confirmed: None,
+        }
+    }
+
+    /// The same search again, from what its steps showed.
+    pub fn replay(allowed: f64, most: Option<Rate>, looks: impl IntoIterator<Item = Look>) -> Self {
+        let mut search = Self::new(allowed, most);
+        for look in looks {
+            search.told(look);
+        }
+        search
+    }
+
+    /// What to measure next.
+    pub fn next(&self) -> Ask {
+        self.next
+    }
+
+    /// Takes what the step showed that was asked for.
+    pub fn told(&mut self, look: Look) {
+        self.looks.push(look);
+        let passes = look.lost <= self.allowed;
+        if look.long {
+            self.long(look, passes);
+            return;
+        }
+        if !self.again && (!passes || look.short_of()) {
+            self.again = true;
+            return;
+        }
+        self.again = false;
+        if passes {
+            self.passed = Some(look);
+        } else {
+            self.failed = Some(look);
+        }
+        self.next = self.between();
+    }
+
+    fn long(&mut self, look: Look, passes: bool) {
+        self.long += 1;
+        if passes {
+            self.confirmed = Some(look);
+        } else {
+            self.failed = Some(look);
+        }
+        self.next = if passes || self.long == LONG_MOST {
+            Ask::Over
+        } else {
+            let arrived = look.received.min(look.asked.0 as f64) * BELOW;
+            let lower = (arrived.min(look.asked.0 as f64 * (1.0 - CLOSE))) as u64;
+            Ask::Long(Rate(lower.max(LEAST.0)))
+        };
+    }
+
+    /// The next rate, after a short step that passed or failed.
+    fn between(&self) -> Ask {
+        match (self.passed, self.failed) {
+            (Some(passed), _) if passed.short_of() => {
+                Ask::Long(Rate((passed.sent as u64).max(LEAST.0)))
+            }
+            (Some(passed), None) if passed.asked >= self.most => Ask::Long(passed.asked),
+            (Some(passed), None) => {
+                Ask::Short(Rate(passed.asked.0.saturating_mul(2)).min(self.most))
+            }
+            (None, Some(failed)) if failed.asked <= LEAST => Ask::Over,
+            (None, Some(failed)) => Ask::Short(Rate(failed.asked.0 / 2).max(LEAST)),
+            (Some(passed), Some(failed)) => {
+                let (low, high) = (passed.asked.0, failed.asked.0);
+                if (high.saturating_sub(low) as f64) <= high as f64 * CLOSE {
+                    Ask::Long(passed.asked)
+                } else {
+                    Ask::Short(Rate(low.midpoint(high)))
+                }
+            }
+            (None, None) => self.next,
+        }
+    }
+
+    /// The share that may be lost.
+    pub fn allowed(&self) -> f64 {
+        self.allowed
+    }
+
+    /// All steps in order.
+    pub fn looks(&self) -> &[Look] {
+        &self.looks
+    }
+
+    /// The longer step at the highest rate, where that passed.
+    pub fn found(&self) -> Option<&Look> {
+        self.confirmed.as_ref()
+    }
+
+    /// The highest rate that passed so far, in a short step.
+    pub fn passed(&self) -> Option<&Look> {
+        self.passed.as_ref()
+    }
+
+    /// The lowest rate that lost too much.
+    pub fn failed(&self) -> Option<&Look> {
+        self.failed.as_ref()
+    }
+
+    /// The most that the sender could send, in bits per second, where it was asked for more.
+    pub fn sender_limit(&self) -> Option<f64> {
+        let short = self.looks.iter().filter(|look| look.short_of());
+        short.map(|look| look.sent).max_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A path of a rate, of which the receiver gets no more, and a queue that takes so many bits of what
+    /// is too much; the sender can send so much.
+    struct Path {
+        rate: f64,
+        queue: f64,
+        sender: f64,
+        noise: f64,
+    }
+
+    impl Path {
+        fn look(&self, asked: Rate, long: bool) -> Look {
+            let secs = if long { 10.0 } else { 0.5 };
+            let sent = (asked.0 as f64).min(self.sender);
+            let over = ((sent - self.rate) * secs - self.queue).max(0.0);
+            let lost = over / (sent * secs);
+            Look {
+                asked,
+                sent,
+                received: sent.min(self.rate),
+                lost: lost.max(self.noise),
+                at_socket: Some(0),
+                long,
+            }
+        }
+
+        fn search(&self, allowed: f64, most: Option<Rate>) -> Search {
+            let mut search = Search::new(allowed, most);
+            for _ in 0..200 {
+                let look = match search.next() {
+                    Ask::Short(rate) => self.look(rate, false),
+                    Ask::Long(rate) => self.look(rate, true),
+                    Ask::Over => return search,
+                };
+                search.told(look);
+            }
+            panic!("it does not end: {search:?}");
+        }
+    }
+
+    fn path(rate: f64) -> Path {
+        Path {
+            rate,
+            queue: 0.0,
+            sender: 1e11,
+            noise: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_rate_of_a_path_is_found_from_below_and_the_next_one_loses() {
+        for rate in [150e3, 3e6, 10e6, 95.7e6, 957e6, 25e9] {
+            let search = path(rate).search(0.0, None);
+            let found = search.found().unwrap();
+            assert!(
+                found.sent <= rate && found.sent >= rate * 0.98,
+                "{rate}: {found:?}"
+            );
+            let next = search.failed().unwrap();
+            assert!(next.asked > found.asked && next.lost > 0.0);
+            assert_eq!(search.sender_limit(), None);
+            assert!(search.looks().len() < 40);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_hides_a_rate_from_short_steps_does_not_from_the_long_one() {
+        let deep = Path {
+            queue: 10e6,
+            ..path(100e6)
+        };
+        let search = deep.search(0.0, None);
+        let (short, found) = (search.passed().unwrap(), search.found().unwrap());
+        assert!(short.asked.0 > 105_000_000, "{short:?}");
+        assert!(found.sent <= 101e6 && found.sent > 98e6, "{found:?}");
+    }
+
+    #[test]
+    fn a_sender_that_can_send_no_more_is_named_and_a_bound_is_kept() {
+        let slow = Path {
+            sender: 700e6,
+            ..path(1e12)
+        };
+        let search = slow.search(0.0, None);
+        assert_eq!(search.sender_limit(), Some(700e6));
+        assert!(search.found().is_some_and(|l| l.sent > 690e6));
+        assert_eq!(search.failed(), None);
+        let bound = path(1e12).search(0.0, Some(Rate(50_000_000)));
+        assert_eq!(bound.found().map(|l| l.asked), Some(Rate(50_000_000)));
+        assert_eq!(bound.sender_limit(), None);
+    }
+
+    #[test]
+    fn what_is_lost_at_every_rate_is_allowed_or_nothing_is_found() {
+        let lossy = Path {
+            noise: 0.001,
+            ..path(100e6)
+        };
+        assert_eq!(lossy.search(0.0009, None).found(), None);
+        let found = *lossy.search(0.001, None).found().unwrap();
+        assert!(found.sent > 98e6 && found.sent < 101e6, "{found:?}");
+    }
+
+    #[test]
+    fn one_step_that_loses_is_asked_for_again_and_two_fail() {
+        let mut search = Search::new(0.0, None);
+        let good = path(1e9).look(FIRST, false);
+        let bad = Look { lost: 0.5, ..good };
+        search.told(bad);
+        assert_eq!(search.next(), Ask::Short(FIRST));
+        search.told(good);
+        assert_eq!(search.next(), Ask::Short(Rate(20_000_000)));
+        let bad = Look {
+            lost: 0.5,
+            ..path(1e9).look(Rate(20_000_000), false)
+        };
+        search.told(bad);
+        search.told(bad);
+        assert_eq!(search.next(), Ask::Short(Rate(15_000_000)));
+        let late = Look {
+            sent: 1e6,
+            ..path(1e9).look(Rate(15_000_000), false)
+        };
+        search.told(late);
+        assert_eq!(search.next(), Ask::Short(Rate(15_000_000)));
+        search.told(late);
+        assert_eq!(search.next(), Ask::Long(Rate(1_000_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn it_ends_whatever_the_steps_show(
+            looks in prop::collection::vec((0.0..2e10f64, 0.0..2e10f64, 0.0..1.0f64), 300),
+            most in prop::option::of(1u64..u64::MAX),
+        ) {
+            let mut search = Search::new(0.01, most.map(Rate));
+            let mut steps = 0;
+            for (sent, received, lost) in looks {
+                let (asked, long) = match search.next() {
+                    Ask::Over => break,
+                    Ask::Short(rate) => (rate, false),
+                    Ask::Long(rate) => (rate, true),
+                };
+                prop_assert!(asked.0 > 0);
+                let lost = if lost < 0.5 { 0.0 } else { lost };
+                search.told(Look { asked, sent, received, lost, at_socket: None, long });
+                steps += 1;
+            }
+            prop_assert!(steps < 300);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Short steps at one rate after the other, to find the highest one without loss, and a longer one there.
+
+use linerate_core::model::looks;
+use linerate_core::plan::{Direction, Knobs, Plan, Purpose};
+use linerate_core::record::Record;
+use linerate_core::search::{Ask, Search};
+use linerate_core::units::{Nanos, Rate};
+
+use super::{Run, session, steps};
+use crate::event::Sink;
+use crate::link::{Link, LinkError};
+
+/// Length of a short step: what a queue takes in shows in the longer one.
+const SHORT: Nanos = Nanos::from_millis(500);
+
+/// Finds the highest rate of the first direction of `plan` that loses a share of `allowed` at most; the
+/// pace of the plan is the highest one that is tried. The plan's time is that of the longer step, of which
+/// the first `washout` does not count. Returns as [`super::run`] does.
+pub fn search(
+    link: &mut dyn Link,
+    plan: Plan,
+    washout: Nanos,
+    allowed: f64,
+    wall_secs: u64,
+    sink: &mut dyn Sink,
+) -> (Record, Option<LinkError>) {
+    session(link, plan, wall_secs, sink, |run| {
+        run.search(washout, allowed)
+    })
+}
+
+impl Run<'_> {
+    fn search(&mut self, washout: Nanos, allowed: f64) -> Result<(), LinkError> {
+        let plan = self.record.start.plan.clone();
+        let Some(&direction) = plan.directions.first() else {
+            return Ok(());
+        };
+        let measure = Nanos(plan.time.0.saturating_sub(washout.0));
+        let mut search = Search::new(allowed, plan.knobs.rate());
+        while !self.stopped {
+            let (rate, purpose, before, time) = match search.next() {
+                Ask::Short(rate) => (rate, Purpose::Sweep { direction }, Nanos(0), SHORT),
+                Ask::Long(rate) => (rate, Purpose::Base { direction }, washout, measure),
+                Ask::Over => break,
+            };
+            self.at(rate, purpose, direction, before, time)?;
+            let known = looks(&self.record);
+            match known.last() {
+                Some(look) if known.len() > search.looks().len() => search.told(*look),
+                // It did not end in order, which its trouble tells.
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// One step at a rate of all streams together.
+    fn at(
+        &mut self,
+        rate: Rate,
+        purpose: Purpose,
+        direction: Direction,
+        washout: Nanos,
+        measure: Nanos,
+    ) -> Result<(), LinkError> {
+        let knobs = &self.record.start.plan.knobs;
+        let streams = knobs.streams;
+        let each = Rate((rate.0 / u64::from(streams.max(1))).max(1));
+        let knobs = Knobs {
+            pacing: Some(each),
+            ..knobs.clone()
+        };
+        let set = self.stream(direction, knobs)?;
+        let words = format!("{}, {}, {rate}", direction.name(), steps::streams(streams));
+        self.step(purpose, &[set], washout, measure, &words)?;
+        self.link.release(set)
+    }
+}

@@ -1,0 +1,127 @@
+//! What became of datagrams, on a page.
+
+use linerate_core::model::Counted;
+use linerate_core::stats::percentile;
+use linerate_core::units::{Nanos, Rate};
+
+use super::super::words::{count, share};
+use super::super::{Ink, Page};
+use super::{Datagrams, Way};
+
+/// The lines of a direction that sends datagrams.
+pub(super) fn lines(page: &mut Page, way: &Way, datagrams: &Datagrams) {
+    if let Some(text) = sent(way, datagrams) {
+        page.entry("sent", &[(Ink::Plain, &text)], 2);
+    }
+    if let Some(text) = bursts(datagrams) {
+        page.entry("bursts", &[(Ink::Plain, &text)], 2);
+    }
+    let Datagrams { size, per_sec, .. } = datagrams;
+    let text = format!("{per_sec:.0} a second arrived, {} B each", size.0);
+    page.entry("datagrams", &[(Ink::Plain, &text)], 2);
+    let ink = if datagrams.counted.lost > 0 {
+        Ink::Warn
+    } else {
+        Ink::Plain
+    };
+    page.entry("lost", &[(ink, &lost(&datagrams.counted))], 2);
+    page.entry("order", &[(Ink::Plain, &order(&datagrams.counted))], 2);
+}
+
+/// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.
+fn sent(way: &Way, datagrams: &Datagrams) -> Option<String> {
+    let (bytes, time) = way.sent()?;
+    let how = match datagrams.asked {
+        Some(asked) => format!("{asked} asked for, kept by the sending program's own clock"),
+        None => "as fast as the sending program can".to_owned(),
+    };
+    let waited = datagrams.counted.refused.filter(|n| *n > 0);
+    let waited = waited.map(|n| {
+        let which = count(n, "datagram");
+        format!("; {which} had to wait for a full queue of the sending host")
+    });
+    let rate = Rate::of(bytes, time);
+    Some(format!("{rate}, {how}{}", waited.unwrap_or_default()))
+}
+
+/// `21 datagrams each 248 us asked for; really 249 us p50, 312 us p99`.
+fn bursts(datagrams: &Datagrams) -> Option<String> {
+    let ((burst, gaps), asked) = (datagrams.bursts.as_ref()?, datagrams.gap()?);
+    let told: Vec<String> = [50.0, 99.0]
+        .iter()
+        .filter_map(|p| Some(format!("{} p{p}", Nanos(percentile(gaps, p / 100.0)?))))
+        .collect();
+    let which = count(*burst, "datagram");
+    let real = told.join(", ");
+    (!told.is_empty()).then(|| format!("{which} each {asked} asked for; {real} achieved"))
+}
+
+/// How much, and where as far as that is known: sockets count datagrams that came joined as one.
+fn lost(counted: &Counted) -> String {
+    let Counted { came, lost, .. } = *counted;
+    if lost == 0 {
+        return "none".to_owned();
+    }
+    let place = match counted.at_socket {
+        None => "on the way or at the receiver's socket, which is not known".to_owned(),
+        Some(0) => "none of them at the receiver's socket".to_owned(),
+        Some(n) => format!("{n} or more of them at the receiver's socket, for want of room"),
+    };
+    let all = came + lost;
+    format!("{} ({lost} of {all}), {place}", share(lost, all))
+}
+
+fn order(counted: &Counted) -> String {
+    let part = |n: u64, none: &str, some: &str| match n {
+        0 => none.to_owned(),
+        n => format!("{} {some}", share(n, counted.came)),
+    };
+    let late = part(counted.reordered, "none out of order", "out of order");
+    format!(
+        "{late}, {}",
+        part(counted.duplicated, "none twice", "twice")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTED: Counted = Counted {
+        sent: Some(1000),
+        refused: Some(0),
+        came: 900,
+        lost: 100,
+        at_socket: Some(40),
+        reordered: 0,
+        duplicated: 9,
+    };
+
+    #[test]
+    fn loss_is_told_with_the_part_that_is_the_receiver_s() {
+        let of = |at_socket| {
+            lost(&Counted {
+                at_socket,
+                ..COUNTED
+            })
+        };
+        assert_eq!(
+            of(Some(40)),
+            "10.0 % (100 of 1000), 40 or more of them at the receiver's socket, for want of room"
+        );
+        assert!(of(Some(0)).ends_with("none of them at the receiver's socket"));
+        assert!(of(None).ends_with("which is not known"));
+        assert_eq!(lost(&Counted { lost: 0, ..COUNTED }), "none");
+    }
+
+    #[test]
+    fn order_is_of_what_came() {
+        assert_eq!(order(&COUNTED), "none out of order, 1.0 % twice");
+        let late = Counted {
+            reordered: 90,
+            duplicated: 0,
+            ..COUNTED
+        };
+        assert_eq!(order(&late), "10.0 % out of order, none twice");
+    }
+}

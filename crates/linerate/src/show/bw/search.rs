@@ -1,0 +1,126 @@
+//! The highest rate without loss, and how it was found, on a page.
+
+use linerate_core::search::{Look, Search};
+use linerate_core::units::Rate;
+
+use super::super::words::count;
+use super::super::{Ink, Page};
+
+/// The lines of a search.
+pub(super) fn lines(page: &mut Page, search: &Search) {
+    let ink = match search.found() {
+        Some(_) => Ink::Good,
+        None => Ink::Warn,
+    };
+    page.entry("highest rate", &[(ink, &found(search))], 2);
+    if let Some(next) = next(search) {
+        page.entry("above it", &[(Ink::Plain, &next)], 2);
+    }
+    page.entry("search", &[(Ink::Plain, &steps(search))], 2);
+}
+
+/// `95.6 Mb/s at which no datagram is lost`.
+fn found(search: &Search) -> String {
+    let within = match search.allowed() {
+        a if a <= 0.0 => "no datagram is lost".to_owned(),
+        a => format!("at most {} % of datagrams are lost", a * 100.0),
+    };
+    match (search.found(), search.passed()) {
+        (Some(look), _) => format!("{} at which {within}", rate(look.sent)),
+        (None, Some(look)) => format!(
+            "unknown: {} passed a short step, and no longer one confirmed a rate",
+            rate(look.sent)
+        ),
+        (None, None) => format!("unknown: at no rate that was tried {within}"),
+    }
+}
+
+/// What the next higher rate lost, or why none was tried.
+fn next(search: &Search) -> Option<String> {
+    let Some(look) = search.failed() else {
+        let most = search.sender_limit()?;
+        let words = format!(
+            "not tried: the sender could not send more than {}",
+            rate(most)
+        );
+        return Some(words);
+    };
+    let place = match look.at_socket {
+        Some(0) => ", none of it at the receiver's socket".to_owned(),
+        Some(n) => format!(
+            ", {} or more of it at the receiver's socket",
+            count(n, "datagram")
+        ),
+        None => String::new(),
+    };
+    let sent = rate(look.sent);
+    Some(format!("{sent}: {:.2} % lost{place}", look.lost * 100.0))
+}
+
+fn steps(search: &Search) -> String {
+    let looks = search.looks();
+    let long = looks.iter().filter(|look| look.long).count() as u64;
+    let short = count(looks.len() as u64 - long, "short step");
+    let extent = |pick: fn(f64, f64) -> f64, from: f64| {
+        let asked = looks.iter().map(|look: &Look| look.asked.0 as f64);
+        rate(asked.fold(from, pick))
+    };
+    let (least, most) = (extent(f64::min, f64::MAX), extent(f64::max, 0.0));
+    format!(
+        "{short} and {} from {least} to {most}",
+        count(long, "longer one")
+    )
+}
+
+fn rate(bits: f64) -> String {
+    Rate(bits.max(0.0) as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(asked: u64, sent: f64, lost: f64, long: bool) -> Look {
+        Look {
+            asked: Rate(asked),
+            sent,
+            received: sent * (1.0 - lost),
+            lost,
+            at_socket: Some(0),
+            long,
+        }
+    }
+
+    fn told(looks: &[Look]) -> [Option<String>; 3] {
+        let search = Search::replay(0.0, None, looks.iter().copied());
+        [Some(found(&search)), next(&search), Some(steps(&search))]
+    }
+
+    #[test]
+    fn what_is_found_is_told_with_what_the_next_rate_lost() {
+        let short = [
+            look(10_000_000, 1e7, 0.0, false),
+            look(20_000_000, 2e7, 0.5, false),
+            look(20_000_000, 2e7, 0.5, false),
+        ];
+        let [found, next, steps] = told(&short);
+        assert!(found.is_some_and(|w| w.starts_with("unknown: 10 Mb/s passed a short step")));
+        let words = "20 Mb/s: 50.00 % lost, none of it at the receiver's socket";
+        assert_eq!(next.as_deref(), Some(words));
+        let words = "3 short steps and 0 longer ones from 10 Mb/s to 20 Mb/s";
+        assert_eq!(steps.as_deref(), Some(words));
+        let long = look(10_000_000, 1e7, 0.0, true);
+        let [found, ..] = told(&[&short[..], &[long]].concat());
+        assert_eq!(
+            found.as_deref(),
+            Some("10 Mb/s at which no datagram is lost")
+        );
+    }
+
+    #[test]
+    fn a_sender_at_its_limit_is_named() {
+        let [_, next, _] = told(&[look(10_000_000, 8e6, 0.0, false)]);
+        let words = "not tried: the sender could not send more than 8 Mb/s";
+        assert_eq!(next.as_deref(), Some(words));
+    }
+}

@@ -1,0 +1,57 @@
+//! Measurements made up for goldens: steps of a kept run, as if nothing else had been measured.
+
+use linerate_core::plan::{Direction, Pattern, Purpose};
+use linerate_core::record::Record;
+use linerate_core::units::Rate;
+use linerate_engine::store::Store;
+
+use super::Probe;
+
+fn step(purpose: Purpose, directions: &[Direction]) -> Record {
+    let records = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records");
+    let mut record = Store::new(records).load("path-rate-5g").unwrap().record;
+    record.trials.clear();
+    record.steps.retain(|step| step.plan.purpose == purpose);
+    record.steps.truncate(1);
+    record.start.plan.directions = directions.to_vec();
+    record
+}
+
+fn probe(record: &Record) -> Probe {
+    Probe::of("brook", "10.0.0.2:5377", record)
+}
+
+/// On the idle path.
+pub(super) fn idle() -> Probe {
+    probe(&step(Purpose::IdleLatency, &[]))
+}
+
+/// Beside a load that is held back.
+pub(super) fn beside() -> Probe {
+    let direction = Direction::Forward;
+    let mut record = step(Purpose::Base { direction }, &[direction]);
+    record.start.plan.knobs.pacing = Some(Rate(2_000_000_000));
+    record.start.plan.knobs.congestion = Some("bbr".to_owned());
+    probe(&record)
+}
+
+/// By datagrams, some of them lost, in open loop.
+pub(super) fn udp() -> Probe {
+    let mut record = step(Purpose::IdleLatency, &[]);
+    record.start.plan.engine = "udp".to_owned();
+    for set in &mut record.sets {
+        if let Pattern::PingPong { interval, .. } = &mut set.plan.pattern {
+            interval.0 = 1_000_000;
+            set.plan.knobs.open_loop = true;
+        }
+    }
+    for times in record
+        .steps
+        .iter_mut()
+        .flat_map(|s| &mut s.ends[0].latencies)
+    {
+        times.lost = 3;
+        times.unread = vec![(2000, 900), (5000, 100)];
+    }
+    probe(&record)
+}

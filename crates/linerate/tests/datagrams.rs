@@ -1,0 +1,97 @@
+//! Single probes by datagrams, by the built program in a lab.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+mod lab;
+mod skip;
+
+use serde_json::Value;
+
+/// The document of a command in a lab; `None` where there can be no lab.
+fn told(lab: &[&str], command: &[&str]) -> Option<Value> {
+    let home = tempfile::TempDir::new().unwrap();
+    let [out, _] = lab::run(home.path(), &[lab, &["--"], command].concat())?;
+    Some(serde_json::from_str(&out).unwrap())
+}
+
+/// Payload of datagrams that a path of so many bits a second carries, in frames of Ethernet.
+fn payload(rate: f64) -> f64 {
+    rate * 1472.0 / 1514.0
+}
+
+fn search(rate: &str, more: &[&str]) -> Option<Value> {
+    let fault = format!("path-rate:{rate},shallow,forward");
+    let find = [
+        lab::PROGRAM,
+        "bw",
+        "FAR",
+        "--open",
+        "--engine",
+        "udp",
+        "--quiet",
+        "--json",
+    ];
+    let find = [&find[..], &["--find-rate", "-t", "3s"], more].concat();
+    told(&["--fault", &fault], &find)
+}
+
+#[test]
+fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
+    for (rate, bits) in [("20Mb/s", 20e6), ("100Mb/s", 100e6)] {
+        let Some(found) = search(rate, &[]) else {
+            return;
+        };
+        let search = &found["search"];
+        let told = search["rate_bps"].as_f64().unwrap() / payload(bits);
+        assert!((0.93..1.02).contains(&told), "{search:#}");
+        assert!(search["above"]["lost_share"].as_f64().unwrap() > 0.0);
+        assert!(search["above"]["sent_bps"].as_f64() > search["rate_bps"].as_f64());
+        assert_eq!(search["sender_limit_bps"], Value::Null);
+        assert_eq!(found["directions"]["forward"]["datagrams"]["lost"], 0);
+    }
+}
+
+#[test]
+fn a_bound_below_the_rate_of_a_path_is_what_is_found() {
+    let Some(found) = search("100Mb/s", &["--pacing", "30Mbit/s"]) else {
+        return;
+    };
+    let search = &found["search"];
+    let rate = search["rate_bps"].as_f64().unwrap();
+    assert!((27e6..31e6).contains(&rate), "{search:#}");
+    assert_eq!(search["above"], Value::Null);
+}
+
+/// Sends datagrams that fill packets, while the port's MTU becomes another one in the middle.
+fn shrunk(mtu: &str) -> Option<Value> {
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 4s --quiet --json --with-record";
+    let script = format!(
+        "(sleep 3; ip -o route get $1 | sed 's/.* dev \\([^ ]*\\).*/\\1/' \
+         | xargs -I PORT ip link set dev PORT mtu {mtu}) & {} {send}; wait",
+        lab::PROGRAM
+    );
+    told(&[], &["sh", "-c", &script, "sh", "FAR"])
+}
+
+#[test]
+fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before() {
+    for (mtu, fragments) in [("1500", false), ("1300", true)] {
+        let Some(found) = shrunk(mtu) else { return };
+        assert_eq!(found["complete"], true, "{mtu}: {found:#}");
+        let seconds = found["directions"]["forward"]["seconds_bps"]
+            .as_array()
+            .unwrap();
+        assert!(
+            seconds.iter().all(|rate| rate.as_u64() > Some(2_000_000)),
+            "{seconds:?}"
+        );
+        let told = found["unknown"].to_string();
+        assert_eq!(
+            told.contains("they travel in fragments since"),
+            fragments,
+            "{mtu}"
+        );
+    }
+}
