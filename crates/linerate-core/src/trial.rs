@@ -87,6 +87,9 @@ impl Factor {
             | Self::SmallerReads
             | Self::OtherCongestion
             | Self::Discard
+            | Self::HostRoom
+            | Self::HostSpread
+            | Self::ZeroCopy
             | Self::OtherPorts => false,
         }
     }
@@ -354,14 +357,7 @@ impl TrialKind {
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
             Factor::ZeroCopy => after.copy = without_copy(load)?,
-            Factor::NearInterrupts => {
-                let (side, node) = follows(model, direction)?;
-                if side == direction.sender() {
-                    after.sender_node = Some(node);
-                } else {
-                    after.receiver_node = Some(node);
-                }
-            }
+            Factor::NearInterrupts => to_near_interrupts(&mut after, model, direction)?,
             Factor::OtherCpu => to_other_cpus(&mut after, model, direction)?,
             Factor::OtherPorts => {
                 crowded(model, direction)?;
@@ -382,6 +378,17 @@ fn window_memory(load: &Load) -> Option<Bytes> {
 fn half_window(load: &Load) -> Option<Bytes> {
     let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
     Some(Bytes((used / 2).max(4096)))
+}
+
+/// Moves one end's threads to the node that interrupts are sent to.
+fn to_near_interrupts(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
+    let (side, node) = follows(model, direction)?;
+    if side == direction.sender() {
+        knobs.sender_node = Some(node);
+    } else {
+        knobs.receiver_node = Some(node);
+    }
+    Some(())
 }
 
 /// Moves one end's threads to CPUs that have time.

@@ -79,21 +79,18 @@ pub(super) fn counted(
     })
 }
 
-/// What the ends counted of a set; `None` where the receiving one counted no datagrams.
-pub(super) fn datagrams(
-    [sending, receiving]: [&EndReadings; 2],
-    set: u32,
-    window: Window,
-) -> Option<Datagrams> {
-    let Count { events, of: all } = lost(receiving, set, window)?;
-    let sum = |metric| sum(receiving, set, metric, window);
+/// What the sending and the receiving end counted of a set; `None` where the latter counted no datagrams.
+pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Option<Datagrams> {
+    let [sender, receiver] = ends;
+    let Count { events, of: all } = lost(receiver, set, window)?;
+    let sum = |metric| sum(receiver, set, metric, window);
     let came = sum(m::UDP_DATAGRAMS)?;
-    let secs = tables(receiving, set)
+    let secs = tables(receiver, set)
         .find_map(|t| growth(t, m::UDP_DATAGRAMS, window))?
         .1;
     // A receiver that nothing reached does not know that anything was sent.
-    let sent = self::sum(sending, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
-    let all = all.max(sent.unwrap_or(0.0));
+    let handed = self::sum(sender, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
+    let all = all.max(handed.unwrap_or(0.0));
     let missing = events.max(all - came);
     let of = |count: f64, whole: f64| if whole > 0.0 { count / whole } else { 0.0 };
     Some(Datagrams {
