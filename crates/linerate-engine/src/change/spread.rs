@@ -77,7 +77,7 @@ fn mask(file: &Path) -> io::Result<u64> {
     let groups = text.trim().split(',');
     let groups: Result<Vec<u64>, _> = groups.map(|g| u64::from_str_radix(g, 16)).collect();
     match groups.map_err(|_| other())?.split_last() {
-        Some((low, rest)) if rest.iter().all(|g| *g == 0) && *low <= u64::from(u32::MAX) => {
+        Some((low, rest)) if rest.iter().all(|g| *g == 0) && u32::try_from(*low).is_ok() => {
             Ok(*low)
         }
         _ => Err(other()),

@@ -33,8 +33,8 @@ fn record(copied: Option<i64>) -> Record {
     let mut sim = Sim::new(path, 7);
     let (mut record, error) = run(&mut sim, plan(Knobs::default()), 0, &mut ());
     assert!(error.is_none(), "{error:?}");
-    let plan = record.trials.first_mut().unwrap();
-    plan.kind = "zero-copy".to_owned();
+    let plan = record.trials.first_mut().expect("a trial was made");
+    "zero-copy".clone_into(&mut plan.kind);
     let id = plan.id;
     for step in &mut record.steps {
         if !matches!(step.plan.purpose, Purpose::Slice { trial, changed: true } if trial == id) {
