@@ -262,6 +262,9 @@ impl TrialKind {
     /// The trial of this kind on one direction; `None` where it changes nothing or cannot be made.
     pub fn propose(&self, model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
         let load = &model.direction(direction)?.base;
+        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
+            return None;
+        }
         let (before, after) = self.settings(model, direction, load)?;
         (before != after).then(|| TrialPlan {
             id,
@@ -280,9 +283,6 @@ impl TrialKind {
     fn settings(&self, model: &Model, direction: Direction, load: &Load) -> Option<(Knobs, Knobs)> {
         let mut before = load.knobs.clone();
         let mut after = before.clone();
-        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
-            return None;
-        }
         match self.factor {
             Factor::MoreStreams => {
                 after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
@@ -331,14 +331,7 @@ impl TrialKind {
             }
             Factor::SmallerMss => after.mss = Some(smaller_mss(load)?),
             Factor::Discard => after.receive = Receive::Discard,
-            Factor::NearInterrupts => {
-                let (side, node) = follows(model, direction)?;
-                if side == direction.sender() {
-                    after.sender_node = Some(node);
-                } else {
-                    after.receiver_node = Some(node);
-                }
-            }
+            Factor::NearInterrupts => to_interrupts(&mut after, model, direction)?,
             Factor::OtherCpu => to_other_cpus(&mut after, model, direction)?,
             Factor::OtherPorts => {
                 crowded(model, direction)?;
@@ -353,6 +346,17 @@ impl TrialKind {
 fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
+}
+
+/// Moves one end's threads to the node of the port's interrupts.
+fn to_interrupts(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
+    let (side, node) = follows(model, direction)?;
+    if side == direction.sender() {
+        knobs.sender_node = Some(node);
+    } else {
+        knobs.receiver_node = Some(node);
+    }
+    Some(())
 }
 
 /// Moves one end's threads to CPUs that have time.

@@ -50,8 +50,8 @@ pub(super) fn datagrams(
         .find_map(|t| growth(t, m::UDP_DATAGRAMS, window))?
         .1;
     // A receiver that nothing reached does not know that anything was sent.
-    let sent = self::sum(sending, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
-    let all = all.max(sent.unwrap_or(0.0));
+    let handed = self::sum(sending, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
+    let all = all.max(handed.unwrap_or(0.0));
     let missing = events.max(all - came);
     let of = |count: f64, whole: f64| if whole > 0.0 { count / whole } else { 0.0 };
     Some(Datagrams {
