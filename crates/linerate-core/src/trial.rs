@@ -289,6 +289,9 @@ impl TrialKind {
     /// The trial of this kind on one direction; `None` where it changes nothing or cannot be made.
     pub fn propose(&self, model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
         let load = &model.direction(direction)?.base;
+        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
+            return None;
+        }
         let (before, after) = self.settings(model, direction, load)?;
         (before != after).then(|| TrialPlan {
             id,
@@ -307,9 +310,6 @@ impl TrialKind {
     fn settings(&self, model: &Model, direction: Direction, load: &Load) -> Option<(Knobs, Knobs)> {
         let mut before = load.knobs.clone();
         let mut after = before.clone();
-        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
-            return None;
-        }
         match self.factor {
             Factor::MoreStreams => {
                 after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;

@@ -9,7 +9,7 @@ mod truth;
 pub(crate) use score::{Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
 pub(crate) use told::Told;
-pub(crate) use truth::{Counted, Loader, Truth};
+pub(crate) use truth::{Loader, Truth};
 
 use std::path::Path;
 

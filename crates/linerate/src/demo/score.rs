@@ -112,7 +112,8 @@ mod tests {
     use linerate_lab::CellKind;
 
     use super::*;
-    use crate::demo::{Counted, Loader};
+    use crate::demo::Loader;
+    use crate::demo::truth::Counted;
 
     fn limit(cause: &'static str, side: Place, direction: Direction) -> Limit {
         Limit {
