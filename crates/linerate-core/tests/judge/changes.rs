@@ -164,7 +164,7 @@ fn dropping(side: Side, what: LocalEvent, subject: &str) -> Model {
     }];
     let mut m = allowed(model(base), &ALL);
     for host in &mut m.hosts {
-        host.facts.port.as_mut().expect("a port").name = "eth0".to_owned();
+        "eth0".clone_into(&mut host.facts.port.as_mut().expect("a port").name);
     }
     m
 }

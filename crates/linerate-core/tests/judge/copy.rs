@@ -165,7 +165,7 @@ fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_
     for ratio in [1.0, 0.7] {
         let lost = judged(ratio, 1.0 / ratio);
         assert_ne!(outcome(&lost, "receive-window"), "excluded", "{ratio}");
-        let advice = lost.limits.iter().flat_map(|l| &l.advice);
-        assert!(advice.filter_map(|a| a.gain).next().is_none(), "{ratio}");
+        let mut advice = lost.limits.iter().flat_map(|l| &l.advice);
+        assert!(advice.all(|a| a.gain.is_none()), "{ratio}");
     }
 }

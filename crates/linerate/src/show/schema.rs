@@ -26,3 +26,14 @@ pub(crate) fn refuses<const N: usize>(
     bad.pointer_mut(closed).unwrap()["surprise"] = Value::from(1);
     assert_ne!(errors(schema, &bad), [""; 0]);
 }
+
+/// A schema refuses `good` without any of the keys of the object at `at`.
+#[track_caller]
+pub(crate) fn needs_all(schema: &str, good: &Value, at: &str) {
+    for key in good.pointer(at).unwrap().as_object().unwrap().keys() {
+        let mut bad = good.clone();
+        let object = bad.pointer_mut(at).unwrap().as_object_mut().unwrap();
+        object.remove(key);
+        assert_ne!(errors(schema, &bad), [""; 0], "without {key}");
+    }
+}

@@ -67,7 +67,7 @@ impl Receiver {
                 bytes += self.take(header)?;
             }
         }
-        self.counts.read(messages);
+        self.line.counts.read(messages);
         Ok(bytes)
     }
 

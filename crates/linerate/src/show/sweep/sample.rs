@@ -81,7 +81,7 @@ pub(super) fn copy(direction: Direction) -> Probe {
 /// Operations from 16 KiB on gain nothing, or from 32 KiB on.
 pub(super) fn size() -> Probe {
     let all = Swept::Size.settings(&Knobs::default(), 1);
-    let goodput = |at: usize| 9.4 * (at as f64 / 5.0).min(1.0).max(0.1);
+    let goodput = |at: usize| 9.4 * (at as f64 / 5.0).clamp(0.1, 1.0);
     let of = |(at, knobs)| {
         let to = (at != 12).then_some((9.4, 0.2));
         setting(knobs, goodput(at), 0.2 + 1.0 / (at as f64 + 1.0), to)

@@ -2,6 +2,7 @@
 
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::plan::Side;
+use linerate_core::stats::Interval;
 use linerate_core::sweep::Swept;
 
 use super::super::bw::text::unknown;
@@ -96,7 +97,7 @@ fn settings(page: &mut Page, probe: &Probe) {
 /// `0.180 ±1.2 %`.
 fn spent(setting: &Setting, probe: &Probe, side: Side) -> String {
     let of = |estimate: &Estimate| {
-        let half = estimate.interval.and_then(|i| i.relative());
+        let half = estimate.interval.and_then(Interval::relative);
         let half = half.map(|half| format!(" {}", words::plus_minus(half * 100.0)));
         format!("{:.3}{}", estimate.mean, half.unwrap_or_default())
     };
