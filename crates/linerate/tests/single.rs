@@ -108,6 +108,9 @@ fn bw_tells_what_both_ends_counted_either_way_and_both_at_once() {
                 sent > 0.0 && (received / sent - 1.0).abs() < 0.25,
                 "{received} of {sent}"
             );
+            let parts = told["intervals"].as_array().unwrap().iter();
+            let sum: u64 = parts.map(|part| part["bytes"].as_u64().unwrap()).sum();
+            assert_eq!(told["received_bytes"], sum, "{told}");
             let rate = received * 8e9 / number(&told["received_ns"]);
             assert!(
                 (number(&told["goodput_bps"]) / rate - 1.0).abs() < 0.05,

@@ -43,7 +43,10 @@ pub(super) struct Step {
     stop: AtomicBool,
     abort: AtomicBool,
     state: Mutex<State>,
+    /// Something changed for those who watch the threads: one or two.
     change: Condvar,
+    /// Something changed for the threads. They are many: one that gets ready must not wake the others.
+    turn: Condvar,
     /// Shut the connections down.
     brakes: Mutex<Vec<Box<dyn Probe>>>,
 }
@@ -56,6 +59,7 @@ impl Step {
             abort: AtomicBool::new(false),
             state: Mutex::default(),
             change: Condvar::new(),
+            turn: Condvar::new(),
             brakes: Mutex::new(brakes),
         }
     }
@@ -67,6 +71,18 @@ impl Step {
     fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
         let waited = self.change.wait_timeout(state, most);
         waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Thread: waits for its turn.
+    fn rest<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.turn.wait_timeout(state, Duration::from_secs(1));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Tells everyone.
+    fn tell_all(&self) {
+        self.change.notify_all();
+        self.turn.notify_all();
     }
 
     /// The flag that ends senders and work on payload.
@@ -93,7 +109,7 @@ impl Step {
         state.ready.push((subject, tid));
         self.change.notify_all();
         while state.began.is_none() && state.aborted.is_none() {
-            state = self.wait(state, Duration::from_secs(1));
+            state = self.rest(state);
         }
         state.aborted.is_none()
     }
@@ -122,7 +138,7 @@ impl Step {
         state.outcomes.extend(outcome);
         self.change.notify_all();
         while !self.stopping() {
-            state = self.wait(state, Duration::from_secs(1));
+            state = self.rest(state);
         }
     }
 
@@ -149,7 +165,7 @@ impl Step {
         let mut state = self.state();
         state.began.get_or_insert_with(clock::now);
         drop(state);
-        self.change.notify_all();
+        self.tell_all();
     }
 
     /// When the barrier was opened.
@@ -207,7 +223,7 @@ impl Step {
         let state = self.state();
         self.stop.store(true, Relaxed);
         drop(state);
-        self.change.notify_all();
+        self.tell_all();
     }
 
     /// Ends everything now, for a reason that is told where a stream did not end in order.
@@ -217,7 +233,7 @@ impl Step {
         self.abort.store(true, Relaxed);
         self.stop.store(true, Relaxed);
         drop(state);
-        self.change.notify_all();
+        self.tell_all();
         let brakes = self.brakes.lock().unwrap_or_else(PoisonError::into_inner);
         brakes.iter().for_each(|b| b.abort());
     }

@@ -56,7 +56,7 @@ fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
         received: goodput.and_then(|_| received(outcome)),
         steady: None,
         handed: None,
-        seconds: Vec::new(),
+        intervals: Vec::new(),
         again: match outcome.direction {
             Direction::Forward => outcome.retransmits,
             Direction::Reverse => outcome.far.as_ref().and_then(Results::retransmits),

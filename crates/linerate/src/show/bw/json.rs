@@ -8,7 +8,7 @@ use linerate_core::plan::Direction;
 use linerate_core::record::Record;
 use linerate_core::search::{Look, Search};
 use linerate_core::stats::percentile;
-use linerate_core::units::Rate;
+use linerate_core::units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
 use super::super::flows::{FlowOut, flow_out};
@@ -69,6 +69,13 @@ struct Directions<'a> {
     reverse: Option<WayOut<'a>>,
 }
 
+/// What the receiver took in a part of the time.
+#[derive(Serialize)]
+struct IntervalOut {
+    bytes: u64,
+    ns: u64,
+}
+
 #[derive(Serialize)]
 struct WayOut<'a> {
     goodput_bps: Option<u64>,
@@ -77,7 +84,7 @@ struct WayOut<'a> {
     steady: Option<bool>,
     received_bytes: Option<u64>,
     received_ns: Option<u64>,
-    seconds_bps: Vec<u64>,
+    intervals: Vec<IntervalOut>,
     copy: Option<&'static str>,
     copied_share: Option<f64>,
     retransmits: Option<u64>,
@@ -201,7 +208,7 @@ fn way_out(way: &Way) -> WayOut<'_> {
         steady: way.steady,
         received_bytes: way.received.map(|(bytes, _)| whole(bytes.0)),
         received_ns: way.received.map(|(_, time)| whole(time.0)),
-        seconds_bps: way.seconds.iter().map(|rate| integer(*rate)).collect(),
+        intervals: way.intervals.iter().map(interval).collect(),
         copy: way.handed.map(|(how, _)| how.name()),
         copied_share: way.handed.and_then(|(_, share)| share),
         retransmits: way.again,
@@ -268,6 +275,13 @@ fn end_out(end: &End) -> EndOut<'_> {
     }
 }
 
+fn interval((bytes, time): &(Bytes, Nanos)) -> IntervalOut {
+    IntervalOut {
+        bytes: bytes.0,
+        ns: time.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -297,7 +311,9 @@ mod tests {
         let way = &own["directions"]["forward"];
         assert_eq!(own["far_end"], "linerate");
         assert!(way["goodput_ci_bps"][0].as_u64() < way["goodput_bps"].as_u64());
-        assert!(way["seconds_bps"].as_array().is_some_and(|s| !s.is_empty()));
+        let parts = way["intervals"].as_array().unwrap();
+        let sum: u64 = parts.iter().map(|p| p["bytes"].as_u64().unwrap()).sum();
+        assert!(!parts.is_empty() && way["received_bytes"] == sum, "{way}");
         let interrupted = output(&sample::interrupted());
         assert_eq!(interrupted["time_ns"], 119_000_000_000_u64);
         let measured = interrupted["measured_ns"].as_u64();

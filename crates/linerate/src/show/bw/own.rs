@@ -1,15 +1,13 @@
 //! What a step with linerate at both ends says.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Load, Once, derive, looks, once};
+use linerate_core::model::{Once, derive, looks, once};
 use linerate_core::plan::{Direction, Purpose, Side};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::{Datagrams, End, FarEnd, Probe, Way, gap};
-
-const SECOND: Nanos = Nanos::from_secs(1);
 
 impl Probe {
     /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
@@ -117,15 +115,14 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
 }
 
 fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
-    let found = step.and_then(|step| Some((step, once(record, step, direction)?)));
-    let Some((step, once)) = found else {
+    let Some(once) = step.and_then(|step| once(record, step, direction)) else {
         return Way {
             direction,
             goodput: None,
             received: None,
             steady: None,
             handed: None,
-            seconds: Vec::new(),
+            intervals: Vec::new(),
             again: None,
             rtt: None,
             min_rtt: None,
@@ -142,7 +139,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         received: once.moved[1],
         steady: Some(load.steady),
         handed: Some((load.knobs.copy, load.copied)),
-        seconds: seconds(load, step.plan.tick),
+        intervals: once.intervals.clone(),
         again: once.again,
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
@@ -167,15 +164,6 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
         per_sec: counted.came as f64 / secs,
         counted,
     })
-}
-
-/// Goodput of each whole second.
-fn seconds(load: &Load, tick: Nanos) -> Vec<f64> {
-    let each = (SECOND.0 / tick.0.max(1)).max(1) as usize;
-    let whole = load.ticks.chunks_exact(each);
-    whole
-        .map(|ticks| ticks.iter().sum::<f64>() / each as f64)
-        .collect()
 }
 
 /// The sender (0) or the receiver (1).

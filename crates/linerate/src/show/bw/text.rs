@@ -3,7 +3,7 @@
 use linerate_core::facts::Gap;
 use linerate_core::model::Estimate;
 use linerate_core::plan::{Direction, Handover, Side};
-use linerate_core::units::{Nanos, Rate};
+use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::super::flows;
 use super::super::words::{self, count};
@@ -135,21 +135,30 @@ fn handed(way: &Way) -> Option<String> {
     Some(format!("{}{became}", how.name()))
 }
 
-fn figures(page: &mut Page, way: &Way) {
-    if way.seconds.len() > 1 {
-        let each = way.seconds.len().div_ceil(INTERVALS);
-        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-        let parts = way.seconds.chunks_exact(each);
-        let rates: Vec<String> = parts
-            .map(|part| Rate(mean(part) as u64).to_string())
-            .collect();
-        let label = if each == 1 {
-            "each second".to_owned()
-        } else {
-            format!("each {each} s")
-        };
-        page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
+/// How goodput went, in a dozen figures at most.
+fn intervals(page: &mut Page, all: &[(Bytes, Nanos)]) {
+    if all.len() < 2 {
+        return;
     }
+    let each = all.len().div_ceil(INTERVALS);
+    let rates: Vec<String> = all
+        .chunks(each)
+        .map(|part| rate(part).to_string())
+        .collect();
+    let length = all[..each].iter().map(|(_, time)| time.0).sum::<u64>();
+    let label = format!("each {} s", (length as f64 / 1e9).round());
+    page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
+}
+
+fn rate(part: &[(Bytes, Nanos)]) -> Rate {
+    let (bytes, time) = part
+        .iter()
+        .fold((0, 0), |(b, t), (bytes, time)| (b + bytes.0, t + time.0));
+    Rate((bytes as f64 * 8e9 / time.max(1) as f64) as u64)
+}
+
+fn figures(page: &mut Page, way: &Way) {
+    intervals(page, &way.intervals);
     if let Some(found) = &way.datagrams {
         datagrams::lines(page, way, found);
     }
