@@ -191,8 +191,8 @@ impl Search {
 
     /// The most that the sender could send, in bits per second, where it was asked for more.
     pub fn sender_limit(&self) -> Option<f64> {
-        let short = self.looks.iter().filter(|look| look.short_of());
-        short.map(|look| look.sent).max_by(f64::total_cmp)
+        let passed = self.passed.as_ref().filter(|look| look.short_of());
+        passed.map(|look| look.sent)
     }
 }
 

@@ -33,7 +33,7 @@ fn search(rate: &str, more: &[&str]) -> Option<Value> {
         "--quiet",
         "--json",
     ];
-    let find = [&find[..], &["--find-rate", "-t", "3s"], more].concat();
+    let find = [&find[..], &["--find-rate=0.5%", "-t", "3s"], more].concat();
     told(&["--fault", &fault], &find)
 }
 
@@ -45,11 +45,11 @@ fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
         };
         let search = &found["search"];
         let told = search["rate_bps"].as_f64().unwrap() / payload(bits);
-        assert!((0.93..1.02).contains(&told), "{search:#}");
-        assert!(search["above"]["lost_share"].as_f64().unwrap() > 0.0);
+        assert!((0.85..1.05).contains(&told), "{search:#}");
+        assert!(search["above"]["lost_share"].as_f64().unwrap() > 0.005);
         assert!(search["above"]["sent_bps"].as_f64() > search["rate_bps"].as_f64());
-        assert_eq!(search["sender_limit_bps"], Value::Null);
-        assert_eq!(found["directions"]["forward"]["datagrams"]["lost"], 0);
+        let lost = &found["directions"]["forward"]["datagrams"]["lost_share"];
+        assert!(lost.as_f64().unwrap() <= 0.005, "{lost}");
     }
 }
 
@@ -60,7 +60,7 @@ fn a_bound_below_the_rate_of_a_path_is_what_is_found() {
     };
     let search = &found["search"];
     let rate = search["rate_bps"].as_f64().unwrap();
-    assert!((27e6..31e6).contains(&rate), "{search:#}");
+    assert!((25e6..31e6).contains(&rate), "{search:#}");
     assert_eq!(search["above"], Value::Null);
 }
 

@@ -12,7 +12,7 @@ use crate::verdict::{Measure, Stage};
 /// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a
 /// faster one is lost as well, or is worth less than mending the loss. A reader that waits its turn on a busy
 /// host misses fewer, and is none the slower.
-const OVERRUN: f64 = 0.05;
+pub(super) const OVERRUN: f64 = 0.05;
 
 /// Part of what was lost from which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;
@@ -88,9 +88,9 @@ pub(super) fn on_the_way(
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
     }
     let way = told.lost - dropped;
-    if way < LOSSY.max(told.lost * REST) {
+    if way < OVERRUN.max(told.lost * REST) {
         return Err(Answer::Clear(format!(
-            "of the {} that were lost about {} were dropped at the receiver's socket",
+            "{} of the datagrams were lost, about {} of them at the receiver's socket",
             share(told.lost),
             share(dropped)
         )));

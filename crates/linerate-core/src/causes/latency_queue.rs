@@ -135,7 +135,8 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     Finding {
         side: queue.map_or(Place::Path, |_| Place::from(sender)),
         share: raised.share(),
-        enough: true,
+        // Of datagrams nothing but the probe beside them was timed: a trial must tell.
+        enough: load.tcp.rtt.is_some() || queue.is_some(),
         reached: false,
         evidence: std::iter::once(raised.words())
             .chain(acknowledged)

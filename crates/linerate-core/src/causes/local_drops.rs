@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::datagrams::OVERRUN;
 use super::path_rate::held_back;
 use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
@@ -11,6 +12,8 @@ use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
+
+pub(crate) const ID: &str = "local-drops";
 
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
@@ -45,7 +48,7 @@ enum Weight {
 
 impl Cause for LocalDrops {
     fn id(&self) -> &'static str {
-        "local-drops"
+        ID
     }
     fn stage(&self) -> Stage {
         Stage::Port
@@ -204,7 +207,16 @@ fn sent(load: &Load) -> Option<(f64, f64)> {
 fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
     let group = (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0);
-    let matters = |drops: f64| drops >= segments * LOSSY && drops >= repeated * MOST;
+    // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
+    let least = if load.datagrams.is_some() {
+        OVERRUN
+    } else {
+        LOSSY
+    };
+    if load.datagrams.is_some() && repeated < segments * least {
+        return Some(Weight::Little);
+    }
+    let matters = |drops: f64| drops >= segments * least && drops >= repeated * MOST;
     Some(match dropped.per_sec {
         least if matters(least) => Weight::Most,
         least if matters(least * group) => Weight::Open,

@@ -55,7 +55,7 @@ pub(crate) use datagrams::moot;
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
-pub(crate) use local_drops::most as most_dropped;
+pub(crate) use local_drops::{ID as LOCAL_DROPS, most as most_dropped};
 pub(crate) use lossy::lost;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use softirq_core::side as full_of_packets;

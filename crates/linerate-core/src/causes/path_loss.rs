@@ -94,6 +94,8 @@ impl Cause for PathLoss {
         match trial.factor()? {
             // One fills the pauses of another.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
+            // No stream of datagrams is held back: how much more they send, their hosts decide.
+            Factor::MoreStreams if load.datagrams.is_some() => None,
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),

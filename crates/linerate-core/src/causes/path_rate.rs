@@ -54,6 +54,16 @@ impl Cause for PathRate {
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams, Factor::Paced]
     }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        // More streams of datagrams carry no more where their hosts have no time to send more, either.
+        let datagrams = model
+            .direction(trial.direction)
+            .is_some_and(|d| d.base.datagrams.is_some());
+        match trial.factor() {
+            Some(Factor::MoreStreams) => !datagrams,
+            factor => factor == Some(Factor::Paced),
+        }
+    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let rate = model
             .direction(direction)
@@ -277,7 +287,10 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     if let Some((more, gain)) = gains().find(|(_, gain)| gain.low > SAME) {
         return Some(Answer::Clear(carried(more, gain.mid)));
     }
-    let sent_more = |more: &Load| more.datagrams.is_some_and(|m| m.sent >= told.sent * MORE);
+    let sent_more = |more: &Load| {
+        let told_more = more.datagrams.as_ref();
+        told_more.is_some_and(|m| m.sent >= told.sent * MORE && datagrams::surely_on_the_way(m))
+    };
     let same = gains().find(|(more, gain)| sent_more(more) && gain.mid <= SAME);
     let more = same.map(|(more, gain)| {
         let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;

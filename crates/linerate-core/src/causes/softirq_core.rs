@@ -7,7 +7,7 @@ use super::{Answer, Cause, Finding, base, percent};
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
@@ -80,10 +80,14 @@ impl Cause for SoftirqCore {
                 low: 0.4,
                 high: 1.15,
             }),
-            // At most as many CPUs as there are more have a part of its work.
+            // At most as many CPUs as there are more have a part of its work. What the driver does stays, and one
+            // flow goes to one CPU: where nothing is gained nothing is told.
             Factor::HostSpread => {
                 let more = trial.after.host?.value.count_ones();
-                Some(Range {
+                let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
+                let effect = measured.and_then(|t| t.effect);
+                let told = effect.is_none_or(|effect| effect.low > EQUAL.high);
+                told.then_some(Range {
                     low: GAIN,
                     high: f64::from(more + 1) * 1.1,
                 })

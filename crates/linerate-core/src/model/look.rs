@@ -49,5 +49,7 @@ fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> Option<u64>
         .filter(|total| total.set == set)
         .peekable();
     streams.peek()?;
-    streams.map(|total| total.complete.then(|| of(total))).sum()
+    streams.try_fold(0_u64, |sum, total| {
+        sum.checked_add(total.complete.then(|| of(total))?)
+    })
 }

@@ -87,14 +87,17 @@ fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Ve
     }
     let sum = |row: usize| -> Option<i64> {
         let values = |table: &&Table| table.column(m::WORKER_BYTES)?.get(row).copied();
-        workers.iter().map(values).sum()
+        workers
+            .iter()
+            .try_fold(0_i64, |sum, table| sum.checked_add(values(table)?))
     };
     let mut parts = Vec::new();
     let (mut begin, mut before) = (at[from], sum(from)?);
     for (row, now) in at.iter().enumerate().take(to + 1).skip(from + 1) {
         let (time, bytes) = (now.saturating_sub(begin), sum(row)?);
         if time >= SECOND - SLIVER || row == to {
-            parts.push((Bytes(u64::try_from(bytes - before).ok()?), Nanos(time)));
+            let taken = u64::try_from(bytes.checked_sub(before)?).ok()?;
+            parts.push((Bytes(taken), Nanos(time)));
             (begin, before) = (*now, bytes);
         }
     }

@@ -41,8 +41,8 @@ pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, M
     let burst = bucket(options)?.burst.to_ne_bytes();
     let mut options = options.to_vec();
     change_attributes(&mut options, |kind, value| {
-        if kind == PARMS {
-            value[LIMIT..BUCKET].copy_from_slice(&limit);
+        if let Some(place) = value.get_mut(LIMIT..BUCKET).filter(|_| kind == PARMS) {
+            place.copy_from_slice(&limit);
         }
     });
     // An attribute of 8 bytes.

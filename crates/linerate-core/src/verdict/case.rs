@@ -3,7 +3,7 @@
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
-use crate::causes::{Answer, Cause, moot};
+use crate::causes::{Answer, Cause, LOCAL_DROPS, moot};
 use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -150,8 +150,11 @@ fn sends_datagrams(model: &Model, direction: Direction) -> bool {
 /// Whether two findings are of two factors of what came of a load by datagrams: of what its sender sent, and
 /// of the share of it that came. Both may hold at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
+    // What a sender's own port drops was sent: it is of the share that came.
     let of_sender = |party: &Party| match &party.answer {
-        Answer::Finding(found) => Some(found.side == direction.sender().into()),
+        Answer::Finding(found) => {
+            Some(found.side == direction.sender().into() && party.cause.id() != LOCAL_DROPS)
+        }
         _ => None,
     };
     of_sender(one)

@@ -217,6 +217,10 @@ fn half_the_pace_tells_a_rate_from_loss_at_any_pace() {
     assert_eq!(with((0.01, 0.29)), [("path-rate", Certainty::Proved)]);
     assert_eq!(with((0.6, 1.2)), [("path-loss", Certainty::Proved)]);
     assert_eq!(with((0.25, 0.6)), []);
+    // More streams that carry no more may have had no time to send more.
+    let mut m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    tried(&mut m, "more-streams", 1.0);
+    assert_eq!(named(&m), []);
 }
 
 #[test]
@@ -261,16 +265,9 @@ fn a_cap_of_each_flow_gives_more_to_more_streams() {
 
 #[test]
 fn a_small_loss_is_told_beside_what_holds_the_sender() {
-    let mut m = scaled(datagrams(told(0.01, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    let mut m = scaled(datagrams(told(0.049, 0.0), [0.99, 0.3]), 1.0, 1.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
-    assert_eq!(
-        named(&m),
-        [
-            ("path-loss", Certainty::Proved),
-            ("sender-core", Certainty::Supported)
-        ]
-    );
-    // Both ends of the path of a connection's load would be rivals.
+    assert_eq!(named(&m), [("sender-core", Certainty::Supported)]);
     let mut m = scaled(datagrams(told(0.06, 0.0), [0.99, 0.3]), 1.0, 1.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
     assert_eq!(named(&m), [("path-loss", Certainty::Proved)]);
@@ -335,6 +332,28 @@ fn what_a_host_drops_itself_is_not_lost_on_the_way() {
 }
 
 #[test]
+fn what_a_senders_own_port_drops_is_a_rival_of_the_path() {
+    let at = |per_sec: f64, lost: f64| {
+        let mut base = datagrams(told(lost, 0.0), [0.5, 0.3]);
+        base.local = vec![linerate_core::model::Local {
+            side: Side::Near,
+            what: LocalEvent::Queue,
+            subject: "eth0 pfifo_fast 1:".into(),
+            count: per_sec * 3.0,
+            per_sec,
+        }];
+        model(base)
+    };
+    let mut m = at(9_900.0, 0.2);
+    assert_eq!(outcome(&m, "local-drops"), "suspect");
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.01));
+    assert_eq!(named(&m), [], "either of them");
+    // What a full queue refused was sent later, and is not lost.
+    let own = |lost| outcome(&at(9_000.0, lost), "local-drops");
+    assert_eq!((own(0.049), own(0.051)), ("clear", "enough"));
+}
+
+#[test]
 fn a_sender_with_time_and_no_pace_whose_datagrams_come_is_not_understood() {
     let m = model(datagrams(told(0.0, 0.0), [0.5, 0.3]));
     let verdict = judge(&m);
@@ -370,7 +389,7 @@ fn round_trips_beside_datagrams_tell_of_their_queue() {
         });
         outcome(&model(base), "latency-queue")
     };
-    assert_eq!((at(6, 0.5), at(5, 0.5)), ("enough", "clear"));
+    assert_eq!((at(6, 0.5), at(5, 0.5)), ("suspect", "clear"));
     assert_eq!(at(6, 0.99), "unknown", "they may wait for the CPU");
 }
 

@@ -204,7 +204,7 @@ impl PeerError {
                 Family::V6 => "leave out -6".into(),
             },
             Self::Busy { .. } => {
-                "try again when other measurements have ended, or raise `linerate serve --max-clients` there".into()
+                "try again when other measurements have ended (its log says whether all places are taken, or those of this address), or raise `linerate serve --max-clients` there".into()
             }
             Self::Refused { hint, .. } => hint.clone(),
             Self::UnknownHost { .. } => "check the spelling, or type the address".into(),

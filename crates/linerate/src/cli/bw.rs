@@ -22,6 +22,9 @@ use crate::show::bw::{self, Probe};
 /// How a target begins that is an iperf3 server.
 const IPERF3: &str = "iperf3://";
 
+/// Longest step of a search for a rate.
+const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
+
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
 
@@ -98,6 +101,13 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
         return refuse(
             "the highest rate without loss is searched one way at a time",
             "-d forward, then -d reverse",
+        );
+    }
+    // It may take a few longer steps until one passes, and a server ends a session after two hours.
+    if options.bw.time.is_some_and(|time| time.0 > SEARCH_MOST) {
+        return refuse(
+            "the longer steps of a search last 20 min at most",
+            "--time 20min, then --pacing with the rate found and a longer --time",
         );
     }
     Ok(What::Rate(share.0.0 / 100.0))

@@ -36,7 +36,7 @@ pub(super) enum Full {
     Address,
 }
 
-/// Sessions that one group of addresses may have of all: from four on, a quarter is left to others.
+/// Sessions that one group of addresses may have of all: from four on, about a quarter is left to others.
 const fn of_one(limit: usize) -> usize {
     limit - limit / 4
 }

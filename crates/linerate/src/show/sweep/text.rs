@@ -51,10 +51,24 @@ fn head(probe: &Probe) -> String {
         probe.address,
         probe.direction.name(),
         count(probe.found.settings.len() as u64, "setting"),
-        count(u64::from(pace.rounds), "round"),
+        rounds(probe),
         pace.measure,
         pace.washout,
     )
+}
+
+/// `12 rounds`, or `3 to 4 of 12 rounds` where fewer were measured.
+fn rounds(probe: &Probe) -> String {
+    let asked = u64::from(probe.pace.rounds);
+    let settings = probe.found.settings.iter();
+    let each = settings.map(|s| s.goodput.map_or(0, |goodput| goodput.samples as u64));
+    let (least, most) = each.fold((asked, 0), |(least, most), n| (least.min(n), most.max(n)));
+    let all = count(asked, "round");
+    match (least, most) {
+        (least, _) if least >= asked => all,
+        (least, most) if least == most => format!("{least} of {all}"),
+        (least, most) => format!("{least} to {most} of {all}"),
+    }
 }
 
 fn settings(page: &mut Page, probe: &Probe) {

@@ -8,13 +8,15 @@
     clippy::allow_attributes,
     reason = "which of it is used is another test's matter"
 )]
+#[path = "../support/mod.rs"]
 mod support;
 
+mod pair;
+mod relay;
+
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::{
@@ -22,218 +24,15 @@ use linerate_core::metric::{
     UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
-use linerate_core::plan::{Direction, Knobs, SetPlan, Side};
-use linerate_core::record::{EndReadings, SetEnd};
+use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::record::EndReadings;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::end::{LocalEnd, Running};
-use linerate_engine::load::{Datagrams, Lines, LoadError};
+use linerate_engine::end::Running;
+use linerate_engine::load::LoadError;
 
-use support::{HERE, end, eventually, ping_pong, step, stream, turn};
-
-const NEAR: u64 = 0x1111_2222_3333_4444;
-const FAR: u64 = 0x5555_6666_7777_8888;
-
-/// Sockets that were connected by the test, one for each stream.
-struct Given(Vec<Datagrams>);
-
-impl Lines for Given {
-    fn line(
-        &mut self,
-        _: u32,
-        _: u32,
-        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError> {
-        panic!("datagrams need no connection here")
-    }
-
-    fn datagrams(
-        &mut self,
-        _: u32,
-        _: u32,
-        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<Datagrams, LoadError> {
-        let given = self.0.remove(0);
-        configure(&given.fd)?;
-        Ok(given)
-    }
-}
-
-fn socket() -> UdpSocket {
-    UdpSocket::bind((HERE, 0)).unwrap()
-}
-
-fn given(socket: UdpSocket, side: Side) -> Datagrams {
-    let (own, other) = match side {
-        Side::Near => (NEAR, FAR),
-        Side::Far => (FAR, NEAR),
-    };
-    Datagrams {
-        fd: socket.into(),
-        own,
-        other,
-    }
-}
-
-/// Both ends, and the machine to themselves.
-struct Pair {
-    near: LocalEnd,
-    far: LocalEnd,
-    _turn: std::sync::MutexGuard<'static, ()>,
-}
-
-impl Pair {
-    fn new() -> Self {
-        Self {
-            _turn: turn(),
-            near: end(Side::Near, "udp"),
-            far: end(Side::Far, "udp"),
-        }
-    }
-
-    fn connect(&mut self, plan: &SetPlan) -> [SetEnd; 2] {
-        let streams = 0..plan.knobs.streams;
-        let pairs = streams.map(|_| {
-            let (near, far) = (socket(), socket());
-            near.connect(far.local_addr().unwrap()).unwrap();
-            far.connect(near.local_addr().unwrap()).unwrap();
-            (given(near, Side::Near), given(far, Side::Far))
-        });
-        let (near, far) = pairs.unzip();
-        self.over(plan, near, far)
-    }
-
-    /// Through a relay, one stream.
-    fn relayed(&mut self, plan: &SetPlan, relay: &Relay) -> [SetEnd; 2] {
-        let (near, far) = relay.ends.each_ref().map(|s| s.try_clone().unwrap()).into();
-        self.over(
-            plan,
-            vec![given(near, Side::Near)],
-            vec![given(far, Side::Far)],
-        )
-    }
-
-    fn over(&mut self, plan: &SetPlan, near: Vec<Datagrams>, far: Vec<Datagrams>) -> [SetEnd; 2] {
-        let offer = self.near.prepare(plan).unwrap();
-        self.far.prepare(plan).unwrap();
-        [
-            self.near
-                .connect(plan.id, &offer, &mut Given(near))
-                .unwrap(),
-            self.far.connect(plan.id, &offer, &mut Given(far)).unwrap(),
-        ]
-    }
-
-    fn start(&mut self, plan: &linerate_core::plan::StepPlan) -> [Running; 2] {
-        let mut far = self.far.arm(plan).unwrap();
-        let mut near = self.near.arm(plan).unwrap();
-        far.go();
-        near.go();
-        [near, far]
-    }
-
-    fn run(&mut self, plan: &linerate_core::plan::StepPlan) -> [EndReadings; 2] {
-        self.start(plan).map(Running::finish)
-    }
-}
-
-/// What a relay does with the n-th datagram that it gets from the near end, or from the far one.
-type Fate = fn(side: Side, n: u64, bytes: &[u8]) -> What;
-
-#[derive(Clone, Copy)]
-enum What {
-    Pass,
-    Lose,
-    Double,
-    /// Passes behind the next one.
-    Hold,
-}
-
-/// Two sockets that reach each other through a third party only.
-struct Relay {
-    ends: [UdpSocket; 2],
-    stop: Arc<AtomicBool>,
-    lost: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Relay {
-    fn new(fate: Fate) -> Self {
-        let ends = [socket(), socket()];
-        let middle = [socket(), socket()];
-        for (end, middle) in ends.iter().zip(&middle) {
-            end.connect(middle.local_addr().unwrap()).unwrap();
-            middle.connect(end.local_addr().unwrap()).unwrap();
-            middle
-                .set_read_timeout(Some(Duration::from_millis(20)))
-                .unwrap();
-        }
-        let (stop, lost) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
-        let threads = [(Side::Near, 0, 1), (Side::Far, 1, 0)].map(|(side, from, to)| {
-            let (stop, lost) = (Arc::clone(&stop), Arc::clone(&lost));
-            let [from, to] = [from, to].map(|at: usize| middle[at].try_clone().unwrap());
-            thread::spawn(move || pass(side, &from, &to, fate, &stop, &lost))
-        });
-        Self {
-            ends,
-            stop,
-            lost,
-            threads: threads.into(),
-        }
-    }
-}
-
-fn pass(
-    side: Side,
-    from: &UdpSocket,
-    to: &UdpSocket,
-    fate: Fate,
-    stop: &AtomicBool,
-    lost: &AtomicU64,
-) {
-    let mut room = vec![0; DATAGRAM_MAX];
-    let mut held: Option<Vec<u8>> = None;
-    let mut n = 0;
-    while !stop.load(SeqCst) {
-        let Ok(got) = from.recv(&mut room) else {
-            continue;
-        };
-        let bytes = &room[..got];
-        let what = fate(side, n, bytes);
-        n += 1;
-        if matches!(what, What::Lose) && payload(bytes) {
-            lost.fetch_add(1, SeqCst);
-        }
-        let copies = match what {
-            What::Lose => 0,
-            What::Hold if held.is_none() => {
-                held = Some(bytes.to_vec());
-                continue;
-            }
-            What::Double => 2,
-            What::Pass | What::Hold => 1,
-        };
-        for _ in 0..copies {
-            let _ = to.send(bytes);
-        }
-        if let Some(held) = held.take() {
-            let _ = to.send(&held);
-        }
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.stop.store(true, SeqCst);
-        self.threads.drain(..).for_each(|t| t.join().unwrap());
-    }
-}
-
-fn payload(bytes: &[u8]) -> bool {
-    Header::decode(bytes, NEAR).is_ok_and(|h| h.kind == Kind::Payload)
-}
+use pair::{FAR, Given, NEAR, Pair, given, socket};
+use relay::{Relay, What, payload};
+use support::{end, eventually, ping_pong, step, stream, turn};
 
 /// The last value of a column of the first stream.
 fn last(end: &EndReadings, metric: Metric) -> i64 {
