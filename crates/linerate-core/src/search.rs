@@ -191,8 +191,9 @@ impl Search {
 
     /// The most that the sender could send, in bits per second, where it was asked for more.
     pub fn sender_limit(&self) -> Option<f64> {
-        let passed = self.passed.as_ref().filter(|look| look.short_of());
-        passed.map(|look| look.sent)
+        // One short step may have been disturbed: it counts when it was repeated, or the longer one says so.
+        let mut told = [self.confirmed, self.passed].into_iter().flatten();
+        told.find(Look::short_of).map(|look| look.sent)
     }
 }
 
