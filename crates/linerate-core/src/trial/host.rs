@@ -1,6 +1,6 @@
 //! Trials that change a setting of a host, where nothing that the tool owns could be asked for as much.
 
-use super::{buffers, larger, window_memory};
+use super::settings::{buffers, larger, window_memory};
 use crate::causes::{full_of_packets, most_dropped};
 use crate::change::{HostChange, Setting};
 use crate::model::{LocalEvent, Model, idle};

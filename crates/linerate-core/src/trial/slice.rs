@@ -1,0 +1,44 @@
+//! How long slices of a trial last.
+
+use super::Factor;
+use crate::causes::lost;
+use crate::model::{Load, TcpShares};
+use crate::units::Nanos;
+
+/// Time of a slice that counts.
+const SLICE: Nanos = Nanos::from_millis(400);
+
+/// Longest time of a slice that counts.
+const LONGEST: f64 = 1.0;
+
+/// Segments that should be lost in a slice at half the pace, for their number to tell something.
+const LOSSES: f64 = 4.0;
+
+/// Round trips beside the load that a slice should hold, for their median to tell something.
+const ROUND_TRIPS: f64 = 8.0;
+
+/// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, or for some
+/// round trips, where they are what is counted.
+pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
+    if factor != Some(Factor::Paced) {
+        return SLICE;
+    }
+    let losses = || {
+        let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
+        Some(LOSSES / (lost(load)? * segments / 2.0))
+    };
+    let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
+    let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
+    let longest = losses().unwrap_or(0.0).max(trips.unwrap_or(0.0));
+    Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
+}
+
+/// Time that a slice leaves for queues and windows to settle. Connections of the other setting were
+/// idle meanwhile: the kernel lets them start slowly again, which takes about ten round trips of the
+/// empty path to a window of a thousand segments. Where a queue stands it is filled then, overrun, and
+/// what was lost is sent again: four times what it adds to the round trip.
+pub fn washout(tcp: &TcpShares) -> Nanos {
+    let loaded = tcp.rtt.unwrap_or_default().0;
+    let empty = tcp.min_rtt.map_or(loaded, |rtt| rtt.0.min(loaded));
+    Nanos((empty * 12 + (loaded - empty) * 4).clamp(150_000_000, 1_500_000_000))
+}
