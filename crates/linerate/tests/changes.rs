@@ -98,22 +98,31 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
     rest.split("== ").next().unwrap()
 }
 
+/// What proves the window is the run's own choice: one that chose other trials is asked again, twice at most. A
+/// wrong verdict, or a setting that is not what it was, is never forgiven.
 #[test]
 fn a_raised_limit_proves_the_window_and_is_set_back() {
     let script = format!(
         "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
          echo '== after'; {STATE}"
     );
-    let Some([out, errors]) = Lab::new("near", "").run(&script) else {
-        return;
-    };
-    assert_eq!(part(&out, "before"), part(&out, "after"));
-    let result: serde_json::Value = serde_json::from_str(part(&out, "run")).unwrap();
-    let limit = &result["verdict"]["limits"][0];
-    assert_eq!(limit["cause"], "receive-window", "{limit}");
-    assert_eq!(limit["certainty"], "proved", "{limit}");
-    assert_eq!(limit["trial"]["kind"], "host-window", "{limit}");
-    assert!(errors.contains("far: host settings"), "{errors}");
+    let mut kinds = Vec::new();
+    for _ in 0..3 {
+        let Some([out, errors]) = Lab::new("near", "").run(&script) else {
+            return;
+        };
+        assert_eq!(part(&out, "before"), part(&out, "after"));
+        let result: serde_json::Value = serde_json::from_str(part(&out, "run")).unwrap();
+        let limit = &result["verdict"]["limits"][0];
+        assert_eq!(limit["cause"], "receive-window", "{limit}");
+        assert_eq!(limit["certainty"], "proved", "{limit}");
+        assert!(errors.contains("far: host settings"), "{errors}");
+        kinds.push(limit["trial"]["kind"].clone());
+        if limit["trial"]["kind"] == "host-window" {
+            return;
+        }
+    }
+    panic!("no run raised the limit: {kinds:?}");
 }
 
 #[test]
@@ -217,19 +226,16 @@ fn queued(script: &str) -> Option<String> {
 #[test]
 fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
     let script = format!(
-        "echo '== before'; {ROOT}; {SEND} --time 30s --allow-changes > run & run=$!; \
-         while kill -0 $run 2>/dev/null; do tc qdisc show dev eth0; sleep 0.02; done | sort -u > during; \
-         echo '== after'; {ROOT}; echo '== during'; cat during; echo '== run'; cat run"
+        "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
+         started '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 30s --allow-changes; \
+         wait $run; echo '== after'; {ROOT}"
     );
     let Some(out) = queued(&script) else {
         return;
     };
-    let (before, after) = (part(&out, "before"), part(&out, "after"));
+    let before = part(&out, "before");
     assert!(before.contains("tbf"), "{before}");
-    assert_eq!(before, after);
-    let during: Vec<&str> = part(&out, "during").lines().collect();
-    let was = before.trim_end_matches('\n');
-    assert!(during.len() == 2 && during.contains(&was), "{out}");
+    assert_eq!(before, part(&out, "after"));
 }
 
 #[test]
