@@ -101,6 +101,7 @@ metrics! {
     TCP_RCV_RTT = "tcp" "rcv_rtt_us" Micros Gauge "Round-trip time as the receiving end estimates it, tcpi_rcv_rtt; 0 until it could.";
     TCP_RCV_SPACE = "tcp" "rcv_space" Bytes Gauge "tcpi_rcv_space.";
     TCP_RCV_SSTHRESH = "tcp" "rcv_ssthresh" Bytes Gauge "tcpi_rcv_ssthresh.";
+    TCP_DSACK_DUPS = "tcp" "dsack_dups" Packets Counter "tcpi_dsack_dups: segments that the receiver says had come before (RFC 2883; 4.19+).";
     TCP_REORD_SEEN = "tcp" "reord_seen" Count Counter "tcpi_reord_seen.";
     TCP_DELIVERED = "tcp" "delivered" Packets Counter "tcpi_delivered.";
     TCP_DELIVERED_CE = "tcp" "delivered_ce" Packets Counter "tcpi_delivered_ce.";

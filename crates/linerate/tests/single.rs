@@ -4,7 +4,9 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod lab;
 mod schema;
+mod skip;
 mod sweeps;
 
 use std::io::{BufRead, BufReader};
@@ -489,5 +491,34 @@ fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
         let told = stalled(args, after, stall);
         let most = told["most_ns"].as_f64().unwrap();
         assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
+    }
+}
+
+/// The lab's hosts have it in their routes, which a socket that connects goes by.
+#[test]
+fn a_congestion_control_that_is_asked_for_outranks_that_of_the_route() {
+    let home = TempDir::new().unwrap();
+    for way in ["forward", "reverse"] {
+        let script = format!(
+            "$PROGRAM bw $1 --open --time 1s --congestion reno --direction {way} --json --quiet"
+        );
+        let near = [
+            "--congestion",
+            "cubic",
+            "--",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+            "FAR",
+        ];
+        let Some([out, _]) = lab::run(home.path(), &near) else {
+            return;
+        };
+        let told: Value = serde_json::from_str(&out).unwrap();
+        let measured = &told["directions"][way];
+        for end in ["near", "far"] {
+            assert_eq!(measured[end]["congestion"], "reno", "{way}, {end}");
+        }
     }
 }

@@ -33,19 +33,49 @@ const FILLED: Range = Range {
 };
 
 /// The share of bytes sent again, where it is enough to hold congestion control back; of datagrams lost.
-pub(crate) fn lost(load: &Load) -> Option<f64> {
+pub(crate) fn sent_again(load: &Load) -> Option<f64> {
     let lost = load.datagrams.as_ref().map(|told| told.lost);
     lost.or(load.tcp.retransmitted)
         .filter(|share| *share > LOSSY)
 }
 
-/// Packets that overtook others for each segment that was sent again, from which that is why.
+/// The same, of what was lost indeed: not what came late.
+pub(super) fn lost(load: &Load) -> Option<f64> {
+    let late = late(load).map_or(0.0, Late::share);
+    sent_again(load)
+        .map(|again| again * (1.0 - late))
+        .filter(|share| *share > LOSSY)
+}
+
+/// Segments that came late, for each segment that was sent again, from which they tell why.
 const OVERTAKEN: f64 = 0.2;
 
-/// How often packets overtook others, as a share of the segments sent again, where it explains them.
-pub(super) fn reordered(load: &Load) -> Option<f64> {
-    let share = load.tcp.reordered? / load.tcp.repeated.filter(|again| *again > 0.0)?;
-    (share >= OVERTAKEN).then_some(share)
+/// How it is known that segments that were sent again had only come late.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Late {
+    /// The receiver says of so many of them that they came twice.
+    Told(f64),
+    /// Packets overtook others so often for each of them; whether they came twice, nobody says.
+    Overtook(f64),
+}
+
+impl Late {
+    /// The share of what was sent again.
+    pub(super) fn share(self) -> f64 {
+        let (Self::Told(share) | Self::Overtook(share)) = self;
+        share.min(1.0)
+    }
+}
+
+/// What only came late, where it explains what was sent again. The receiver knows best: packets overtake on
+/// many a path without anything being sent again for it, and one that comes after it was sent again is not
+/// counted as overtaken.
+pub(super) fn late(load: &Load) -> Option<Late> {
+    let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
+    let of = |events: f64| events / again;
+    let late = load.tcp.needless.map(|n| Late::Told(of(n)));
+    late.or_else(|| load.tcp.reordered.map(|n| Late::Overtook(of(n))))
+        .filter(|late| late.share() >= OVERTAKEN)
 }
 
 /// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells

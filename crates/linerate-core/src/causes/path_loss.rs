@@ -1,10 +1,10 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
 use super::datagrams::{self, on_the_way};
-use super::lossy::{STAYS, erratic, lost, reordered};
+use super::lossy::{STAYS, erratic, lost, sent_again};
 use super::path_rate::{held_by_network, scales};
 use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, LOSSY, bbr, lacks, percent};
+use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -49,18 +49,12 @@ impl Cause for PathLoss {
             return lacks(model, "tcp", direction.sender());
         };
         let Some(lost) = lost(load) else {
+            let late = sent_again(load).map_or("", |_| ", nearly all of which had come, only late");
             return Answer::Clear(format!(
-                "only {} of the bytes had to be sent again",
+                "only {} of the bytes had to be sent again{late}",
                 percent(share)
             ));
         };
-        // What is left of it once those are taken away.
-        if let Some(share) = reordered(load).filter(|share| lost * (1.0 - share) < LOSSY) {
-            return Answer::Clear(format!(
-                "packets overtook each other {} as often as segments were sent again",
-                percent(share)
-            ));
-        }
         if shrugged_off(load, lost) {
             return Answer::Clear(format!(
                 "bbr does not slow down where {} of the bytes have to be sent again",

@@ -1,11 +1,11 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
-use super::lossy::{lost, reordered};
+use super::lossy::{Late, late, sent_again};
 use super::path_rate::held_by_network;
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::facts::Gap;
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -34,7 +34,7 @@ impl Cause for PathReordering {
         let Some(again) = load.tcp.retransmitted else {
             return lacks(model, "tcp", direction.sender());
         };
-        if lost(load).is_none() {
+        if sent_again(load).is_none() {
             return Answer::Clear(format!(
                 "only {} of the bytes had to be sent again",
                 percent(again)
@@ -43,30 +43,23 @@ impl Cause for PathReordering {
         if bbr::sends(load) {
             return Answer::Clear("bbr does not slow down where packets overtake".to_owned());
         }
-        let Some(events) = load.tcp.reordered else {
+        if load.tcp.needless.or(load.tcp.reordered).is_none() {
             return Answer::Unknown(vec![Gap {
-                what: format!("packets that overtake others {}", direction.name()),
+                what: format!("segments that come late {}", direction.name()),
                 why: "the sender's kernel does not count them".to_owned(),
                 hint: "Linux 4.19 or later".to_owned(),
             }]);
-        };
-        let Some(share) = reordered(load) else {
-            return Answer::Clear(format!(
-                "packets overtook each other {events:.1} times in a second, too seldom for what was sent again"
-            ));
+        }
+        let Some(late) = late(load) else {
+            return Answer::Clear(seldom(load));
         };
         Answer::Finding(Finding {
             side: Place::Path,
             share: held.share,
-            // Some overtake on any path with several queues: only a trial tells whether it matters.
+            // Some come late on any path with several queues: only a trial tells whether it matters.
             enough: false,
             reached: false,
-            evidence: vec![format!(
-                "packets overtook each other {events:.0} times in a second, {} as often as segments were sent \
-                 again ({} of the bytes)",
-                percent(share),
-                percent(again)
-            )],
+            evidence: vec![words(late, again)],
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -102,5 +95,34 @@ impl Cause for PathReordering {
     }
     fn page(&self) -> &'static str {
         include_str!("pages/path-reordering.md")
+    }
+}
+
+/// Why what came late does not explain what was sent again.
+fn seldom(load: &Load) -> String {
+    let again = load.tcp.repeated.unwrap_or_default();
+    if let Some(twice) = load.tcp.needless {
+        return format!(
+            "{} of the segments that were sent again had come",
+            percent(twice / again.max(twice).max(f64::MIN_POSITIVE))
+        );
+    }
+    let events = load.tcp.reordered.unwrap_or_default();
+    format!(
+        "packets overtook each other {events:.1} times in a second, too seldom for what was sent again"
+    )
+}
+
+fn words(late: Late, again: f64) -> String {
+    let again = percent(again);
+    match late {
+        Late::Told(_) => format!(
+            "{} of the segments that were sent again ({again} of the bytes) had come, only late",
+            percent(late.share())
+        ),
+        Late::Overtook(share) => format!(
+            "packets overtook each other {} as often as segments were sent again ({again} of the bytes)",
+            percent(share)
+        ),
     }
 }

@@ -77,6 +77,7 @@ fn limits(known: &mut Known, facts: &HostFacts) {
     let buffers = &facts.buffers;
     known.tell("net.ipv4.tcp_rmem", buffers.tcp_rmem.map(three));
     known.tell("net.ipv4.tcp_wmem", buffers.tcp_wmem.map(three));
+    known.tell("net.ipv4.tcp_dsack", facts.tells_duplicates.map(u8::from));
     known.tell("net.core.rmem_max", buffers.rmem_max);
     known.tell("net.core.wmem_max", buffers.wmem_max);
     let default = "net.ipv4.tcp_congestion_control";

@@ -262,9 +262,15 @@ fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
 }
 
 /// Whether the change was one: a kernel that copies what it was asked not to has changed nothing that a
-/// trial could be about, and has the trouble of both.
+/// trial could be about, and has the trouble of both; a connection may keep its route's congestion control.
 fn took_effect(plan: &TrialPlan, changed: Option<&Load>) -> bool {
-    plan.factor() != Some(Factor::ZeroCopy) || changed.is_some_and(Load::uncopied)
+    match plan.factor() {
+        Some(Factor::ZeroCopy) => changed.is_some_and(Load::uncopied),
+        Some(Factor::OtherCongestion) => {
+            changed.map(|load| &load.made[0].congestion) == plan.after.congestion.as_ref()
+        }
+        _ => true,
+    }
 }
 
 /// The load of the last slice of a trial that was made with its change.

@@ -158,7 +158,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {
-            tcp(near, 0, window)
+            tcp(near, 0, window, false)
         } else {
             receiving(table, &ticks, window)
         },

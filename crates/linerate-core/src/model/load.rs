@@ -58,7 +58,9 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let datagrams = datagrams([sending, receiving], set.plan.id, window);
-    let mut tcp = tcp(sending, set.plan.id, window);
+    let receiver = record.hosts.get(index(direction.receiver()));
+    let told = receiver.and_then(|host| host.facts.tells_duplicates);
+    let mut tcp = tcp(sending, set.plan.id, window, told == Some(true));
     if datagrams.is_some() {
         (tcp.mss, tcp.path_mtu) = packet(&made(direction.sender()));
     }
@@ -280,8 +282,14 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
         .collect()
 }
 
-/// The sender's TCP counters, averaged over streams.
-pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares {
+/// The sender's TCP counters, averaged over streams. No segment that came twice tells nothing where the
+/// receiver may not tell of them (`duplicates_told`).
+pub(super) fn tcp(
+    sending: &EndReadings,
+    set: u32,
+    window: Window,
+    duplicates_told: bool,
+) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
     let sockets: Vec<&Table> = sending
@@ -306,10 +314,8 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
     let counted = sent(sending, set, window);
     let secs = Nanos(window.to.saturating_sub(window.from)).secs();
     let per_sec = |count: f64| (secs > 0.0).then(|| count / secs);
-    let retransmitted = match (total(m::TCP_BYTES_RETRANS), total(m::TCP_BYTES_SENT)) {
-        (Some(repeated), Some(all)) if all > 0.0 => Some(repeated / all),
-        _ => None,
-    };
+    let repeated =
+        total(m::TCP_BYTES_RETRANS).zip(total(m::TCP_BYTES_SENT).filter(|all| *all > 0.0));
     TcpShares {
         rwnd_limited: held.rwnd_limited,
         sndbuf_limited: held.sndbuf_limited,
@@ -328,7 +334,7 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
             .into_iter()
             .reduce(f64::min)
             .map(micros),
-        retransmitted,
+        retransmitted: repeated.map(|(again, all)| again / all),
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
         timeouts: total(m::TCP_TOTAL_RTO),
@@ -336,6 +342,9 @@ pub(super) fn tcp(sending: &EndReadings, set: u32, window: Window) -> TcpShares 
             .and_then(per_sec)
             .map(|each| (each * TIMEOUT.secs() / tables.len().max(1) as f64).min(1.0)),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
+        needless: total(m::TCP_DSACK_DUPS)
+            .filter(|twice| duplicates_told || *twice > 0.0)
+            .and_then(per_sec),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,

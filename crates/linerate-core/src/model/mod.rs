@@ -334,6 +334,9 @@ pub struct TcpShares {
     pub segments: Option<f64>,
     /// How often in a second packets overtook others on the way, as the sender saw it.
     pub reordered: Option<f64>,
+    /// Segments in a second that the receiver says had come before (DSACK): they were sent again for nothing.
+    /// `None` where it may not tell.
+    pub needless: Option<f64>,
     /// Segments sent again in a second, all streams.
     pub repeated: Option<f64>,
     /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.

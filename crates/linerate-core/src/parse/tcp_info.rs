@@ -92,6 +92,7 @@ const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_DELIVERED_CE, 196, Store::U32),
     (metric::TCP_BYTES_SENT, 200, Store::U64),
     (metric::TCP_BYTES_RETRANS, 208, Store::U64),
+    (metric::TCP_DSACK_DUPS, 216, Store::U32),
     (metric::TCP_REORD_SEEN, 220, Store::U32),
     (metric::TCP_SND_WND, 228, Store::U32),
     (metric::TCP_RCV_WND, 232, Store::U32),

@@ -1,7 +1,7 @@
 //! What a trial changes of the connections that the tool itself owns.
 
 use super::{Factor, SMALL_MSS, WORK_SHARE, host, ps_per_byte};
-use crate::causes::{crowded, lost, raised};
+use crate::causes::{crowded, raised, sent_again};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
@@ -128,7 +128,7 @@ fn smaller_mss(load: &Load) -> Option<u32> {
 /// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
 /// to tell something.
 fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
-    if lost(load).is_none() && raised(model, direction).is_err() {
+    if sent_again(load).is_none() && raised(model, direction).is_err() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));

@@ -324,10 +324,23 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
     assert_eq!(at(21.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(51.0, "cubic"), ["suspect", "suspect"]);
-    // Of 1 % sent again that leaves 0.06 % and 0.04 %.
-    assert_eq!(at(94.0, "cubic"), ["suspect", "suspect"]);
-    assert_eq!(at(96.0, "cubic"), ["suspect", "clear"]);
+    // What is left of 1 % would leave 20 Mb/s, and 21.4: three times of what was carried.
+    assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
+    assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
+    // The receiver knows whether what was sent again had come; that packets overtook is nothing then.
+    let told = |twice: f64, overtook: f64| {
+        let mut m = held_by_loss(1.9);
+        let tcp = &mut m.directions[0].base.tcp;
+        tcp.repeated = Some(100.0);
+        (tcp.needless, tcp.reordered) = (Some(twice), Some(overtook));
+        ["path-reordering", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(told(0.0, 133.0), ["clear", "suspect"]);
+    assert_eq!(told(19.0, 133.0), ["clear", "suspect"]);
+    assert_eq!(told(21.0, 0.0), ["suspect", "suspect"]);
+    assert_eq!(told(88.0, 0.0), ["suspect", "suspect"]);
+    assert_eq!(told(89.0, 0.0), ["suspect", "clear"]);
     let mut m = held_by_loss(1.9);
     m.directions[0].base.tcp.reordered = None;
     assert_eq!(outcome(&m, "path-reordering"), "unknown");

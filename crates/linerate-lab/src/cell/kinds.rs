@@ -113,7 +113,7 @@ pub const CELLS: &[CellKind] = &[
         id: "reorder",
         words: "a network that holds some packets back",
         expected: "path-reordering",
-        neighbours: &["path-loss", "congestion-control"],
+        neighbours: &[],
         shown: false,
         draw: network::reorder,
     },

@@ -69,6 +69,7 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
             "/proc/sys/net/ipv4/tcp_congestion_control",
         ),
         buffers: reader.buffers(),
+        tells_duplicates: reader.tells_duplicates(),
         changeable: Vec::new(),
         ticks_per_sec: reader.ticks(),
         cpus,
@@ -256,6 +257,12 @@ impl Reader<'_> {
             rmem_max: self.core_limit("rmem_max"),
             wmem_max: self.core_limit("wmem_max"),
         }
+    }
+
+    fn tells_duplicates(&mut self) -> Option<bool> {
+        let path = "/proc/sys/net/ipv4/tcp_dsack";
+        self.get("tcp_dsack", path, PROC, sysctl::number)
+            .map(|set: u64| set != 0)
     }
 
     /// Older kernels hide the limits of net.core inside a network namespace of its own.

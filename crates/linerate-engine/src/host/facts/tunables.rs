@@ -26,6 +26,7 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_mtu_probing",

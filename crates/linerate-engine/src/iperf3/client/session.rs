@@ -157,6 +157,7 @@ impl<'a> Session<'a> {
             let stopped = &|| self.talk.control.stopped();
             dial::connected_unless(&fd, self.talk.server, Instant::now() + DIAL, stopped)
                 .map_err(call("connect"))?;
+            gaps.extend(options::set_connected(&fd, &self.plan));
             // The send buffer of a young connection takes so few bytes at once.
             let taken = linerate_sys::socket::send(fd.as_fd(), &self.cookie, false);
             if taken.map_err(call("send"))? != self.cookie.len() {

@@ -113,9 +113,9 @@ impl Terms {
     /// Sets the options of a data connection. What a receiver cannot set changes nothing that is
     /// measured: its congestion control.
     pub(super) fn dress(&self, fd: OwnedFd) -> Result<OwnedFd, Refusal> {
-        let refused = options::set(&fd, Side::Far, &self.plan);
-        let lacks = |what: &str| refused.iter().any(|gap| gap.what == what);
-        if lacks("set.congestion") && self.role() == Role::Sender {
+        options::set(&fd, Side::Far, &self.plan);
+        let refused = options::set_connected(&fd, &self.plan);
+        if refused.is_some() && self.role() == Role::Sender {
             return Err(Refusal::CONGESTION);
         }
         let mut got = SetEnd::default();

@@ -131,6 +131,7 @@ impl Sim {
                 .map(|c| c.name().to_owned())
                 .into(),
             congestion_default: self.path.congestion.name().into(),
+            tells_duplicates: Some(true),
             buffers: BufferLimits {
                 tcp_rmem: Some(limits(into)),
                 tcp_wmem: Some([4096, 16_384, 2 * out.send_buffer.0]),

@@ -65,6 +65,7 @@ impl Engine for Tcp {
                 gaps = options::set(fd, side, plan);
                 Ok(())
             })?;
+            gaps.extend(options::set_connected(&fd, plan));
             if stream == 0 {
                 options::read_back(&fd, side, plan, &mut end);
                 end.gaps.append(&mut gaps);

@@ -15,7 +15,7 @@ const BUSY_POLL_MICROS: u32 = 50;
 /// Segments of this many bytes less than asked for are as asked: options take room in them.
 const MSS_OPTIONS: u32 = 40;
 
-/// Sets all options of `plan` on this end's socket; what is refused is returned.
+/// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
 pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -60,12 +60,15 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             )
         });
     }
-    if let Some(name) = &knobs.congestion
-        && let Err(e) = socket::set_congestion(fd, name)
-    {
-        gaps.push(congestion_gap(name, &e.to_string()));
-    }
     gaps
+}
+
+/// Sets what a socket that connects would take from its route instead, a congestion control (`congctl`): once it
+/// is connected. What is refused is returned.
+pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
+    let name = plan.knobs.congestion.as_ref()?;
+    let refused = socket::set_congestion(fd.as_fd(), name).err()?;
+    Some(congestion_gap(name, &refused.to_string()))
 }
 
 /// Whether this end sends and receives payload.
@@ -175,6 +178,7 @@ mod tests {
         });
         let (fd, _listener) = near();
         assert_eq!(set(&fd, Side::Near, &plan), []);
+        assert_eq!(set_connected(&fd, &plan), None);
         let mut end = SetEnd::default();
         read_back(&fd, Side::Near, &plan, &mut end);
 
@@ -197,6 +201,7 @@ mod tests {
             gaps: set(&fd, Side::Near, &plan),
             ..SetEnd::default()
         };
+        end.gaps.extend(set_connected(&fd, &plan));
         read_back(&fd, Side::Near, &plan, &mut end);
         let gap = |what: &str| end.gaps.iter().find(|g| g.what == what);
         assert!(gap("set.send_buffer").unwrap().hint.contains("wmem_max"));
