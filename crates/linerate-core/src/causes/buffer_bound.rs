@@ -68,7 +68,7 @@ impl Buffer {
     fn memory(self, load: &Load) -> Option<Bytes> {
         match self {
             Self::Receive => load.recv_memory,
-            Self::Send => load.tcp.send_memory,
+            Self::Send => load.tcp.send_room(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::lossy::sent_again;
-use super::path_rate::{held_by_network, scales};
+use super::lossy::{rare, sent_again};
+use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, lacks, percent};
@@ -47,7 +47,7 @@ impl Cause for CongestionControl {
         if held.load.tcp.retransmitted.is_none() {
             return lacks(model, "tcp", direction.sender());
         }
-        if let Some(again) = sent_again(held.load) {
+        if let Some(again) = sent_again(held.load).or_else(|| rare(held.load)) {
             return Answer::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",
                 percent(again)
@@ -67,7 +67,7 @@ impl Cause for CongestionControl {
             .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
         Answer::Finding(Finding {
             side: Place::from(direction.sender()),
-            share: held.share,
+            share: held.share * of_each_stream(model, direction),
             // A cap for each flow that queues nothing looks the same.
             enough: false,
             reached: false,

@@ -2,7 +2,7 @@
 
 use super::datagrams::{self, on_the_way};
 use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
-use super::path_rate::{held_by_network, scales};
+use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
 use super::{Answer, Cause, Finding, percent};
 use crate::model::{Load, Model};
@@ -49,7 +49,7 @@ impl Cause for FlowRateCap {
             .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
         Answer::Finding(Finding {
             side: Place::Path,
-            share: held.share / 2.0,
+            share: held.share / 2.0 * of_each_stream(model, direction),
             enough: false,
             reached: false,
             evidence,

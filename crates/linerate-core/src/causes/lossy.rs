@@ -1,11 +1,12 @@
 //! What is lost on the way, and what half the pace would make of it.
 
-use super::LOSSY;
-use super::queue::standing_queue;
+use super::queue::{mostly_queued, standing_queue};
+use super::{LOSSY, bbr};
 use crate::model::{Load, Model};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
+use crate::units::Nanos;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
 const VANISHES: Range = Range {
@@ -41,10 +42,52 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
 
 /// The same, of what was lost indeed: not what came late.
 pub(super) fn lost(load: &Load) -> Option<f64> {
-    let late = late(load).map_or(0.0, Late::share);
-    sent_again(load)
-        .map(|again| again * (1.0 - late))
-        .filter(|share| *share > LOSSY)
+    let lost = sent_again(load)? * on_time(load);
+    (lost > LOSSY).then_some(lost)
+}
+
+//= Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm",
+//= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
+const MATHIS: f64 = 1.2247;
+
+/// Round trip of a path on which one segment of very many matters, if it is lost: the sender takes longer to get over
+/// it than until the next one is. On shorter ones CPUs bind long before.
+const FAR: Nanos = Nanos(1_000_000);
+
+/// What is lost all the time, though less than matters on any path: so much that it leaves no more than was carried.
+pub(super) fn rare(load: &Load) -> Option<f64> {
+    let tcp = &load.tcp;
+    let again = tcp.retransmitted.filter(|again| *again > 0.0)?;
+    let lost = again * on_time(load);
+    let far = tcp.min_rtt.is_some_and(|rtt| rtt >= FAR);
+    let bounds = loss_leaves(load, lost).is_some_and(|left| left <= load.goodput.mean);
+    (far && load.keeps_losing && bounds).then_some(lost)
+}
+
+/// Bits per second that random loss leaves to the loss-based congestion control of all streams.
+pub(super) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
+    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
+    let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
+    (!bbr::sends(load)).then_some(each * f64::from(load.streams))
+}
+
+/// What a queue adds to a round trip that hosts on busy CPUs do not.
+const LONG: Nanos = Nanos(5_000_000);
+
+/// How many times as much as its loss would leave to it a load carries that overruns a queue by itself.
+const BEYOND: f64 = 3.0;
+
+/// The queue whose overflow is all that is lost: had loss held the sender, no queue would stand.
+pub(super) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
+    let empty = load.tcp.min_rtt?;
+    let long = load.tcp.rtt?.0 >= empty.0.saturating_add(LONG.0);
+    let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
+    (long && beyond && mostly_queued(model, load)).then(|| standing_queue(model, load))?
+}
+
+/// The share of what was sent again that had not come, only late.
+fn on_time(load: &Load) -> f64 {
+    1.0 - late(load).map_or(0.0, Late::share)
 }
 
 /// Segments that came late, for each segment that was sent again, from which they tell why.
@@ -100,10 +143,12 @@ pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
     lost(load).is_some() && standing_queue(model, load).is_none()
 }
 
-/// What more streams make of one rate that all share: the same, unless it drops what exceeds it. Datagrams
-/// fill any rate, and fill it no better where more of them are lost.
+/// What more streams make of one rate that all share: the same, unless it drops what exceeds it; somewhat less where
+/// they overrun a queue more often than one. Datagrams fill any rate, and fill it no better where more of them are
+/// lost.
 pub(super) fn filled(model: &Model, load: &Load) -> Range {
-    if load.datagrams.is_some() {
+    let queued = standing_queue(model, load).is_some();
+    if load.datagrams.is_some() || queued {
         Range {
             high: EQUAL.high,
             ..FILLED

@@ -268,7 +268,9 @@ fn reached(model: &Model, direction: Direction) -> Option<&Ceiling> {
 /// A share in per cent, for sentences.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if !(0.05..10.0).contains(&value) || value.fract() == 0.0 {
+    if (0.0005..0.05).contains(&value) {
+        format!("{value:.3} %")
+    } else if !(0.05..10.0).contains(&value) || value.fract() == 0.0 {
         format!("{value:.0} %")
     } else {
         format!("{value:.1} %")

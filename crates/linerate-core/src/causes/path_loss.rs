@@ -1,8 +1,8 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
 use super::datagrams::{self, on_the_way};
-use super::lossy::{STAYS, erratic, lost, sent_again};
-use super::path_rate::{held_by_network, scales};
+use super::lossy::{STAYS, erratic, loss_leaves, lost, overrun, rare, sent_again};
+use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::model::{Load, Model};
@@ -25,10 +25,6 @@ const BBR_MINDS: f64 = 0.1;
 /// control is held by something else.
 const EXPLAINED: f64 = 1.0 / 3.0;
 
-//= Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm",
-//= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
-const MATHIS: f64 = 1.2247;
-
 impl Cause for PathLoss {
     fn id(&self) -> &'static str {
         "path-loss"
@@ -48,13 +44,16 @@ impl Cause for PathLoss {
         let Some(share) = load.tcp.retransmitted else {
             return lacks(model, "tcp", direction.sender());
         };
-        let Some(lost) = lost(load) else {
+        let Some(lost) = lost(load).or_else(|| rare(load)) else {
             let late = sent_again(load).map_or("", |_| ", nearly all of which had come, only late");
             return Answer::Clear(format!(
                 "only {} of the bytes had to be sent again{late}",
                 percent(share)
             ));
         };
+        if let Some(queue) = overrun(model, load, lost) {
+            return Answer::Clear(format!("it is the overflow of {queue}"));
+        }
         if shrugged_off(load, lost) {
             return Answer::Clear(format!(
                 "bbr does not slow down where {} of the bytes have to be sent again",
@@ -71,7 +70,7 @@ impl Cause for PathLoss {
         }
         Answer::Finding(Finding {
             side: Place::Path,
-            share: held.share,
+            share: held.share * of_each_stream(model, direction),
             // A policer loses packets too: only a trial tells.
             enough: false,
             reached: false,
@@ -151,13 +150,6 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 fn shrugged_off(load: &Load, lost: f64) -> bool {
     let waited = load.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
     bbr::sends(load) && lost < BBR_MINDS && !(waited && erratic(load))
-}
-
-/// Bits per second that random loss leaves to the loss-based congestion control of all streams.
-fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
-    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
-    let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
-    (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
 fn evidence(

@@ -338,6 +338,16 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
     tried.unwrap_or_else(|| more.over(load))
 }
 
+/// How much of what speaks for a limit of each stream a short look at twice as many leaves.
+pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
+    let scaled = model.direction(direction).and_then(scales);
+    if scaled.is_some_and(|(_, gain)| gain <= SAME) {
+        0.25
+    } else {
+        1.0
+    }
+}
+
 /// Whether more streams carried more, as far as it was measured.
 pub(super) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
     direction

@@ -99,6 +99,7 @@ fn load() -> Load {
         paused: [None, None],
         allowances: Vec::new(),
         collided: [None, None],
+        keeps_losing: false,
         interruptions: Vec::new(),
     }
 }

@@ -145,15 +145,11 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         let tables = near.about("socket", |_| true);
         mean(tables.flat_map(|t| gauge(t, metric, window)))
     };
-    let end = SetEnd {
-        congestion: flow.congestion.clone(),
-        ..SetEnd::default()
-    };
     let [senders, receivers] = placed(sends, own);
     Some(Load {
         streams: 1,
         knobs: Knobs::default(),
-        made: placed(sends, end),
+        made: placed(sends, own_end(flow)),
         goodput: estimate(goodput, &rates),
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
@@ -189,9 +185,17 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         paused: paused(&step, direction, window),
         allowances: allowances(&step, direction, window),
         collided: [None, None],
+        keeps_losing: false,
         interruptions: Vec::new(),
         ticks: rates,
     })
+}
+
+fn own_end(flow: &Flow) -> SetEnd {
+    SetEnd {
+        congestion: flow.congestion.clone(),
+        ..SetEnd::default()
+    }
 }
 
 /// What is known of this end, in its place: sender, receiver.

@@ -5,6 +5,7 @@ use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
 use super::datagrams::datagrams;
 use super::driver::{allowances, packet_bytes, paused};
+use super::episodes::keeps_losing;
 use super::handover::copied;
 use super::held::Held;
 use super::interruptions::{TIMEOUT, interruptions};
@@ -101,6 +102,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
+        keeps_losing: keeps_losing(sending, set.plan.id, window, step.plan.tick, tcp.rtt),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,
         datagrams,

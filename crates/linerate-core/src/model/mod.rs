@@ -11,6 +11,7 @@ mod datagrams;
 mod derive;
 mod driver;
 mod elsewhere;
+mod episodes;
 mod flow;
 mod foreign;
 mod handover;
@@ -275,6 +276,8 @@ pub struct Load {
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
     pub collided: [Option<f64>; 2],
+    /// Whether segments were sent again in several episodes: not because streams had overrun a queue once.
+    pub keeps_losing: bool,
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,
 }
@@ -351,6 +354,16 @@ pub struct TcpShares {
     pub mss: Option<Bytes>,
     /// Maximum transmission unit of the path: bytes of a full IP packet; of one that holds a datagram.
     pub path_mtu: Option<Bytes>,
+}
+
+impl TcpShares {
+    /// Memory that the send buffer takes: its size, or what is in flight from one that is smaller than a group of
+    /// segments (64 KiB). The kernel asks whether there is room before it takes a group, not whether for all of it.
+    //= Linux, tcp_sendmsg_locked(): sk_stream_memory_free() before the group is allocated
+    pub fn send_room(&self) -> Option<Bytes> {
+        let in_flight = self.in_flight.unwrap_or_default();
+        self.send_memory.map(|memory| memory.max(in_flight))
+    }
 }
 
 /// One worker thread.

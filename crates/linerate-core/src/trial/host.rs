@@ -38,7 +38,7 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
     let limits = buffers(model, side);
     let buffer = Buffer {
         side,
-        memory: load.tcp.send_memory?,
+        memory: load.tcp.send_room()?,
         asked: load.knobs.send_buffer.is_some(),
         autotuning: (Setting::TcpWmem, limits.tcp_wmem.map(|[.., most]| most)),
         asking: (Setting::WmemMax, limits.wmem_max),

@@ -26,7 +26,7 @@ pub(super) fn settings(
         }
         Factor::LargerSendBuffer => {
             let limit = buffers(model, direction.sender()).wmem_max;
-            after.send_buffer = Some(larger(load.tcp.send_memory?, limit)?);
+            after.send_buffer = Some(larger(load.tcp.send_room()?, limit)?);
         }
         Factor::HostWindow => after = host::window(model, direction)?,
         Factor::HostSendBuffer => after = host::send_buffer(model, direction)?,
@@ -34,10 +34,7 @@ pub(super) fn settings(
         Factor::HostRoom => after.host = Some(host::room(model, direction)?),
         Factor::HostSpread => after.host = Some(host::spread(model, direction)?),
         Factor::HalfWindow => after.window_clamp = Some(half_window(load)?),
-        // The kernel doubles what is asked for.
-        Factor::HalfSendBuffer => {
-            after.send_buffer = Some(Bytes((load.tcp.send_memory?.0 / 4).max(4096)));
-        }
+        Factor::HalfSendBuffer => after.send_buffer = Some(half_send_buffer(load)?),
         Factor::SenderWork => after.extra_work = work(load, true)?,
         Factor::ReceiverWork => after.extra_work = work(load, false)?,
         Factor::SmallerReads => {
@@ -160,6 +157,13 @@ fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<
 pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     let ask = memory.0.saturating_mul(2).min(limit?);
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
+}
+
+/// What to ask for to get half the memory, which the kernel doubles; `None` of a buffer that takes one group of
+/// segments, as half of it would.
+fn half_send_buffer(load: &Load) -> Option<Bytes> {
+    let memory = load.tcp.send_memory?;
+    (load.tcp.send_room()? == memory).then(|| Bytes((memory.0 / 4).max(4096)))
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {

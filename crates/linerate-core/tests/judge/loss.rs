@@ -389,3 +389,49 @@ fn where_nothing_arrives_no_buffer_is_blamed() {
     assert_eq!(full(3), ["clear"; 2]);
     assert!(full(4).iter().all(|told| *told != "clear"), "{:?}", full(4));
 }
+
+#[test]
+fn one_segment_of_ten_thousand_matters_where_it_is_lost_all_the_time_and_the_path_is_long() {
+    let at = |change: &dyn Fn(&mut Load)| {
+        let mut m = held_by_loss(2.0);
+        let base = &mut m.directions[0].base;
+        base.tcp.retransmitted = Some(0.0001);
+        base.tcp.reordered = Some(0.0);
+        base.keeps_losing = true;
+        // 1448 B / 20 ms x 1.2247 / sqrt(0.01 %) = 70.9 Mb/s.
+        base.goodput = steady(7.1e7);
+        change(base);
+        ["path-loss", "congestion-control"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(&|_| {}), ["suspect", "clear"]);
+    assert_eq!(
+        at(&|l| l.goodput = steady(7.0e7)),
+        ["clear", "suspect"],
+        "it leaves more"
+    );
+    assert_eq!(at(&|l| l.keeps_losing = false), ["clear", "suspect"]);
+    let rtt = |l: &mut Load, micros| l.tcp.min_rtt = Some(Nanos::from_micros(micros));
+    assert_eq!(at(&|l| rtt(l, 1_000)), ["suspect", "clear"]);
+    assert_eq!(at(&|l| rtt(l, 999)), ["clear", "suspect"]);
+}
+
+#[test]
+fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
+    // Of 1 % lost a round trip of 72 ms leaves 1.97 Mb/s.
+    let at = |goodput, empty, loaded| {
+        let mut m = held_by_loss(2.0);
+        let idle = m.idle.as_mut().expect("timed");
+        idle.percentiles = vec![(50.0, Nanos::from_micros(empty))];
+        let base = &mut m.directions[0].base;
+        base.goodput = steady(goodput);
+        base.tcp.min_rtt = Some(Nanos::from_micros(empty));
+        base.tcp.rtt = Some(Nanos::from_micros(loaded));
+        outcome(&m, "path-loss")
+    };
+    assert_eq!(at(5.95e6, 10_000, 72_000), "clear");
+    assert_eq!(at(5.85e6, 10_000, 72_000), "suspect");
+    // Busy hosts add some to a short round trip: 20.6 Mb/s would be left of 6.9 ms.
+    assert_eq!(at(6.3e7, 2_000, 7_010), "clear");
+    assert_eq!(at(6.3e7, 2_000, 6_990), "suspect");
+    assert_eq!(at(6e6, 40_000, 72_000), "suspect", "not even twice as long");
+}

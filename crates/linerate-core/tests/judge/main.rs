@@ -104,6 +104,7 @@ fn load() -> Load {
         paused: [None; 2],
         allowances: Vec::new(),
         collided: [None; 2],
+        keeps_losing: false,
         interruptions: Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ mod trials;
 use linerate_core::facts::Gap;
 use linerate_core::plan::{Pattern, Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
+use linerate_core::units::Nanos;
 
 use crate::change::SETTINGS_GAP;
 use crate::event::{Event, Flow, Sink};
@@ -30,6 +31,9 @@ struct Run<'a> {
     sink: &'a mut dyn Sink,
     record: Record,
     budget: Budget,
+    /// Time that the last step took beyond its own: arming both ends, pairs of clocks, what was still in flight,
+    /// readings.
+    beyond: Nanos,
     next_set: u32,
     stopped: bool,
 }
@@ -77,6 +81,7 @@ fn session(
         sink,
         record,
         budget,
+        beyond: Nanos(0),
         next_set: 0,
         stopped: false,
     };

@@ -213,7 +213,8 @@ impl Run<'_> {
                 self.streams(sets),
             ),
         };
-        let left = self.budget.left(self.link.now());
+        let began = self.link.now();
+        let left = self.budget.left(began);
         if self.sink.event(&Event::StepBegan {
             plan: &plan,
             words,
@@ -224,6 +225,12 @@ impl Run<'_> {
             return Ok(());
         }
         let step = self.watched(&plan, direction_of(purpose), left)?;
+        // What waits for an end that does not answer says nothing of the next step.
+        if step.trouble.is_none() {
+            let own = plan.washout.0.saturating_add(plan.measure.0);
+            let took = self.link.now().0.saturating_sub(began.0);
+            self.beyond = Nanos(took.saturating_sub(own));
+        }
         self.note(
             |record| record.steps.push(step.clone()),
             &Event::Step(&step),

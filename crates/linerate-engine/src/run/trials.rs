@@ -40,7 +40,7 @@ impl Run<'_> {
             let first = self.record.trials.len() as u32;
             let open = open(&model, &self.record.start.plan.directions, first);
             let mut waiting = open.len() as u64;
-            let Some(cheapest) = open.iter().map(|p| cost(&model, p)).min() else {
+            let Some(cheapest) = open.iter().map(|p| self.cost(&model, p)).min() else {
                 return Ok(());
             };
             if !self.budget.affords(self.link.now(), cheapest) {
@@ -51,7 +51,7 @@ impl Run<'_> {
                 let now = self.link.now();
                 let until = Nanos(now.0 + self.budget.left(now).0 / waiting);
                 waiting -= 1;
-                if self.budget.affords(now, cost(&model, &plan)) && !self.stopped {
+                if self.budget.affords(now, self.cost(&model, &plan)) && !self.stopped {
                     let id = first + i as u32;
                     self.trial(&model, &TrialPlan { id, ..plan }, until)?;
                 }
@@ -207,7 +207,7 @@ impl Run<'_> {
                 return Ok(true);
             }
             // Two warm-ups and the fewest slices are still to come.
-            let ends = self.link.now().0 + spent(trial.slice(), FEWEST + 2).0;
+            let ends = self.link.now().0 + self.spent(trial.slice(), FEWEST + 2).0;
             let late = ends > trial.until.0;
             if self.stopped || late || !self.redialled(trial, changed)? {
                 return Ok(false);
@@ -232,6 +232,24 @@ impl Run<'_> {
         Ok(made.is_some())
     }
 
+    /// The least time that a trial takes.
+    fn cost(&self, model: &Model, plan: &TrialPlan) -> Nanos {
+        let [settle, measure] = times(model, plan);
+        let base = model.direction(plan.direction).map(|d| &d.base);
+        let all = self.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
+        // Nothing gets through half of the slices.
+        let stalls = base
+            .and_then(Load::silent)
+            .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
+        Nanos(all.0 + stalls)
+    }
+
+    /// Time that so many slices take, with what lies between them: about a fifth more, or what the last step took.
+    fn spent(&self, slice: Nanos, n: u64) -> Nanos {
+        let each = (slice.0 * 6 / 5).max(slice.0.saturating_add(self.beyond.0));
+        Nanos(each.saturating_mul(n))
+    }
+
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
     /// connections are lost. A slice that was disturbed does not count, and is taken again.
     fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
@@ -240,7 +258,7 @@ impl Run<'_> {
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
         let next = so_far.next_changed().filter(|_| !lost)?;
         if slice.is_some_and(|s| !undisturbed(s)) {
-            let ends = self.link.now().0 + spent(trial.slice(), 1).0;
+            let ends = self.link.now().0 + self.spent(trial.slice(), 1).0;
             return (ends <= trial.until.0).then_some(next);
         }
         if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {
@@ -248,9 +266,10 @@ impl Run<'_> {
         }
         let decided = model::trial(&self.record, trial.plan.id)
             .is_some_and(|so_far| decides(trial.model, &so_far));
-        // Fewer than two blocks say nothing: a trial that was begun gets them.
-        let begun = (so_far.slices() as u64) < FEWEST;
-        let block_ends = self.link.now().0 + spent(trial.slice(), BLOCK as u64).0;
+        // Fewer than two blocks say nothing: a trial that was begun gets them while there is time at all.
+        let time = self.budget.affords(self.link.now(), trial.slice());
+        let begun = (so_far.slices() as u64) < FEWEST && time;
+        let block_ends = self.link.now().0 + self.spent(trial.slice(), BLOCK as u64).0;
         (begun || (!decided && block_ends <= trial.until.0)).then_some(next)
     }
 }
@@ -330,22 +349,4 @@ fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
         .map_or_else(Default::default, |d| {
             [washout(&d.base.tcp), slice_time(&d.base, plan.factor())]
         })
-}
-
-/// The least time that a trial takes.
-fn cost(model: &Model, plan: &TrialPlan) -> Nanos {
-    let [settle, measure] = times(model, plan);
-    let base = model.direction(plan.direction).map(|d| &d.base);
-    let all = spent(Nanos(settle.0 + measure.0), FEWEST + 2);
-    // Nothing gets through half of the slices.
-    let stalls = base
-        .and_then(Load::silent)
-        .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
-    Nanos(all.0 + stalls)
-}
-
-/// Time that so many slices take, with what lies between them (arming both ends, clock pairs,
-/// readings): about a fifth more.
-fn spent(slice: Nanos, n: u64) -> Nanos {
-    Nanos(slice.0 * n * 6 / 5)
 }

@@ -185,6 +185,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         paused: [None; 2],
         allowances: Vec::new(),
         collided: [None; 2],
+        keeps_losing: false,
         interruptions: Vec::new(),
     }
 }
