@@ -261,7 +261,7 @@ impl Reader<'_> {
 
     fn tells_duplicates(&mut self) -> Option<bool> {
         let path = "/proc/sys/net/ipv4/tcp_dsack";
-        self.get("tcp_dsack", path, PROC, sysctl::number)
+        self.look("tcp_dsack", path, sysctl::number)
             .map(|set: u64| set != 0)
     }
 
