@@ -1,6 +1,6 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::lossy::{rare, sent_again};
+use super::lossy::sent_again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
@@ -47,7 +47,7 @@ impl Cause for CongestionControl {
         if held.load.tcp.retransmitted.is_none() {
             return lacks(model, "tcp", direction.sender());
         }
-        if let Some(again) = sent_again(held.load).or_else(|| rare(held.load)) {
+        if let Some(again) = sent_again(held.load) {
             return Answer::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",
                 percent(again)

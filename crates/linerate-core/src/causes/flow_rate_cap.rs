@@ -41,7 +41,7 @@ impl Cause for FlowRateCap {
         }
         let mut evidence = vec![held.why.clone()];
         let lossy = lost(held.load);
-        evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
+        evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
         let scaled = model.direction(direction).and_then(scales);
         // One short look at more streams is no experiment: it stays a rival until a trial parts it
         // from a rate that all streams share.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::datagrams::OVERRUN;
+use super::lossy::sent_again;
 use super::path_rate::held_back;
 use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
@@ -59,7 +60,7 @@ impl Cause for LocalDrops {
             Err(answer) => return answer,
         };
         let dropped = dropped(load, direction);
-        if dropped.per_sec < 1.0 {
+        if !is_notable(load, &dropped) {
             let why = "the hosts dropped less than one packet of it in a second";
             return Answer::Clear(why.to_owned());
         }
@@ -133,7 +134,7 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
 /// Why the network does not hold a direction back: the hosts themselves drop most of what is lost.
 pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
     let dropped = dropped(load, direction);
-    (dropped.per_sec >= 1.0 && weigh(load, &dropped) == Some(Weight::Most))
+    (is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most))
         .then(|| words(load, &dropped))
 }
 
@@ -204,12 +205,24 @@ fn sent(load: &Load) -> Option<(f64, f64)> {
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
 }
 
+/// Whether less is sent again than matters on every path, and it does on this one.
+fn is_rare(load: &Load) -> bool {
+    load.datagrams.is_none() && sent_again(load).is_some_and(|share| share <= LOSSY)
+}
+
+/// Whether the hosts dropped a packet in a second, or any where so few matter.
+fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
+    dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
+}
+
 fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
     let group = (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0);
     // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
     let least = if load.datagrams.is_some() {
         OVERRUN
+    } else if is_rare(load) {
+        0.0
     } else {
         LOSSY
     };

@@ -33,35 +33,48 @@ const FILLED: Range = Range {
     high: 1.5,
 };
 
-/// The share of bytes sent again, where it is enough to hold congestion control back; of datagrams lost.
+/// The share of bytes sent again, where it is a reason for congestion control to slow down; of datagrams lost.
 pub(crate) fn sent_again(load: &Load) -> Option<f64> {
     let lost = load.datagrams.as_ref().map(|told| told.lost);
     lost.or(load.tcp.retransmitted)
-        .filter(|share| *share > LOSSY)
+        .filter(|share| *share > LOSSY || matters_far(load, *share))
 }
 
 /// The same, of what was lost indeed: not what came late.
 pub(super) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
-    (lost > LOSSY).then_some(lost)
+    (lost > LOSSY || matters_far(load, lost)).then_some(lost)
+}
+
+/// The same, where so much is sent again that some of it is seen in every slice of a trial.
+pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
+    sent_again(load).filter(|share| *share > LOSSY)
+}
+
+/// The share of what was sent again that had not come, only late.
+fn on_time(load: &Load) -> f64 {
+    1.0 - late(load).map_or(0.0, Late::share)
 }
 
 //= Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm",
 //= CCR 27(3), 1997: rate = MSS/RTT x sqrt(3/2)/sqrt(p)
 const MATHIS: f64 = 1.2247;
 
-/// Round trip of a path on which one segment of very many matters, if it is lost: the sender takes longer to get over
-/// it than until the next one is. On shorter ones CPUs bind long before.
+/// Round trip from which one segment of very many matters, if it is lost: the sender takes longer to get over it than
+/// until the next one is. On shorter ones CPUs bind long before.
 const FAR: Nanos = Nanos(1_000_000);
 
-/// What is lost all the time, though less than matters on any path: so much that it leaves no more than was carried.
-pub(super) fn rare(load: &Load) -> Option<f64> {
-    let tcp = &load.tcp;
-    let again = tcp.retransmitted.filter(|again| *again > 0.0)?;
-    let lost = again * on_time(load);
-    let far = tcp.min_rtt.is_some_and(|rtt| rtt >= FAR);
-    let bounds = loss_leaves(load, lost).is_some_and(|left| left <= load.goodput.mean);
-    (far && load.keeps_losing && bounds).then_some(lost)
+/// A load that carries less than this share of what its loss would leave to loss-based congestion
+/// control is held by something else.
+pub(super) const EXPLAINED: f64 = 1.0 / 3.0;
+
+/// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that
+/// leaves no more than about what was carried.
+fn matters_far(load: &Load, share: f64) -> bool {
+    let far = load.tcp.min_rtt.is_some_and(|rtt| rtt >= FAR);
+    let leaves = |share| loss_leaves(load, share);
+    let explains = leaves(share).is_some_and(|left| load.goodput.mean >= left * EXPLAINED);
+    share > 0.0 && far && load.keeps_losing && explains
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.
@@ -85,13 +98,11 @@ pub(super) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     (long && beyond && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
-/// The share of what was sent again that had not come, only late.
-fn on_time(load: &Load) -> f64 {
-    1.0 - late(load).map_or(0.0, Late::share)
-}
-
 /// Segments that came late, for each segment that was sent again, from which they tell why.
 const OVERTAKEN: f64 = 0.2;
+
+/// Segments that came twice for each that was sent twice, from which the network copied some.
+const COPIED: f64 = 1.5;
 
 /// How it is known that segments that were sent again had only come late.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,13 +123,14 @@ impl Late {
 
 /// What only came late, where it explains what was sent again. The receiver knows best: packets overtake on
 /// many a path without anything being sent again for it, and one that comes after it was sent again is not
-/// counted as overtaken.
+/// counted as overtaken. Of a network that copies packets nobody knows.
 pub(super) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
     let of = |events: f64| events / again;
     let late = load.tcp.needless.map(|n| Late::Told(of(n)));
     late.or_else(|| load.tcp.reordered.map(|n| Late::Overtook(of(n))))
         .filter(|late| late.share() >= OVERTAKEN)
+        .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
 }
 
 /// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells

@@ -1,7 +1,7 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
 use super::datagrams::{self, on_the_way};
-use super::lossy::{STAYS, erratic, loss_leaves, lost, overrun, rare, sent_again};
+use super::lossy::{EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -20,10 +20,6 @@ pub(super) struct PathLoss;
 /// them again, and does not slow down, unless it has to wait for timeouts, and carries now much, now
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
-
-/// A load that carries less than this share of what its loss would leave to loss-based congestion
-/// control is held by something else.
-const EXPLAINED: f64 = 1.0 / 3.0;
 
 impl Cause for PathLoss {
     fn id(&self) -> &'static str {
@@ -44,26 +40,22 @@ impl Cause for PathLoss {
         let Some(share) = load.tcp.retransmitted else {
             return lacks(model, "tcp", direction.sender());
         };
-        let Some(lost) = lost(load).or_else(|| rare(load)) else {
-            let late = sent_again(load).map_or("", |_| ", nearly all of which had come, only late");
-            return Answer::Clear(format!(
-                "only {} of the bytes had to be sent again{late}",
-                percent(share)
-            ));
+        let Some(lost) = lost(load) else {
+            return Answer::Clear(too_few(load, share));
         };
         if let Some(queue) = overrun(model, load, lost) {
             return Answer::Clear(format!("it is the overflow of {queue}"));
         }
         if shrugged_off(load, lost) {
             return Answer::Clear(format!(
-                "bbr does not slow down where {} of the bytes have to be sent again",
+                "bbr does not slow down where {} of the bytes are lost",
                 percent(lost)
             ));
         }
         let left = loss_leaves(load, lost);
         if let Some(left) = left.filter(|left| load.goodput.mean < left * EXPLAINED) {
             return Answer::Clear(format!(
-                "{} of the bytes had to be sent again, which would leave about {}",
+                "{} of the bytes were lost, which would leave about {}",
                 percent(lost),
                 Rate(left as u64)
             ));
@@ -145,6 +137,22 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     })
 }
 
+/// Why what was sent again, `share` of the bytes, is no loss that matters.
+fn too_few(load: &Load, share: f64) -> String {
+    let late = sent_again(load).and(late(load)).map(|late| {
+        let of = percent(late.share());
+        match late {
+            Late::Told(_) => format!(", and of that {of} had come, only late"),
+            Late::Overtook(_) => format!(", and packets overtook each other {of} as often"),
+        }
+    });
+    format!(
+        "only {} of the bytes had to be sent again{}",
+        percent(share),
+        late.unwrap_or_default()
+    )
+}
+
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
 /// steadily.
 fn shrugged_off(load: &Load, lost: f64) -> bool {
@@ -159,7 +167,7 @@ fn evidence(
     lost: f64,
     left: Option<f64>,
 ) -> Vec<String> {
-    let again = format!("{} of the bytes had to be sent again", percent(lost));
+    let again = format!("{} of the bytes were lost", percent(lost));
     let rtt = load.tcp.rtt.unwrap_or_default();
     let name = load.made[0].congestion.as_str();
     let law = left.map(|left| {

@@ -3,7 +3,7 @@
 use super::cpu_share::stands;
 use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
-use super::lossy::{erratic, filled, lost, of_a_rate};
+use super::lossy::{erratic, filled, lost, of_a_rate, often_sent_again};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
@@ -253,12 +253,15 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let queue = standing_queue(model, load);
     evidence.extend(queue.clone());
     let lossy = lost(load);
-    evidence.extend(lossy.map(|r| format!("{} of the bytes had to be sent again", percent(r))));
+    evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
     evidence.extend(shared(load));
     Answer::Finding(Finding {
         side: Place::Path,
         share: held.share,
-        enough: same && (queue.is_some() || held.lifted || (lossy.is_some() && !erratic(load))),
+        enough: same
+            && (queue.is_some()
+                || held.lifted
+                || (lossy.and(often_sent_again(load)).is_some() && !erratic(load))),
         reached: false,
         evidence,
     })
@@ -342,7 +345,7 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
 pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     let scaled = model.direction(direction).and_then(scales);
     if scaled.is_some_and(|(_, gain)| gain <= SAME) {
-        0.25
+        0.1
     } else {
         1.0
     }

@@ -1,7 +1,7 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
 use super::lossy::{Late, late, sent_again};
-use super::path_rate::held_by_network;
+use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::facts::Gap;
@@ -55,7 +55,7 @@ impl Cause for PathReordering {
         };
         Answer::Finding(Finding {
             side: Place::Path,
-            share: held.share,
+            share: held.share * of_each_stream(model, direction),
             // Some come late on any path with several queues: only a trial tells whether it matters.
             enough: false,
             reached: false,
@@ -102,9 +102,13 @@ impl Cause for PathReordering {
 fn seldom(load: &Load) -> String {
     let again = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {
+        if twice > again {
+            return "more segments came twice than were sent again: the network copies packets"
+                .to_owned();
+        }
         return format!(
             "{} of the segments that were sent again had come",
-            percent(twice / again.max(twice).max(f64::MIN_POSITIVE))
+            percent(twice / again.max(f64::MIN_POSITIVE))
         );
     }
     let events = load.tcp.reordered.unwrap_or_default();

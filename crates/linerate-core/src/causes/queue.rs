@@ -1,6 +1,6 @@
 //! What the round trip tells of queues on the way.
 
-use super::lossy::lost;
+use super::lossy::sent_again;
 use crate::model::{Load, Model};
 use crate::units::{Bytes, Nanos};
 
@@ -46,7 +46,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let empty = empty.or_else(|| load.tcp.min_rtt.map(Empty::Least))?;
     let (Empty::Idle(before) | Empty::Least(before)) = empty;
     let loaded = load.tcp.rtt?;
-    let notable = if lost(load).is_some() {
+    let notable = if sent_again(load).is_some() {
         NOTABLE.max(burst(load))
     } else {
         NOTABLE

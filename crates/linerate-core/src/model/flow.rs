@@ -11,6 +11,7 @@ use super::cpus::cpus;
 use super::driver::{allowances, paused};
 use super::load::{estimate, tcp};
 use super::local::{local, shapers};
+use super::losses::loses_again;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
@@ -185,7 +186,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         paused: paused(&step, direction, window),
         allowances: allowances(&step, direction, window),
         collided: [None, None],
-        keeps_losing: false,
+        keeps_losing: sends && loses_again(near, 0, window, None),
         interruptions: Vec::new(),
         ticks: rates,
     })

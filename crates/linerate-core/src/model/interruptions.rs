@@ -1,7 +1,6 @@
 //! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
 
-use std::collections::BTreeSet;
-
+use super::losses::loses_throughout;
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::plan::Side;
@@ -13,9 +12,6 @@ use crate::units::Nanos;
 //= Linux, TCP_RTO_MIN; RFC 6298, section 5.5: the timer doubles
 pub(super) const TIMEOUT: Nanos = Nanos::from_millis(200);
 const TIMEOUTS: u64 = 3;
-
-/// Parts of a step in each of which packets must be sent again for loss to be what the path does.
-const PARTS: u64 = 4;
 
 /// What a link says of a step that the user ended.
 const STOPPED: &str = "stopped";
@@ -51,7 +47,7 @@ pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> V
         // A path that is long compared with a sample is silent between two windows, and one that drops
         // packets all the time while its sender waits for a timeout.
         let rtt = rtt.unwrap_or_default().0;
-        let waits = if keeps_losing(step) {
+        let waits = if loses_throughout(step) {
             TIMEOUTS.saturating_mul(TIMEOUT.0.saturating_add(rtt))
         } else {
             rtt.saturating_mul(2)
@@ -71,24 +67,6 @@ pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> V
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found
-}
-
-/// Whether packets were sent again throughout a step: not around one outage alone.
-fn keeps_losing(step: &Step) -> bool {
-    let part = (step.plan.measure.0 / PARTS).max(1);
-    let sockets = step.ends.iter().flat_map(|end| end.about("tcp", |_| true));
-    let again = |table: &Table| -> Vec<u64> {
-        let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
-        let grown = counts.windows(2).zip(table.at.iter().skip(1));
-        // What is lost while the streams start is no sign.
-        let counts = |at: u64| at > step.plan.washout.0;
-        let grown = grown.filter(|(pair, at)| pair[1] > pair[0] && counts(**at));
-        grown
-            .map(|(_, at)| (at - step.plan.washout.0 - 1) / part)
-            .collect()
-    };
-    let parts: BTreeSet<u64> = sockets.flat_map(again).collect();
-    (0..PARTS).all(|n| parts.contains(&n))
 }
 
 /// Links and ends that were away during a step, whatever its payload says.

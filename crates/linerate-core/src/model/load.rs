@@ -5,11 +5,11 @@ use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
 use super::datagrams::datagrams;
 use super::driver::{allowances, packet_bytes, paused};
-use super::episodes::keeps_losing;
 use super::handover::copied;
 use super::held::Held;
 use super::interruptions::{TIMEOUT, interruptions};
 use super::local::{local, shapers};
+use super::losses::{loses_again, loses_throughout};
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
@@ -102,7 +102,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
-        keeps_losing: keeps_losing(sending, set.plan.id, window, step.plan.tick, tcp.rtt),
+        keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
         interruptions: interruptions(step, &rates, tcp.rtt),
         tcp,
         datagrams,
@@ -148,6 +148,7 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
 /// `tcpi_options` of a connection whose windows are scaled.
 //= include/uapi/linux/tcp.h, TCPI_OPT_WSCALE
 const SCALING: u8 = 4;
+const SACK: u8 = 2;
 
 /// Fewest samples that tell anything of how a goodput scatters.
 const LOOK: usize = 4;
@@ -345,13 +346,26 @@ pub(super) fn tcp(
             .map(|each| (each * TIMEOUT.secs() / tables.len().max(1) as f64).min(1.0)),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
         needless: total(m::TCP_DSACK_DUPS)
-            .filter(|twice| duplicates_told || *twice > 0.0)
+            .filter(|_| tells_duplicates(&tables, duplicates_told))
             .and_then(per_sec),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
         mss,
         path_mtu: bytes(m::TCP_PMTU),
     }
+}
+
+/// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
+/// acknowledgements, or it did so before.
+//= Linux, tcp_dsack_set()
+fn tells_duplicates(tables: &[&Table], known: bool) -> bool {
+    let of = |table: &&Table| {
+        let values = |metric| table.column(metric).unwrap_or_default();
+        let has = |options: &i64| *options as u8 & SACK != 0;
+        let agreed = values(m::TCP_OPTIONS).last().is_some_and(has);
+        (known && agreed) || values(m::TCP_DSACK_DUPS).iter().any(|twice| *twice > 0)
+    };
+    tables.iter().all(of)
 }
 
 /// The worker threads whose subject begins with `prefix`, and what interrupts on their CPUs took.
@@ -425,4 +439,26 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));
     let rates: Vec<f64> = rates.collect::<Option<_>>()?;
     (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::table;
+
+    #[test]
+    fn no_segment_that_came_twice_tells_something_only_of_a_receiver_that_tells() {
+        let at = |options: u8, twice: [i64; 2], known| {
+            let options = [options.into(); 2];
+            let table = table(
+                "s1/0",
+                &[(m::TCP_OPTIONS, options), (m::TCP_DSACK_DUPS, twice)],
+            );
+            tells_duplicates(&[&table], known)
+        };
+        assert!(at(7, [0, 0], true));
+        assert!(!at(5, [0, 0], true), "no selective acknowledgements");
+        assert!(!at(7, [0, 0], false), "nobody read whether it does");
+        assert!(at(7, [3, 3], false), "it did before");
+    }
 }

@@ -11,7 +11,6 @@ mod datagrams;
 mod derive;
 mod driver;
 mod elsewhere;
-mod episodes;
 mod flow;
 mod foreign;
 mod handover;
@@ -20,6 +19,7 @@ mod interruptions;
 mod load;
 mod local;
 mod look;
+mod losses;
 mod off_node;
 mod once;
 mod probe;
@@ -276,7 +276,8 @@ pub struct Load {
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
     pub collided: [Option<f64>; 2],
-    /// Whether segments were sent again in several episodes: not because streams had overrun a queue once.
+    /// Whether segments were sent again throughout, or in several episodes: not because streams had overrun a queue
+    /// once.
     pub keeps_losing: bool,
     /// What interrupted it, in words.
     pub interruptions: Vec<String>,

@@ -1,7 +1,7 @@
 //! What a trial changes of the connections that the tool itself owns.
 
 use super::{Factor, SMALL_MSS, WORK_SHARE, host, ps_per_byte};
-use crate::causes::{crowded, raised, sent_again};
+use crate::causes::{crowded, often_sent_again, raised};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
@@ -125,7 +125,7 @@ fn smaller_mss(load: &Load) -> Option<u32> {
 /// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
 /// to tell something.
 fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
-    if sent_again(load).is_none() && raised(model, direction).is_err() {
+    if often_sent_again(load).is_none() && raised(model, direction).is_err() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
@@ -159,11 +159,13 @@ pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
 }
 
-/// What to ask for to get half the memory, which the kernel doubles; `None` of a buffer that takes one group of
-/// segments, as half of it would.
+/// Memory of a send buffer from which half of it holds half as much: the kernel takes groups of segments whole.
+const GROUPS: u64 = 4 << 16;
+
+/// What to ask for to get half the memory, which the kernel doubles.
 fn half_send_buffer(load: &Load) -> Option<Bytes> {
     let memory = load.tcp.send_memory?;
-    (load.tcp.send_room()? == memory).then(|| Bytes((memory.0 / 4).max(4096)))
+    (memory.0 >= GROUPS).then_some(Bytes(memory.0 / 4))
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {

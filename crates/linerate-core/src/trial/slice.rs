@@ -1,7 +1,7 @@
 //! How long slices of a trial last.
 
 use super::Factor;
-use crate::causes::sent_again;
+use crate::causes::often_sent_again;
 use crate::model::{Load, TcpShares};
 use crate::units::Nanos;
 
@@ -25,7 +25,7 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     }
     let losses = || {
         let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
-        Some(LOSSES / (sent_again(load)? * segments / 2.0))
+        Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
     };
     let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
     let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);

@@ -341,6 +341,9 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(told(21.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(88.0, 0.0), ["suspect", "suspect"]);
     assert_eq!(told(89.0, 0.0), ["suspect", "clear"]);
+    // A network that copies packets tells nothing by it.
+    assert_eq!(told(149.0, 0.0), ["suspect", "clear"]);
+    assert_eq!(told(151.0, 0.0), ["clear", "suspect"]);
     let mut m = held_by_loss(1.9);
     m.directions[0].base.tcp.reordered = None;
     assert_eq!(outcome(&m, "path-reordering"), "unknown");
@@ -404,12 +407,19 @@ fn one_segment_of_ten_thousand_matters_where_it_is_lost_all_the_time_and_the_pat
         ["path-loss", "congestion-control"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(&|_| {}), ["suspect", "clear"]);
-    assert_eq!(
-        at(&|l| l.goodput = steady(7.0e7)),
-        ["clear", "suspect"],
-        "it leaves more"
-    );
+    // A third of that.
+    assert_eq!(at(&|l| l.goodput = steady(2.4e7)), ["suspect", "clear"]);
+    assert_eq!(at(&|l| l.goodput = steady(2.3e7)), ["clear", "suspect"]);
     assert_eq!(at(&|l| l.keeps_losing = false), ["clear", "suspect"]);
+    let late = |l: &mut Load| (l.tcp.repeated, l.tcp.needless) = (Some(10.0), Some(9.9));
+    let mut m = held_by_loss(2.0);
+    let base = &mut m.directions[0].base;
+    (base.goodput, base.keeps_losing) = (steady(7.1e7), true);
+    base.tcp.retransmitted = Some(0.0001);
+    late(base);
+    assert_eq!(outcome(&m, "path-reordering"), "suspect");
+    assert_eq!(outcome(&m, "congestion-control"), "clear");
+    assert_eq!(at(&late), ["clear", "clear"]);
     let rtt = |l: &mut Load, micros| l.tcp.min_rtt = Some(Nanos::from_micros(micros));
     assert_eq!(at(&|l| rtt(l, 1_000)), ["suspect", "clear"]);
     assert_eq!(at(&|l| rtt(l, 999)), ["clear", "suspect"]);
@@ -434,4 +444,39 @@ fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
     assert_eq!(at(6.3e7, 2_000, 7_010), "clear");
     assert_eq!(at(6.3e7, 2_000, 6_990), "suspect");
     assert_eq!(at(6e6, 40_000, 72_000), "suspect", "not even twice as long");
+}
+
+#[test]
+fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
+    // Of 1.2 segments sent again in a second, of 12,000.
+    let at = |per_sec: f64| {
+        let mut m = held_by_loss(2.0);
+        let base = &mut m.directions[0].base;
+        (base.goodput, base.keeps_losing) = (steady(7.1e7), true);
+        base.tcp.retransmitted = Some(0.0001);
+        (base.tcp.segments, base.tcp.repeated) = (Some(12_000.0), Some(1.2));
+        base.local = vec![linerate_core::model::Local {
+            side: Side::Far,
+            what: linerate_core::model::LocalEvent::Ring,
+            subject: "eth0".into(),
+            count: per_sec * 3.0,
+            per_sec,
+        }];
+        ["local-drops", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(0.61), ["enough", "clear"]);
+    assert_eq!(at(0.59), ["suspect", "suspect"], "it may be groups of them");
+    assert_eq!(at(0.0), ["clear", "suspect"]);
+}
+
+#[test]
+fn more_streams_are_tried_first_where_a_look_at_them_carried_no_more() {
+    let next = |gain: f64| {
+        let mut m = held_by_loss(gain);
+        m.directions[0].base.tcp.retransmitted = Some(0.0);
+        m.hosts[0].facts.congestion_available = ["cubic", "bbr"].map(str::to_owned).to_vec();
+        next_trial(&m, Direction::Forward, 0).map(|plan| plan.kind)
+    };
+    assert_eq!(next(1.04).as_deref(), Some("more-streams"));
+    assert_eq!(next(1.06).as_deref(), Some("other-congestion"));
 }

@@ -380,6 +380,7 @@ fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
     };
     assert_eq!(asked("larger-send-buffer", 16_384), Some(128_000));
     assert_eq!(asked("larger-send-buffer", 80_000), Some(160_000));
-    assert_eq!(asked("half-send-buffer", 16_384), None);
-    assert_eq!(asked("half-send-buffer", 80_000), Some(20_000));
+    // Half of four groups of 64 KiB.
+    assert_eq!(asked("half-send-buffer", 262_143), None);
+    assert_eq!(asked("half-send-buffer", 262_144), Some(65_536));
 }

@@ -49,10 +49,43 @@ impl Budget {
     }
 }
 
+/// What steps took beyond their own time: arming both ends, pairs of clocks, what was still in flight, readings.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beyond {
+    total: Nanos,
+    steps: u64,
+}
+
+impl Beyond {
+    /// Counts a step.
+    pub(super) fn count(&mut self, beyond: Nanos) {
+        self.total.0 = self.total.0.saturating_add(beyond.0);
+        self.steps += 1;
+    }
+
+    /// Time that so many slices take: about a fifth more than their own, or as much as steps did so far.
+    pub(super) fn spent(&self, slice: Nanos, n: u64) -> Nanos {
+        let mean = self.total.0 / self.steps.max(1);
+        let each = (slice.0 / 5 * 6).max(slice.0.saturating_add(mean));
+        Nanos(each.saturating_mul(n))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_core::plan::{Direction, Knobs};
+
+    #[test]
+    fn slices_take_a_fifth_more_or_what_steps_took_so_far() {
+        let mut beyond = Beyond::default();
+        let ten = |beyond: &Beyond| beyond.spent(Nanos(500), 10).0;
+        assert_eq!(ten(&beyond), 6_000);
+        beyond.count(Nanos(80));
+        assert_eq!(ten(&beyond), 6_000);
+        beyond.count(Nanos(200));
+        assert_eq!(ten(&beyond), 6_400, "140 each");
+    }
 
     #[test]
     fn the_steps_leave_at_least_half_of_a_minute_to_trials() {

@@ -14,13 +14,12 @@ mod trials;
 use linerate_core::facts::Gap;
 use linerate_core::plan::{Pattern, Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
-use linerate_core::units::Nanos;
 
 use crate::change::SETTINGS_GAP;
 use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
-use budget::Budget;
+use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once};
 pub use search::search;
 pub use sweep::{Sweep, sweep};
@@ -31,9 +30,8 @@ struct Run<'a> {
     sink: &'a mut dyn Sink,
     record: Record,
     budget: Budget,
-    /// Time that the last step took beyond its own: arming both ends, pairs of clocks, what was still in flight,
-    /// readings.
-    beyond: Nanos,
+    /// What the steps of the last trial took beyond their own time.
+    beyond: Beyond,
     next_set: u32,
     stopped: bool,
 }
@@ -81,7 +79,7 @@ fn session(
         sink,
         record,
         budget,
-        beyond: Nanos(0),
+        beyond: Beyond::default(),
         next_set: 0,
         stopped: false,
     };

@@ -229,7 +229,7 @@ impl Run<'_> {
         if step.trouble.is_none() {
             let own = plan.washout.0.saturating_add(plan.measure.0);
             let took = self.link.now().0.saturating_sub(began.0);
-            self.beyond = Nanos(took.saturating_sub(own));
+            self.beyond.count(Nanos(took.saturating_sub(own)));
         }
         self.note(
             |record| record.steps.push(step.clone()),

@@ -11,6 +11,7 @@ use linerate_core::units::Nanos;
 use linerate_core::verdict::{decides, next_latency_trial, next_trial};
 
 use super::Run;
+use super::budget::Beyond;
 use super::steps::BESIDE;
 use crate::event::Event;
 use crate::link::LinkError;
@@ -35,6 +36,8 @@ impl Run<'_> {
     /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to
     /// try, or the time is up: for goodput in all directions, then for latency.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
+        // Steps of many streams, which came before, take longer to end.
+        self.beyond = Beyond::default();
         while !self.stopped {
             let model = derive(&self.record);
             let first = self.record.trials.len() as u32;
@@ -89,6 +92,7 @@ impl Run<'_> {
             until,
             words: &words,
         };
+        self.beyond = Beyond::default();
         let outcome = self.interleave(&mut trial);
         let outcome = self.unless_refused(plan, outcome);
         // A link that is lost has no sets to release.
@@ -207,7 +211,7 @@ impl Run<'_> {
                 return Ok(true);
             }
             // Two warm-ups and the fewest slices are still to come.
-            let ends = self.link.now().0 + self.spent(trial.slice(), FEWEST + 2).0;
+            let ends = self.link.now().0 + self.beyond.spent(trial.slice(), FEWEST + 2).0;
             let late = ends > trial.until.0;
             if self.stopped || late || !self.redialled(trial, changed)? {
                 return Ok(false);
@@ -236,18 +240,12 @@ impl Run<'_> {
     fn cost(&self, model: &Model, plan: &TrialPlan) -> Nanos {
         let [settle, measure] = times(model, plan);
         let base = model.direction(plan.direction).map(|d| &d.base);
-        let all = self.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
+        let all = self.beyond.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
         // Nothing gets through half of the slices.
         let stalls = base
             .and_then(Load::silent)
             .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
         Nanos(all.0 + stalls)
-    }
-
-    /// Time that so many slices take, with what lies between them: about a fifth more, or what the last step took.
-    fn spent(&self, slice: Nanos, n: u64) -> Nanos {
-        let each = (slice.0 * 6 / 5).max(slice.0.saturating_add(self.beyond.0));
-        Nanos(each.saturating_mul(n))
     }
 
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
@@ -256,9 +254,12 @@ impl Run<'_> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
         let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
-        let next = so_far.next_changed().filter(|_| !lost)?;
+        let time = self
+            .budget
+            .affords(self.link.now(), self.beyond.spent(trial.slice(), 1));
+        let next = so_far.next_changed().filter(|_| !lost && time)?;
         if slice.is_some_and(|s| !undisturbed(s)) {
-            let ends = self.link.now().0 + self.spent(trial.slice(), 1).0;
+            let ends = self.link.now().0 + self.beyond.spent(trial.slice(), 1).0;
             return (ends <= trial.until.0).then_some(next);
         }
         if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {
@@ -266,10 +267,9 @@ impl Run<'_> {
         }
         let decided = model::trial(&self.record, trial.plan.id)
             .is_some_and(|so_far| decides(trial.model, &so_far));
-        // Fewer than two blocks say nothing: a trial that was begun gets them while there is time at all.
-        let time = self.budget.affords(self.link.now(), trial.slice());
-        let begun = (so_far.slices() as u64) < FEWEST && time;
-        let block_ends = self.link.now().0 + self.spent(trial.slice(), BLOCK as u64).0;
+        // Fewer than two blocks say nothing: a trial that was begun gets them.
+        let begun = (so_far.slices() as u64) < FEWEST;
+        let block_ends = self.link.now().0 + self.beyond.spent(trial.slice(), BLOCK as u64).0;
         (begun || (!decided && block_ends <= trial.until.0)).then_some(next)
     }
 }

@@ -60,11 +60,15 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             )
         });
     }
+    // What it asks for while connecting (ECN of dctcp); whether it may be had, `set_connected` says.
+    if let Some(name) = &knobs.congestion {
+        let _ = socket::set_congestion(fd, name);
+    }
     gaps
 }
 
-/// Sets what a socket that connects would take from its route instead, a congestion control (`congctl`): once it
-/// is connected. What is refused is returned.
+/// Sets again, once it is connected, what a socket that connects takes from its route instead: a congestion control
+/// (`congctl`). What is refused is returned.
 pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     let name = plan.knobs.congestion.as_ref()?;
     let refused = socket::set_congestion(fd.as_fd(), name).err()?;

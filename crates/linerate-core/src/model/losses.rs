@@ -1,0 +1,101 @@
+//! Whether packets are lost all the time, or were once.
+
+use std::collections::BTreeSet;
+
+use super::readings::Window;
+use crate::metric as m;
+use crate::record::{EndReadings, Step, Table};
+use crate::units::Nanos;
+
+/// Parts of a step in each of which packets must be sent again for loss to be what the path does.
+const PARTS: u64 = 4;
+
+/// Episodes of loss from which it comes again and again: a queue that streams overrun while they start is one.
+const EPISODES: usize = 3;
+
+/// Round trips in which a sender gets over what was lost at once, and samples in which it shows.
+const ROUND_TRIPS: u64 = 4;
+const SAMPLES: u64 = 2;
+
+/// Whether packets were sent again throughout a step: not around one outage alone.
+pub(super) fn loses_throughout(step: &Step) -> bool {
+    let part = (step.plan.measure.0 / PARTS).max(1);
+    let sockets = step.ends.iter().flat_map(|end| end.about("tcp", |_| true));
+    let again = |table: &Table| -> Vec<u64> {
+        let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
+        let grown = counts.windows(2).zip(table.at.iter().skip(1));
+        // What is lost while the streams start is no sign.
+        let counts = |at: u64| at > step.plan.washout.0;
+        let grown = grown.filter(|(pair, at)| pair[1] > pair[0] && counts(**at));
+        grown
+            .map(|(_, at)| (at - step.plan.washout.0 - 1) / part)
+            .collect()
+    };
+    let parts: BTreeSet<u64> = sockets.flat_map(again).collect();
+    (0..PARTS).all(|n| parts.contains(&n))
+}
+
+/// Whether a stream of `set` sent segments again in several episodes of a window.
+pub(super) fn loses_again(
+    sending: &EndReadings,
+    set: u32,
+    window: Window,
+    rtt: Option<Nanos>,
+) -> bool {
+    let prefix = format!("s{set}/");
+    let mut tables = sending.about("tcp", |s| s.starts_with(&prefix));
+    tables.any(|table| episodes(table, window, rtt.unwrap_or_default()) >= EPISODES)
+}
+
+/// Times in a window in which a stream sent segments again, apart from each other.
+pub(super) fn episodes(table: &Table, window: Window, rtt: Nanos) -> usize {
+    let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
+    let grown = counts.windows(2).zip(table.at.windows(2));
+    let within = |at: u64| (window.from..=window.to).contains(&at);
+    let grown = grown.filter(|(count, at)| count[1] > count[0] && within(at[1]));
+    let trips = rtt.0.saturating_mul(ROUND_TRIPS);
+    let mut last = None;
+    let apart = grown.filter(|(_, at)| {
+        let between = last.replace(at[1]).map(|last| at[1] - last);
+        let samples = (at[1] - at[0]).saturating_mul(SAMPLES);
+        between.is_none_or(|between| between > trips.max(samples))
+    });
+    apart.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Column;
+
+    /// Samples of a step, 100 ms apart.
+    const TICK: Nanos = Nanos::from_millis(100);
+
+    #[test]
+    fn what_is_sent_again_at_once_is_one_episode() {
+        let at = |counts: &[i64], rtt_ms| {
+            let table = Table {
+                source: "tcp".to_owned(),
+                subject: "s1/0".to_owned(),
+                at: (0..counts.len() as u64).map(|n| n * TICK.0).collect(),
+                columns: vec![Column {
+                    name: m::TCP_RETRANS.name.to_owned(),
+                    unit: m::TCP_RETRANS.unit,
+                    kind: m::TCP_RETRANS.kind,
+                    values: counts.to_vec(),
+                }],
+            };
+            let all = Window {
+                from: 0,
+                to: u64::MAX,
+            };
+            episodes(&table, all, Nanos::from_millis(rtt_ms))
+        };
+        let thrice = [0, 1, 1, 1, 2, 2, 2, 3];
+        assert_eq!(at(&thrice, 1), 3);
+        assert_eq!(at(&thrice, 74), 3, "296 ms are less than 300 ms");
+        assert_eq!(at(&thrice, 76), 1, "so long it may take to get over one");
+        assert_eq!(at(&[0, 10, 20, 30, 40, 50, 60, 60], 1), 1, "a long one");
+        assert_eq!(at(&[0; 8], 1), 0);
+    }
+}
