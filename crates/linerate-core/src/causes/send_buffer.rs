@@ -1,7 +1,8 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held};
-use super::{Answer, Cause, base, lacks};
+use super::lossy::sent_again;
+use super::{Answer, Cause, base, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -67,8 +68,14 @@ impl Cause for SendBuffer {
 fn evidence(load: &Load) -> Option<String> {
     let (flight, memory) = (load.tcp.in_flight?, load.tcp.send_memory?);
     let rtt = load.tcp.rtt?;
+    let again = sent_again(load).map_or(String::new(), |share| {
+        format!(
+            "; {} of the bytes had to be sent again, and take room in it a round trip longer",
+            percent(share)
+        )
+    });
     Some(format!(
-        "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}"
+        "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}{again}"
     ))
 }
 

@@ -212,20 +212,20 @@ mod tests {
 
     /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
     /// these of its 30 rows.
-    fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {
+    fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
         let rows = 0..=30_usize;
         let sent_again = rows.clone().scan(0, |sum, row| {
             *sum += i64::from(again(row));
             Some(*sum)
         });
         let socket = Table {
-            source: "tcp".to_owned(),
+            source: counted.source.to_owned(),
             subject: "s0/0".to_owned(),
             at: rows.map(|row| row as u64 * 100_000_000).collect(),
             columns: vec![Column {
-                name: m::TCP_RETRANS.name.to_owned(),
-                unit: m::TCP_RETRANS.unit,
-                kind: m::TCP_RETRANS.kind,
+                name: counted.name.to_owned(),
+                unit: counted.unit,
+                kind: counted.kind,
                 values: sent_again.collect(),
             }],
         };
@@ -250,6 +250,16 @@ mod tests {
             trouble: None,
         };
         !interruptions(&step, &ticks, None).is_empty()
+    }
+
+    fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {
+        silence_of(m::TCP_RETRANS, silent, again)
+    }
+
+    #[test]
+    fn what_a_queue_of_an_end_refuses_all_the_time_is_lost_as_well() {
+        let of = |silent| silence_of(m::QDISC_DROPS, silent, |row| row % 2 == 1);
+        assert!(!of(6) && of(7));
     }
 
     #[test]

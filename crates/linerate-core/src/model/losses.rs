@@ -17,12 +17,22 @@ const EPISODES: usize = 3;
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
-/// Whether packets were sent again throughout a step: not around one outage alone.
+/// What counts packets that were lost: those sent again, and those that a queue of an end refused, which the kernel does
+/// not count as sent.
+const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::QDISC_DROPS)];
+
+/// Whether packets were lost throughout a step: not around one outage alone.
 pub(super) fn loses_throughout(step: &Step) -> bool {
     let part = (step.plan.measure.0 / PARTS).max(1);
-    let sockets = step.ends.iter().flat_map(|end| end.about("tcp", |_| true));
-    let again = |table: &Table| -> Vec<u64> {
-        let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
+    let tables = step.ends.iter().flat_map(|end| {
+        let of = |(source, metric)| {
+            end.about(source, |_| true)
+                .map(move |table| (table, metric))
+        };
+        COUNTED.into_iter().flat_map(of)
+    });
+    let lost = |(table, metric): (&Table, m::Metric)| -> Vec<u64> {
+        let counts = table.column(metric).unwrap_or_default();
         let grown = counts.windows(2).zip(table.at.iter().skip(1));
         // What is lost while the streams start is no sign.
         let counts = |at: u64| at > step.plan.washout.0;
@@ -31,7 +41,7 @@ pub(super) fn loses_throughout(step: &Step) -> bool {
             .map(|(_, at)| (at - step.plan.washout.0 - 1) / part)
             .collect()
     };
-    let parts: BTreeSet<u64> = sockets.flat_map(again).collect();
+    let parts: BTreeSet<u64> = tables.flat_map(lost).collect();
     (0..PARTS).all(|n| parts.contains(&n))
 }
 
