@@ -1,0 +1,175 @@
+//! `linerate lat` with `linerate serve` on this machine.
+
+use linerate::show::lat;
+
+use super::*;
+
+/// All that was due is timed, answered or not: so many as the time that counts holds, which ends as late
+/// as the machine lets it.
+fn due_is_timed(told: &Value) {
+    let number = |key: &str| told[key].as_f64().unwrap();
+    let due = number("measured_ns") / number("interval_ns");
+    assert!(number("samples") >= due / 2.0, "{due}: {told}");
+    let asked = number("asked_per_sec") * number("interval_ns");
+    assert!((asked / 1e9 - 1.0).abs() < 1e-6, "{told}");
+    assert_eq!(told["unanswered"], 0);
+}
+
+#[test]
+fn a_rate_that_is_not_achieved_is_told_and_what_was_due_is_late() {
+    let far = Far::start();
+    let args = ["lat", "-t", "1s", "--rate", "1000000", "--size", "16KiB"];
+    let output = far.run(&[&args[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(lat::SCHEMA, &told);
+    let number = |key: &str| told[key].as_f64().unwrap();
+    assert_eq!(told["complete"], false);
+    assert!(number("samples") >= 900_000.0, "{told}");
+    // Maybe none of them is answered: what was due in the time that does not count goes before.
+    assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
+    assert!(number("answered_per_sec") < number("asked_per_sec"));
+    let why = told["unknown"].to_string();
+    assert!(why.contains("1000000 a second were asked for"), "{why}");
+    let page = String::from_utf8(far.run(&args).stdout).unwrap();
+    assert!(page.contains("1000000 a second asked for"), "{page}");
+}
+
+#[test]
+fn lat_times_round_trips_closed_and_open_blocking_and_busy() {
+    let far = Far::start();
+    for (args, interval, busy) in [
+        (&["lat", "-t", "1s"][..], Value::Null, false),
+        (&["lat", "-t", "1s", "--busy-poll"], Value::Null, true),
+        (
+            &["lat", "-t", "1s", "--rate", "500"],
+            2_000_000.into(),
+            false,
+        ),
+        (
+            &[
+                "lat",
+                "-t",
+                "1s",
+                "--rate",
+                "500",
+                "--busy-poll",
+                "--size",
+                "100KiB",
+            ],
+            2_000_000.into(),
+            true,
+        ),
+    ] {
+        let told = far.json(args, lat::SCHEMA);
+        assert_eq!(
+            (&told["interval_ns"], &told["busy_poll"]),
+            (&interval, &busy.into())
+        );
+        let samples = told["samples"].as_u64().unwrap();
+        if interval.is_null() {
+            assert!(samples > 0, "{told}");
+        } else {
+            due_is_timed(&told);
+        }
+        let histogram = told["histogram"].as_array().unwrap();
+        let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+        assert_eq!(counted, samples);
+    }
+    let told = far.json(&["lat", "-t", "1s", "--beside", "forward"], lat::SCHEMA);
+    assert!(
+        told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0,
+        "{told}"
+    );
+}
+
+#[test]
+fn lat_by_datagrams_tells_what_was_lost_and_how_long_answers_were_unread() {
+    let far = Far::start();
+    for args in [
+        &["lat", "-t", "1s"][..],
+        &["lat", "-t", "1s", "--busy-poll"],
+        &["lat", "-t", "1s", "--rate", "500"],
+        &[
+            "lat",
+            "-t",
+            "1s",
+            "--rate",
+            "500",
+            "--busy-poll",
+            "--size",
+            "1KiB",
+        ],
+    ] {
+        let told = far.json(&[args, &["--engine", "udp"]].concat(), lat::SCHEMA);
+        assert_eq!(told["engine"], "udp");
+        let [samples, lost] = ["samples", "lost"].map(|key| told[key].as_u64().unwrap());
+        assert!(samples > 10 && lost <= samples, "{told}");
+        let p50 = |of: &Value| of["percentiles"][0]["ns"].as_u64().unwrap();
+        assert!(p50(&told["unread"]) < p50(&told), "{told}");
+        let histogram = told["unread"]["histogram"].as_array().unwrap();
+        let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+        assert_eq!(counted, samples - told["unanswered"].as_u64().unwrap());
+    }
+    let beside = [
+        "lat", "-t", "1s", "--beside", "forward", "-P", "2", "--pacing", "4Mbit/s",
+    ];
+    let told = far.json(&[&beside[..], &["--engine", "udp"]].concat(), lat::SCHEMA);
+    let load = &told["beside"][0];
+    assert_eq!(
+        (&load["streams"], &load["pacing_bps"]),
+        (&2.into(), &4_000_000.into())
+    );
+    assert!(load["goodput_bps"].as_u64().unwrap() > 0, "{told}");
+}
+
+/// Round trips during which the server does nothing for a while, so long after they began.
+fn stalled(args: &[&str], after: Duration, stall: Duration) -> Value {
+    let far = Far::start();
+    let args = [&["lat", "-t", "4s", "--json"], args].concat();
+    let mut command = far.command(&args);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().contains("round trips on the idle path")));
+    thread::sleep(after);
+    let server = Pid::from_child(&far.server);
+    kill_process(server, Signal::STOP).unwrap();
+    thread::sleep(stall);
+    kill_process(server, Signal::CONT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The 99.9th percentile in nanoseconds.
+fn rare(told: &Value) -> f64 {
+    let percentiles = told["percentiles"].as_array().unwrap();
+    let found = percentiles.iter().find(|p| p["percent"] == 99.9);
+    found.unwrap()["ns"].as_f64().unwrap()
+}
+
+#[test]
+fn an_open_loop_shows_a_stall_of_the_server_that_a_closed_one_hides() {
+    let stall = Duration::from_millis(200);
+    let half = stall.as_nanos() as f64 / 2.0;
+    // In the middle of the time that counts.
+    let after = Duration::from_secs(3);
+    let open = rare(&stalled(&["--rate", "5000"], after, stall));
+    let closed = rare(&stalled(&[], after, stall));
+    assert!(open > half, "{open}");
+    assert!(closed < half, "{closed}");
+}
+
+#[test]
+fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
+    // Time that does not count and time that does end in the middle of it.
+    let (after, stall) = (Duration::from_secs(4), Duration::from_millis(1500));
+    for args in [&["--rate", "5000"][..], &[]] {
+        let told = stalled(args, after, stall);
+        let most = told["most_ns"].as_f64().unwrap();
+        assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
+    }
+}
