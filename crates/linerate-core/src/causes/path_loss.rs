@@ -139,18 +139,18 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 
 /// Why what was sent again, `share` of the bytes, is no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
-    let late = sent_again(load).and(late(load)).map(|late| {
-        let of = percent(late.share());
-        match late {
-            Late::Told(_) => format!(", and of that {of} had come, only late"),
-            Late::Overtook(_) => format!(", and packets overtook each other {of} as often"),
-        }
-    });
-    format!(
-        "only {} of the bytes had to be sent again{}",
-        percent(share),
-        late.unwrap_or_default()
-    )
+    let again = percent(share);
+    match sent_again(load).and(late(load)) {
+        None => format!("only {again} of the bytes had to be sent again"),
+        Some(Late::Told(late)) => format!(
+            "{again} of the bytes had to be sent again, and of that {} had come, only late",
+            percent(late.min(1.0))
+        ),
+        Some(Late::Overtook(late)) => format!(
+            "{again} of the bytes had to be sent again, and packets overtook each other {} as often",
+            percent(late)
+        ),
+    }
 }
 
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
