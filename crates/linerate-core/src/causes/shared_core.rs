@@ -50,6 +50,13 @@ impl Shared {
         }
     }
 
+    /// Whether what it is about is used up: the thread's time, or, where both ends may use no other, the CPU's.
+    /// Of one CPU each end has what the other leaves, and waits for it asleep as well as in the queue of threads.
+    fn is_used_up(&self) -> bool {
+        let by_both = self.busy + self.threads + self.interrupts;
+        self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)
+    }
+
     /// The end at which a trial meets it: where both share the CPU, the one that has more work.
     fn at(&self, trial: &TrialPlan) -> Side {
         match trial.factor() {
@@ -72,7 +79,7 @@ impl Cause for SharedCore {
             Ok(shared) => shared,
             Err(answer) => return answer,
         };
-        let used_up = shared.need >= ENOUGH;
+        let used_up = shared.is_used_up();
         let beside = [
             (shared.threads, "other threads of this run"),
             (shared.interrupts, "interrupts of the port"),

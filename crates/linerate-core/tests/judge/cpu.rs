@@ -324,6 +324,16 @@ fn ends_of_one_machine_share_a_core_where_they_may_use_no_other() {
 }
 
 #[test]
+fn a_core_of_both_ends_is_used_up_by_both_together() {
+    for (near, answer) in [(0.54, "suspect"), (0.56, "enough")] {
+        let mut m = together(near, true);
+        // It waits for payload as well, which the other end had no time to send.
+        m.directions[0].base.receivers[0].waiting = Some(0.45);
+        assert_eq!(outcome(&m, "shared-core"), answer, "{near}");
+    }
+}
+
+#[test]
 fn no_quota_stops_what_has_its_whole_cpu() {
     for (others, answer) in [(0.06, "unknown"), (0.04, "clear")] {
         let mut m = crowded(0.4, 0.5, others);

@@ -17,6 +17,7 @@ use crate::host::Machine;
 
 mod advice;
 pub(crate) mod application;
+mod connect;
 mod null;
 pub(crate) mod pages;
 pub(crate) mod spin;
@@ -27,7 +28,7 @@ mod udp;
 pub use advice::Advice;
 
 /// Every engine.
-pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &udp::Udp, &null::Null];
+pub static ENGINES: &[&dyn Engine] = &[&tcp::Tcp, &udp::Udp, &connect::Connect, &null::Null];
 
 /// The engine with this name.
 pub(crate) fn engine(name: &str) -> Option<&'static dyn Engine> {
@@ -104,6 +105,12 @@ pub enum LoadError {
         /// Where they were sent to.
         address: SocketAddr,
     },
+    /// Connections get through to the far end's port, but not to one of its own for this stream.
+    #[error("no connection gets through to {address} (TCP)")]
+    NoConnections {
+        /// Where it was tried.
+        address: SocketAddr,
+    },
     /// The host cannot be made as the plan asks.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -125,6 +132,9 @@ impl LoadError {
             Self::NoDatagrams { .. } => {
                 "let UDP through to the far host, to the ports of net.ipv4.ip_local_port_range there; \
                  or measure with --engine tcp"
+            }
+            Self::NoConnections { .. } => {
+                "let TCP through to the far host, to the ports of net.ipv4.ip_local_port_range there"
             }
             Self::Change(error) => error.hint(),
             _ => "",

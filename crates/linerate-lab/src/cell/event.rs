@@ -43,15 +43,15 @@ pub(super) fn traffic(draw: &mut Draw) -> Planting {
     event(vec![link], vec![others])
 }
 
-/// The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
-fn moment(draw: &mut Draw) -> (Nanos, Nanos) {
-    let after = Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900]));
-    (after, Nanos::from_millis(draw.one(&[300, 400, 500])))
+/// When it begins. The first base step of a run of 33 s takes 2 s, and begins within a second of the planting.
+fn moment(draw: &mut Draw) -> Nanos {
+    Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900]))
 }
 
 pub(super) fn interrupted(draw: &mut Draw) -> Planting {
     let side = draw.side();
-    let (after, lasting) = moment(draw);
+    let after = moment(draw);
+    let lasting = Nanos::from_millis(draw.one(&[300, 400, 500]));
     let down = Fault::LinkDown {
         side,
         after,
@@ -60,9 +60,11 @@ pub(super) fn interrupted(draw: &mut Draw) -> Planting {
     event(Vec::new(), vec![down])
 }
 
+/// Ends that stand still for less than half a second are not told from busy ones.
 pub(super) fn stall(draw: &mut Draw) -> Planting {
     let side = draw.side();
-    let (after, lasting) = moment(draw);
+    let after = moment(draw);
+    let lasting = Nanos::from_millis(draw.one(&[700, 850, 1_000]));
     let stall = Fault::Stall {
         side,
         lasting,

@@ -236,8 +236,8 @@ pub enum Fault {
         /// Bytes of Ethernet frame that it queues.
         bytes: Bytes,
     },
-    /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (between
-    /// router and receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
+    /// Other traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (datagrams from the
+    /// router to the receiver), `traffic:500Mb/s,forward,ends` (a TCP stream between the hosts).
     Traffic {
         /// Payload.
         rate: Rate,

@@ -91,7 +91,7 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
         return Ok(What::Load);
     };
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
-    if resolve::engine(&options.run)? == "tcp" {
+    if resolve::engine(&options.run, true)? == "tcp" {
         return refuse(
             "the highest rate without loss is searched by datagrams: TCP finds its own",
             "--engine udp --find-rate",
@@ -164,7 +164,7 @@ fn can(ways: &[Direction], options: &Options) -> Result<Direction, Failure> {
             "leave out --with-record",
         );
     }
-    if resolve::engine(&options.run)? != "tcp" {
+    if resolve::engine(&options.run, true)? != "tcp" {
         return refuse(
             "a test with an iperf3 server is by TCP",
             "with `linerate serve` there: linerate bw HOST --engine udp",

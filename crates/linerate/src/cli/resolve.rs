@@ -21,7 +21,7 @@ const THOROUGH: Nanos = Nanos::from_secs(300);
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
     Ok(Plan {
-        engine: engine(run)?,
+        engine: engine(run, true)?,
         peer: peer.map(str::to_owned),
         knobs: knobs(&options.load),
         directions: match run.direction {
@@ -49,20 +49,24 @@ fn time(run: &Run) -> Result<Nanos, Failure> {
     }
 }
 
-/// The engine's name, where it can do what runs and single measurements need.
-pub(crate) fn engine(run: &Run) -> Result<String, Failure> {
+/// The engine's name, where it can do what runs and single measurements need: round trips, with which a run
+/// begins, and a stream of payload where there is a load.
+pub(crate) fn engine(run: &Run, loads: bool) -> Result<String, Failure> {
     let name = run.engine.as_deref().unwrap_or("tcp");
-    // A run begins with round trips.
     let known: Vec<_> = ENGINES
         .iter()
-        .filter(|e| e.caps().ping_pong)
+        .filter(|e| e.caps().ping_pong && (e.caps().stream || !loads))
         .map(|e| e.name())
         .collect();
     if known.contains(&name) {
         return Ok(name.to_owned());
     }
-    Err(Failure::usage(anyhow!("no engine is called `{name}`"))
-        .hint(format!("--engine takes {}", known.join(" or "))))
+    let what = if ENGINES.iter().any(|e| e.name() == name) {
+        format!("engine `{name}` cannot do this")
+    } else {
+        format!("no engine is called `{name}`")
+    };
+    Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", known.join(" or "))))
 }
 
 /// What connections are made with.
@@ -131,14 +135,19 @@ mod tests {
 
     #[test]
     fn an_unknown_engine_is_refused_with_the_known_ones() {
-        let engine = |name: &str| {
-            engine(&Run {
+        let engine_for = |name: &str, loads| {
+            let run = Run {
                 engine: Some(name.to_owned()),
                 ..Run::default()
-            })
+            };
+            engine(&run, loads)
         };
+        let engine = |name| engine_for(name, true);
         assert!(engine("tcp").is_ok());
         assert!(engine("null").is_err(), "it times no round trips");
+        assert!(engine_for("connect", false).is_ok());
+        let words = engine("connect").unwrap_err().words();
+        assert!(words.contains("`connect` cannot do this"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();
         assert!(
             words.contains("`carrier-pigeon`") && words.contains("tcp"),

@@ -90,7 +90,7 @@ pub(crate) fn measure(
         knobs.pacing.get_or_insert(RATE_MOST);
     }
     let plan = Plan {
-        engine: resolve::engine(&options.run)?,
+        engine: resolve::engine(&options.run, !directions.is_empty())?,
         peer: Some(peer.to_owned()),
         knobs,
         directions,

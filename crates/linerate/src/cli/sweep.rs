@@ -76,7 +76,7 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
             "leave out --sweep or --find-rate",
         );
     }
-    if resolve::engine(&options.run)? != ENGINE {
+    if resolve::engine(&options.run, true)? != ENGINE {
         return refuse("a sweep is by TCP", "leave out --engine");
     }
     let swept = match what {

@@ -173,3 +173,31 @@ fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
         assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
     }
 }
+
+#[test]
+fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
+    let far = Far::start();
+    let args = ["lat", "-t", "1s", "--engine", "connect"];
+    let told = far.json(&[&args[..], &["--size", "1"]].concat(), lat::SCHEMA);
+    let number = |key: &str| told[key].as_f64().unwrap();
+    assert!(number("samples") > 10.0 && number("answered_per_sec") > 10.0);
+    assert_eq!((&told["lost"], &told["size_bytes"]), (&0.into(), &1.into()));
+    let page = String::from_utf8(far.run(&args).stdout).unwrap();
+    assert!(
+        page.contains("connections with 64 B there and back"),
+        "{page}"
+    );
+    assert!(
+        page.contains("connections a second, one after another"),
+        "{page}"
+    );
+    for (more, why) in [
+        (&["--beside", "forward"][..], "cannot do this"),
+        (&["--rate", "100"], "one after another"),
+        (&["--size", "1MiB"], "16 KiB"),
+    ] {
+        let output = far.run(&[&args[..], more].concat());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.contains(why), "{told}");
+    }
+}

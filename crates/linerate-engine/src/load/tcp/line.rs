@@ -13,18 +13,18 @@ use rustix::io::Errno;
 use crate::load::LoadError;
 
 /// Longest time that a call may block.
-const BLOCK: Duration = Duration::from_millis(100);
+pub(in crate::load) const BLOCK: Duration = Duration::from_millis(100);
 
 /// A connection; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(in crate::load) struct Line {
     fd: Arc<OwnedFd>,
-    pub(super) set: u32,
-    pub(super) stream: u32,
+    pub(in crate::load) set: u32,
+    pub(in crate::load) stream: u32,
 }
 
 impl Line {
-    pub(super) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
+    pub(in crate::load) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
         let line = Self {
             fd: Arc::new(fd),
             set,
@@ -36,26 +36,26 @@ impl Line {
     }
 
     /// Subject of the tables that are about the connection: `s3/0`.
-    pub(super) fn subject(&self) -> String {
+    pub(in crate::load) fn subject(&self) -> String {
         format!("s{}/{}", self.set, self.stream)
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(in crate::load) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Sends what the kernel takes within the block time; zero when it takes nothing.
-    pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+    pub(in crate::load) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
     /// Sends what the kernel takes at once; zero when it takes nothing.
-    pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+    pub(in crate::load) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
     /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
-    pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
+    pub(in crate::load) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
@@ -64,7 +64,11 @@ impl Line {
 
     /// Waits, no longer than `most`, until there is something to receive, or room to send where that is
     /// `wanted`; whether each is so.
-    pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
+    pub(in crate::load) fn ready(
+        &self,
+        wanted: bool,
+        most: Duration,
+    ) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
@@ -86,7 +90,11 @@ impl Line {
     }
 
     /// Drops what is there, within the block time if it may `wait`; zero when nothing is.
-    pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
+    pub(in crate::load) fn discard(
+        &self,
+        scratch: &mut [u8],
+        wait: bool,
+    ) -> Result<usize, LoadError> {
         match socket::discard(self.fd(), scratch, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
@@ -94,7 +102,7 @@ impl Line {
     }
 
     /// What a call moved; zero where it was only a pause.
-    pub(super) fn moved(
+    pub(in crate::load) fn moved(
         &self,
         call: &'static str,
         result: io::Result<usize>,
@@ -116,14 +124,14 @@ impl Line {
     }
 
     /// An error of this stream's protocol.
-    pub(super) fn garbled(&self, what: &str) -> LoadError {
+    pub(in crate::load) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
     /// A failed call on this stream.
-    pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
+    pub(in crate::load) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,
             stream: self.stream,
@@ -133,7 +141,7 @@ impl Line {
 }
 
 /// A call that ended by its timeout or by a signal: nothing is wrong, try again.
-fn is_pause(e: &io::Error) -> bool {
+pub(in crate::load) fn is_pause(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
@@ -142,21 +150,31 @@ fn is_pause(e: &io::Error) -> bool {
 
 /// A mark on its way in or out: calls may move a part of it.
 #[derive(Debug, Default)]
-pub(super) struct MarkPart {
+pub(in crate::load) struct MarkPart {
     raw: [u8; MARK_BYTES],
     at: usize,
 }
 
 impl MarkPart {
     /// Sends `mark`; true once all of it is sent. Called with the same mark until then.
-    pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
+    pub(in crate::load) fn put(
+        &mut self,
+        line: &Line,
+        mark: Mark,
+        more: bool,
+    ) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.send(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
     /// Like `put`, of what the kernel takes at once.
-    pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
+    pub(in crate::load) fn offer(
+        &mut self,
+        line: &Line,
+        mark: Mark,
+        more: bool,
+    ) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;
         Ok(self.all())
@@ -172,7 +190,11 @@ impl MarkPart {
     }
 
     /// Receives a mark; `None` until all of it is there.
-    pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
+    pub(in crate::load) fn get(
+        &mut self,
+        line: &Line,
+        wait: bool,
+    ) -> Result<Option<Mark>, LoadError> {
         self.at += line.receive(&mut self.raw[self.at..], wait)?;
         if self.at < MARK_BYTES {
             return Ok(None);

@@ -1,12 +1,12 @@
 //! TCP: one connection and one blocking thread at each end for each stream.
 
 mod completions;
-mod line;
+pub(super) mod line;
 mod open_loop;
 pub(crate) mod options;
 mod outlet;
 mod ping_pong;
-mod probe;
+pub(super) mod probe;
 mod receiver;
 mod sender;
 

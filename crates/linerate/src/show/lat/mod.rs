@@ -110,6 +110,20 @@ impl Probe {
         self.times.as_ref().map_or(0, |times| times.unanswered)
     }
 
+    /// Whether a round trip is a connection of its own.
+    fn makes_connections(&self) -> bool {
+        self.engine == "connect"
+    }
+
+    /// What one sample is.
+    fn unit(&self) -> &'static str {
+        if self.makes_connections() {
+            "connection"
+        } else {
+            "round trip"
+        }
+    }
+
     /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
     fn lost(&self) -> Option<u64> {
         let times = self.times.as_ref().filter(|_| self.engine != "tcp");

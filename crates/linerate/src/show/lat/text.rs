@@ -19,7 +19,7 @@ pub fn text(probe: &Probe, style: Style) -> String {
         (Some(latency), Some(longest)) => {
             let extent = format!(
                 "{}, {} to {longest}",
-                count(latency.samples, "round trip"),
+                count(latency.samples, probe.unit()),
                 latency.least
             );
             let label = if probe.unanswered() > 0 {
@@ -34,7 +34,7 @@ pub fn text(probe: &Probe, style: Style) -> String {
             unread(&mut page, probe);
             histogram(&mut page, probe);
         }
-        _ => page.entry("round trips", &[(Ink::Warn, "unknown")], 2),
+        _ => page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2),
     }
     for (direction, goodput) in &probe.beside {
         let rate = goodput.map_or("unknown".to_owned(), |g| Rate(g as u64).to_string());
@@ -66,13 +66,15 @@ fn head(probe: &Probe) -> String {
     } else {
         ""
     };
+    let what = if probe.makes_connections() {
+        format!("connections with {} there and back", probe.size)
+    } else {
+        let engine = probe.engine.to_uppercase();
+        format!("{engine} round trips of {}", probe.size)
+    };
     format!(
-        "linerate at {}, {} round trips of {}, {how}{busy}, {path}, {} after {} that do not count{shared}",
-        probe.address,
-        probe.engine.to_uppercase(),
-        probe.size,
-        probe.lasted,
-        probe.washout
+        "linerate at {}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
+        probe.address, probe.lasted, probe.washout
     )
 }
 
@@ -131,8 +133,12 @@ fn unread(page: &mut Page, probe: &Probe) {
     }
 }
 
-/// The rate asked for and the one achieved, in open loop.
+/// The rate asked for and the one achieved, in open loop; the one achieved of connections.
 fn rate(page: &mut Page, probe: &Probe) {
+    if let (true, Some(achieved)) = (probe.makes_connections(), probe.rate) {
+        let text = format!("{achieved:.0} connections a second, one after another");
+        page.entry("rate", &[(Ink::Good, &text)], 2);
+    }
     let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
         return;
     };
@@ -161,7 +167,7 @@ fn percentiles(page: &mut Page, probe: &Probe) {
         }
     }
     if !missing.is_empty() {
-        let text = format!("too few round trips for {}", missing.join(", "));
+        let text = format!("too few {}s for {}", probe.unit(), missing.join(", "));
         page.entry("", &[(Ink::Dim, &text)], 2);
     }
 }

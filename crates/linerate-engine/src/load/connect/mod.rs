@@ -1,0 +1,226 @@
+//! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
+//!
+//! Each stream has a data connection as of the TCP engine, which has proved the session. Over it the far end
+//! tells the port of a listener of its own, and the near end that a step is over.
+
+mod answerer;
+mod caller;
+mod meeting;
+
+use linerate_core::facts::HostFacts;
+use linerate_core::plan::{Pattern, SetPlan, Side};
+use linerate_core::record::SetEnd;
+
+use self::answerer::Answerer;
+use self::caller::Caller;
+use super::tcp::line::Line;
+use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
+
+/// Most streams of one set.
+const STREAMS_MAX: u32 = 64;
+/// Largest message in bytes: with more it would be the transfer that is timed.
+const SIZE_MAX: u64 = 16 * 1024;
+
+/// The engine.
+pub(super) struct Connect;
+
+impl Engine for Connect {
+    fn name(&self) -> &'static str {
+        "connect"
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            ping_pong: true,
+            far_end: true,
+            // One that is refused, or not answered in time, is counted and not tried again.
+            lossy: true,
+            ..Caps::default()
+        }
+    }
+
+    fn check(&self, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
+        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
+        Ok(Offer::new())
+    }
+
+    fn connect(
+        &self,
+        side: Side,
+        plan: &SetPlan,
+        _: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
+        let Pattern::PingPong { size, .. } = plan.pattern else {
+            return Err(stream_of_payload());
+        };
+        let mut workers: Vec<Box<dyn Worker>> = Vec::new();
+        for stream in 0..plan.knobs.streams {
+            let fd = lines.line(plan.id, stream, &mut |_| Ok(()))?;
+            let line = Line::new(fd, plan.id, stream)?;
+            workers.push(match side {
+                Side::Near => {
+                    let to = meeting::find(&line)?;
+                    Box::new(Caller::new(line, to, size.0 as u32))
+                }
+                Side::Far => {
+                    let door = meeting::open(&line)?;
+                    Box::new(Answerer::new(line, door, size.0 as u32))
+                }
+            });
+        }
+        Ok((workers, SetEnd::default()))
+    }
+}
+
+fn stream_of_payload() -> LoadError {
+    LoadError::Unsupported {
+        what: "connections are timed one by one: they carry no stream of payload".to_owned(),
+    }
+}
+
+/// Refuses what connections cannot do, and what would cost this end more memory or time than a measurement
+/// needs: plans come from the other end.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    if !(1..=STREAMS_MAX).contains(&knobs.streams) {
+        return Err(format!(
+            "{} streams: 1 to {STREAMS_MAX} are possible",
+            knobs.streams
+        ));
+    }
+    match plan.pattern {
+        Pattern::Stream { .. } => Err(stream_of_payload().to_string()),
+        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => Err(format!(
+            "a message of {size}: 1 B to 16 KiB are possible in a connection of its own"
+        )),
+        Pattern::PingPong { .. } if knobs.open_loop => Err(
+            "connections are made one after another: none is due at a time of its own (--rate)"
+                .to_owned(),
+        ),
+        Pattern::PingPong { .. } if knobs.busy_poll => {
+            Err("a connection is waited for asleep: there is no busy polling".to_owned())
+        }
+        Pattern::PingPong { .. } => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use linerate_core::plan::{Direction, Knobs};
+    use linerate_core::units::{Bytes, Nanos};
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+    use super::*;
+    use crate::load::{Advice, Op};
+
+    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
+        let mut plan = SetPlan {
+            id: 0,
+            pattern: Pattern::PingPong {
+                size: Bytes(1),
+                interval: Nanos(0),
+            },
+            knobs: Knobs::default(),
+        };
+        change(&mut plan);
+        plan
+    }
+
+    fn messages(bytes: u64) -> impl FnOnce(&mut SetPlan) {
+        move |plan| {
+            plan.pattern = Pattern::PingPong {
+                size: Bytes(bytes),
+                interval: Nanos(0),
+            };
+        }
+    }
+
+    #[test]
+    fn plans_are_bounded_on_both_sides_of_each_limit() {
+        let direction = Direction::Forward;
+        for (plan, good) in [
+            (plan(|_| ()), true),
+            (plan(|p| p.knobs.streams = 0), false),
+            (plan(|p| p.knobs.streams = STREAMS_MAX), true),
+            (plan(|p| p.knobs.streams = STREAMS_MAX + 1), false),
+            (plan(messages(0)), false),
+            (plan(messages(SIZE_MAX)), true),
+            (plan(messages(SIZE_MAX + 1)), false),
+            (plan(|p| p.pattern = Pattern::Stream { direction }), false),
+            (plan(|p| p.knobs.open_loop = true), false),
+            (plan(|p| p.knobs.busy_poll = true), false),
+        ] {
+            assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    /// The two ends of a data connection, near and far.
+    fn lines() -> [Line; 2] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        [near, far].map(|stream| Line::new(stream.into(), 0, 0).unwrap())
+    }
+
+    /// A connection from another address of this machine.
+    fn stranger(to: SocketAddr) -> TcpStream {
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&fd, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+        connect(&fd, &to).unwrap();
+        fd.into()
+    }
+
+    /// Lets an end do `ops` operations, then waits for its end; the payload that it moved.
+    fn work(mut worker: impl Worker, op: Op, ops: u32) -> u32 {
+        let advice = Arc::new(Advice::new(1, 1));
+        worker.begin(&advice).unwrap();
+        let (mut done, wait) = (Vec::new(), Duration::from_millis(10));
+        let moved = |done: &[crate::load::Done]| done.iter().map(|d| d.bytes).sum::<u32>();
+        while moved(&done) < ops * 3 {
+            worker.submit(&[op]).unwrap();
+            worker.reap(1, wait, &mut done).unwrap();
+        }
+        while !worker.finish().unwrap() {
+            worker.submit(&[op]).unwrap();
+            worker.reap(1, wait, &mut done).unwrap();
+        }
+        moved(&done)
+    }
+
+    #[test]
+    fn connections_are_answered_and_those_from_elsewhere_are_closed() {
+        let [near, far] = lines();
+        let door = meeting::open(&far).unwrap();
+        let to = meeting::find(&near).unwrap();
+        let answerer =
+            std::thread::spawn(move || work(Answerer::new(far, door, 3), Op::Receive(3), 20));
+        let mut other = stranger(to);
+        let _ = other.write_all(b"abc");
+        let mut answer = Vec::new();
+        let _ = other.read_to_end(&mut answer);
+        assert!(answer.is_empty(), "{answer:?}");
+        let mut silent = TcpStream::connect(to).unwrap();
+        let made = work(Caller::new(near, to, 3), Op::Send(3), 20);
+        assert_eq!((made, answerer.join().unwrap()), (60, 60));
+        assert_eq!(silent.read(&mut [0]).unwrap(), 0, "one that says nothing");
+    }
+
+    #[test]
+    fn where_no_connection_gets_through_that_is_told() {
+        let [near, far] = lines();
+        drop(meeting::open(&far).unwrap());
+        let failed = meeting::find(&near).unwrap_err();
+        assert!(failed.to_string().contains("no connection gets through"));
+        assert!(failed.hint().contains("ip_local_port_range"));
+    }
+}
