@@ -178,7 +178,7 @@ fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
 fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
     let far = Far::start();
     let args = ["lat", "-t", "1s", "--engine", "connect"];
-    let told = far.json(&[&args[..], &["--size", "1"]].concat(), lat::SCHEMA);
+    let told = far.json(&[&args[..], &["--size", "1B"]].concat(), lat::SCHEMA);
     let number = |key: &str| told[key].as_f64().unwrap();
     assert!(number("samples") > 10.0 && number("answered_per_sec") > 10.0);
     assert_eq!((&told["lost"], &told["size_bytes"]), (&0.into(), &1.into()));
