@@ -40,16 +40,6 @@ impl Shared {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
 
-    /// What of a byte's time is left once the two are parted: where both share the CPU, that of the end which
-    /// needs more of it.
-    fn left(&self) -> f64 {
-        if self.idle.is_empty() {
-            self.got().max(1.0 - self.got())
-        } else {
-            self.got()
-        }
-    }
-
     /// Whether what it is about is used up: the thread's time, or, where both ends may use no other, the CPU's.
     /// Of one CPU each end has what the other leaves, and waits for it asleep as well as in the queue of threads.
     fn is_used_up(&self) -> bool {
@@ -131,10 +121,14 @@ impl Cause for SharedCore {
         } else {
             cpu_share::taskset(shared.side, &shared.idle)
         };
+        // What two CPUs carry that never did is not known: payload that crosses from one to the other costs more
+        // than what lies in the cache of one, at times more than the second one saves.
+        let parts = !shared.idle.is_empty();
+        let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
         vec![Advice {
             action,
             undo: String::new(),
-            gain: cpu_share::gain(model, direction, shared.left()),
+            gain: gain.flatten(),
         }]
     }
     fn page(&self) -> &'static str {

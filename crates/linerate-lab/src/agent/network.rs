@@ -23,10 +23,20 @@ pub(super) enum Spot {
     Wire,
     Router,
     Far,
+    /// Behind the router as well, once other traffic comes from there: a host that is no end of the path. It
+    /// is not the router itself, since the kernel lets a socket keep little of what it sends in its own host's
+    /// queues: such traffic would give way to whatever comes over a wire.
+    Elsewhere,
 }
 
 impl Spot {
-    const ALL: [Self; 4] = [Self::Near, Self::Wire, Self::Router, Self::Far];
+    const ALL: [Self; 5] = [
+        Self::Near,
+        Self::Wire,
+        Self::Router,
+        Self::Far,
+        Self::Elsewhere,
+    ];
 
     pub(super) const fn of(host: Host) -> Self {
         match host {
@@ -48,6 +58,8 @@ pub(super) struct Network {
     mtu: u32,
     /// Whether the wire is between near and the router.
     wired: bool,
+    /// Whether there is a host elsewhere.
+    others: bool,
     v6: bool,
 }
 
@@ -58,6 +70,7 @@ pub(crate) struct Link(u8);
 impl Link {
     pub(crate) const NEAR: Self = Self(1);
     pub(crate) const FAR: Self = Self(2);
+    const ELSEWHERE: Self = Self(3);
 
     /// The address of a station on this link.
     pub(crate) const fn v4(self, station: u8) -> Ipv4Addr {
@@ -82,6 +95,10 @@ const END: u8 = 2;
 const WIRE: [u8; 2] = [11, 12];
 /// The bridge's name.
 const BRIDGE: &str = "bridge";
+/// The port of the router that leads elsewhere.
+const OTHERS: &str = "others";
+/// The number of a host elsewhere on the only subnet of a bridged lab.
+const STRANGER: u8 = 4;
 /// The number of far on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
@@ -109,6 +126,7 @@ impl Network {
             usual_mtu: spec.mtu,
             mtu: spec.mtu,
             wired: false,
+            others: false,
             v6: Path::new("/proc/sys/net/ipv6").exists(),
         };
         network.prepare()?;
@@ -230,6 +248,9 @@ impl Network {
             Spot::Near => self.settle_port(spot, "eth0", Link::NEAR, END, routed),
             Spot::Far if routed => self.settle_port(spot, "eth0", Link::FAR, END, true),
             Spot::Far => self.settle_port(spot, "eth0", Link::NEAR, OTHER_END, false),
+            Spot::Elsewhere if !self.others => Ok(()),
+            Spot::Elsewhere if routed => self.settle_port(spot, "eth0", Link::ELSEWHERE, END, true),
+            Spot::Elsewhere => self.settle_port(spot, "eth0", Link::NEAR, STRANGER, false),
             Spot::Wire => {
                 let netlink = &mut self.place(spot).netlink;
                 let mut settle = || -> io::Result<()> {
@@ -241,9 +262,10 @@ impl Network {
                 settle().map_err(|e| LabError::step("cannot switch on the ports of a wire", &e))
             }
             Spot::Router if self.topology == Topology::Bridged => {
+                let others = self.others.then_some(OTHERS);
                 let netlink = &mut self.place(spot).netlink;
                 let mut settle = || -> io::Result<()> {
-                    for port in ["near", "far"] {
+                    for port in ["near", "far"].into_iter().chain(others) {
                         netlink.add_to_bridge(port, BRIDGE)?;
                         netlink.set_up(port, true)?;
                     }
@@ -254,7 +276,11 @@ impl Network {
             }
             Spot::Router => {
                 self.settle_port(spot, "near", Link::NEAR, ROUTER, false)?;
-                self.settle_port(spot, "far", Link::FAR, ROUTER, false)
+                self.settle_port(spot, "far", Link::FAR, ROUTER, false)?;
+                if self.others {
+                    self.settle_port(spot, OTHERS, Link::ELSEWHERE, ROUTER, false)?;
+                }
+                Ok(())
             }
         }
     }
@@ -304,6 +330,17 @@ impl Network {
             let with = choice.map_or(String::new(), |c| format!(" with congestion control {c}"));
             LabError::step(format!("cannot set up port {name}{with}"), &e)
         })
+    }
+
+    /// Joins a host to the router that is no end of the path, where there is none yet.
+    pub(super) fn insert_others(&mut self) -> Result<(), LabError> {
+        if self.others {
+            return Ok(());
+        }
+        self.add_pair(Spot::Elsewhere, Spot::Router, OTHERS, Link::ELSEWHERE)?;
+        self.others = true;
+        self.settle(Spot::Router)?;
+        self.settle(Spot::Elsewhere)
     }
 
     /// Puts the wire between near and the router: the port that faces near moves into it, and a

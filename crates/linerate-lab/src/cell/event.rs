@@ -38,7 +38,7 @@ pub(super) fn traffic(draw: &mut Draw) -> Planting {
     let others = Fault::Traffic {
         rate: Rate(draw.turn(&[400_000_000, 600_000_000])),
         direction: draw.direction(),
-        origin: draw.one(&[Origin::Router, Origin::Ends]),
+        origin: draw.one(&[Origin::Elsewhere, Origin::Ends]),
     };
     event(vec![link], vec![others])
 }

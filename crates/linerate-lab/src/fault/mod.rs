@@ -75,8 +75,8 @@ pub enum Manner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// At the router: one end's port carries it.
-    Router,
+    /// At a host behind the router: one end's port carries it.
+    Elsewhere,
     /// At the other end: both ends' ports carry it.
     Ends,
 }
@@ -236,8 +236,8 @@ pub enum Fault {
         /// Bytes of Ethernet frame that it queues.
         bytes: Bytes,
     },
-    /// Other traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (datagrams from the
-    /// router to the receiver), `traffic:500Mb/s,forward,ends` (a TCP stream between the hosts).
+    /// Other TCP traffic crosses the path, of a rate at most. `traffic:500Mb/s,forward` (from another host
+    /// through the router to the receiver), `traffic:500Mb/s,forward,ends` (between the hosts).
     Traffic {
         /// Payload.
         rate: Rate,

@@ -282,7 +282,7 @@ impl Reader<'_> {
     fn traffic(&self, parts: &[&str]) -> Result<Fault, FaultError> {
         let example = "traffic:500Mb/s,forward";
         let (rate, direction, origin) = match parts {
-            [rate, direction] => (rate, direction, Origin::Router),
+            [rate, direction] => (rate, direction, Origin::Elsewhere),
             [rate, direction, "ends"] => (rate, direction, Origin::Ends),
             _ => return Err(self.form(example)),
         };

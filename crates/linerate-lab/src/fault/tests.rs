@@ -97,7 +97,7 @@ fn share() -> impl Strategy<Value = Share> {
 fn in_the_network() -> impl Strategy<Value = Fault> {
     let manner = prop_oneof![Just(Manner::Shaped), Just(Manner::Policed)];
     let direction = prop_oneof![Just(Direction::Forward), Just(Direction::Reverse)];
-    let origin = prop_oneof![Just(Origin::Router), Just(Origin::Ends)];
+    let origin = prop_oneof![Just(Origin::Elsewhere), Just(Origin::Ends)];
     let number = any::<u32>();
     prop_oneof![
         (rate(), way()).prop_map(|(rate, way)| Fault::Police { rate, way }),

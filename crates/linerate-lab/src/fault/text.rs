@@ -79,7 +79,7 @@ fn network_code(fault: &Fault) -> String {
             origin,
         } => {
             let origin = match origin {
-                Origin::Router => "",
+                Origin::Elsewhere => "",
                 Origin::Ends => ",ends",
             };
             format!("traffic:{},{}{origin}", rate.exact(), direction.name())

@@ -113,11 +113,11 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let way = words((*direction).into());
             match (origin, direction) {
                 (Origin::Ends, _) => write!(f, "other traffic of {rate} goes {way}"),
-                (Origin::Router, Direction::Forward) => {
-                    write!(f, "other traffic of {rate} goes from the router to far")
+                (Origin::Elsewhere, Direction::Forward) => {
+                    write!(f, "other traffic of {rate} goes through the router to far")
                 }
-                (Origin::Router, Direction::Reverse) => {
-                    write!(f, "other traffic of {rate} goes from the router to near")
+                (Origin::Elsewhere, Direction::Reverse) => {
+                    write!(f, "other traffic of {rate} goes through the router to near")
                 }
             }
         }

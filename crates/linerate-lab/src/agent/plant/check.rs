@@ -18,7 +18,7 @@ pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static st
             fault,
             Fault::PathRate { .. }
                 | Fault::Traffic {
-                    origin: Origin::Router,
+                    origin: Origin::Elsewhere,
                     ..
                 }
         );
