@@ -1,7 +1,7 @@
 //! Large packets vanish on the way, and nobody tells the sender to make them smaller.
 
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Answer, Cause, Finding, base, lacks, local_drops, percent};
 use crate::facts::Gap;
 use crate::model::Model;
 use crate::plan::Direction;
@@ -31,6 +31,9 @@ impl Cause for MtuBlackHole {
         let Some(silent) = load.silent() else {
             return Answer::Clear("payload arrived".to_owned());
         };
+        if let Some(own) = local_drops::holds(load, direction) {
+            return Answer::Clear(format!("the hosts themselves drop what does not arrive: {own}"));
+        }
         let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
             return Answer::Unknown(vec![Gap {
                 what: "round trips of the idle path".to_owned(),
