@@ -32,7 +32,9 @@ impl Cause for MtuBlackHole {
             return Answer::Clear("payload arrived".to_owned());
         };
         if let Some(own) = local_drops::holds(load, direction) {
-            return Answer::Clear(format!("the hosts themselves drop what does not arrive: {own}"));
+            return Answer::Clear(format!(
+                "the hosts themselves drop what does not arrive: {own}"
+            ));
         }
         let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
             return Answer::Unknown(vec![Gap {

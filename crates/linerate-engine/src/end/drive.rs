@@ -47,17 +47,18 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         Role::Sender => send(lane, step, worker.as_mut()),
         Role::Receiver => receive(lane, step, worker.as_mut()),
     };
-    let timed = worker.timed();
+    let (timed, moved) = (worker.timed(), worker.moved());
     if result.is_ok() {
         lane.give_back(worker);
-    } else if let Some(probe) = worker.probe() {
+    } else {
         // The other end need not wait for what will not come.
-        probe.abort();
+        worker.probes().iter().for_each(|probe| probe.abort());
     }
     leave.outcome = Some(Outcome {
         lane: index,
         error: result.err(),
         timed,
+        moved,
     });
 }
 

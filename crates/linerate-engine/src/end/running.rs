@@ -51,7 +51,7 @@ impl Running {
         mut sources: Sources,
     ) -> Result<Self, LoadError> {
         let workers = take_all(&lanes)?;
-        let probes = || workers.iter().filter_map(|w| w.probe());
+        let probes = || workers.iter().flat_map(|w| w.probes());
         let step = Arc::new(Step::new(lanes.len(), probes().collect()));
         let probes = probes().collect();
         let mut running = Self {
@@ -148,7 +148,16 @@ impl Running {
             let moved = lane.counters.bytes() - self.before[index];
             let complete =
                 self.step.aborted().is_none() && outcome.is_some_and(|o| o.error.is_none());
-            readings.totals.push(total(lane, moved, complete));
+            let streams = outcome.map_or(&[][..], |o| o.moved.as_slice());
+            match streams {
+                [] => readings
+                    .totals
+                    .push(total(lane, lane.stream, moved, complete)),
+                several => {
+                    let totals = several.iter().map(|(s, n)| total(lane, *s, *n, complete));
+                    readings.totals.extend(totals);
+                }
+            }
             if !complete {
                 let why = self.why(outcome);
                 readings.gaps.push(unfinished(lane, why));
@@ -264,7 +273,7 @@ fn seen(lanes: &[Arc<Lane>]) -> u64 {
     same.map(|l| l.counters.bytes()).sum()
 }
 
-fn total(lane: &Lane, moved: u64, complete: bool) -> Total {
+fn total(lane: &Lane, stream: u32, moved: u64, complete: bool) -> Total {
     let (sends, receives) = match lane.role {
         _ if lane.ping_pong => (true, true),
         Role::Sender => (true, false),
@@ -272,7 +281,7 @@ fn total(lane: &Lane, moved: u64, complete: bool) -> Total {
     };
     Total {
         set: lane.set,
-        stream: lane.stream,
+        stream,
         sent: if sends { moved } else { 0 },
         received: if receives { moved } else { 0 },
         complete,

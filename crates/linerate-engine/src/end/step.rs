@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) error: Option<LoadError>,
     /// What it timed.
     pub(super) timed: Timed,
+    /// What it moved by stream, where it moves several.
+    pub(super) moved: Vec<(u32, u64)>,
 }
 
 #[derive(Debug, Default)]

@@ -18,6 +18,7 @@ use crate::host::Machine;
 mod advice;
 pub(crate) mod application;
 mod connect;
+mod icmp;
 mod null;
 pub(crate) mod pages;
 pub(crate) mod spin;
@@ -139,6 +140,18 @@ impl LoadError {
             Self::Change(error) => error.hint(),
             _ => "",
         }
+    }
+}
+
+/// The same host at another port; an IPv4 address as such, however the socket tells it.
+pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
+            let mut same = v6;
+            same.set_port(port);
+            same.into()
+        }
+        other => SocketAddr::new(other.ip().to_canonical(), port),
     }
 }
 
@@ -286,9 +299,14 @@ pub trait Worker: Send {
     fn timed(&mut self) -> Timed {
         Timed::default()
     }
-    /// A probe that other threads may use to read the worker's own counters (TCP_INFO ...) while it
-    /// works; `None` where there are none.
-    fn probe(&self) -> Option<Box<dyn Probe>>;
+    /// Payload of this step by stream, where one thread moves several; empty where what it moved is of one.
+    /// Called once the step is over.
+    fn moved(&self) -> Vec<(u32, u64)> {
+        Vec::new()
+    }
+    /// Probes that other threads may use to read the worker's own counters (TCP_INFO ...) while it
+    /// works, one for each connection.
+    fn probes(&self) -> Vec<Box<dyn Probe>>;
 }
 
 /// Reads a worker's own counters from the sampler's thread.

@@ -76,7 +76,7 @@ impl Worker for Pretender {
         Ok(true)
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        None
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        Vec::new()
     }
 }

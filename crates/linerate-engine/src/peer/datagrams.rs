@@ -22,7 +22,7 @@ use subtle::ConstantTimeEq;
 use super::Stop;
 use super::channel::{read_exact, timespec, write_all};
 use super::handshake::random;
-use crate::load::{Datagrams, LoadError};
+use crate::load::{Datagrams, LoadError, at_port};
 
 /// Time for both ends to find each other.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ impl Meeting<'_> {
         let place = Place::decode(&place).map_err(|e| self.lost(&e))?;
         let own = line.local_addr().map_err(failed("getsockname"))?;
         let far = line.peer_addr().map_err(failed("getpeername"))?;
-        let far = at(far, place.port);
+        let far = at_port(far, place.port);
         let socket = self.bind(own, configure)?;
         socket.connect(far).map_err(failed("connect"))?;
         self.enter(&socket, &place.challenge, deadline)
@@ -226,7 +226,7 @@ impl Meeting<'_> {
 
     /// A socket at the address of `own`, on a port of its own, that does not block.
     fn bind(&self, own: SocketAddr, configure: Configure<'_>) -> Result<UdpSocket, LoadError> {
-        let bound = UdpSocket::bind(at(own, 0));
+        let bound = UdpSocket::bind(at_port(own, 0));
         let fd = OwnedFd::from(bound.map_err(|e| self.failed("bind", e))?);
         configure(&fd)?;
         let socket = UdpSocket::from(fd);
@@ -250,18 +250,6 @@ impl Meeting<'_> {
             own,
             other,
         })
-    }
-}
-
-/// The same host at another port; an IPv4 address as such, however the socket tells it.
-fn at(address: SocketAddr, port: u16) -> SocketAddr {
-    match address {
-        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
-            let mut same = v6;
-            same.set_port(port);
-            same.into()
-        }
-        other => SocketAddr::new(other.ip().to_canonical(), port),
     }
 }
 

@@ -67,6 +67,34 @@ fn what_is_sent_is_received_to_the_byte() {
 }
 
 #[test]
+fn many_streams_share_threads_and_each_is_exact_and_has_its_turn() {
+    for (direction, receive) in [
+        (Direction::Forward, Receive::Copy),
+        (Direction::Reverse, Receive::Discard),
+    ] {
+        let mut pair = Pair::new();
+        let knobs = Knobs {
+            streams: 65,
+            receive,
+            ..Knobs::default()
+        };
+        pair.connect(&stream(0, direction, knobs));
+        for _ in 0..2 {
+            let ends = pair.run(&step(&[0], 50, 300, 50));
+            assert!(assert_exact(&ends) > 0);
+            for end in &ends {
+                let moved = end.totals.iter().filter(|t| t.sent + t.received > 0);
+                assert_eq!((end.totals.len(), moved.count()), (65, 65));
+                let of = |source| end.tables.iter().filter(move |t| t.source == source);
+                assert_eq!(of("tcp").count(), 65);
+                let cpus = std::thread::available_parallelism().unwrap().get();
+                assert_eq!(of("worker").count(), cpus.min(64));
+            }
+        }
+    }
+}
+
+#[test]
 fn slices_alternate_over_warm_sets_and_each_is_exact() {
     let mut pair = Pair::new();
     let small = Knobs {

@@ -23,7 +23,7 @@ pub(super) enum Spot {
     Wire,
     Router,
     Far,
-    /// Behind the router as well, once other traffic comes from there: a host that is no end of the path. It
+    /// Behind the router as well, where there is one: a host that is no end of the path, for other traffic. It
     /// is not the router itself, since the kernel lets a socket keep little of what it sends in its own host's
     /// queues: such traffic would give way to whatever comes over a wire.
     Elsewhere,
@@ -58,8 +58,6 @@ pub(super) struct Network {
     mtu: u32,
     /// Whether the wire is between near and the router.
     wired: bool,
-    /// Whether there is a host elsewhere.
-    others: bool,
     v6: bool,
 }
 
@@ -126,7 +124,6 @@ impl Network {
             usual_mtu: spec.mtu,
             mtu: spec.mtu,
             wired: false,
-            others: false,
             v6: Path::new("/proc/sys/net/ipv6").exists(),
         };
         network.prepare()?;
@@ -197,11 +194,13 @@ impl Network {
                 self.add_bridge()?;
                 self.add_pair(Spot::Near, Spot::Router, "near", Link::NEAR)?;
                 self.add_pair(Spot::Far, Spot::Router, "far", Link::FAR)?;
+                self.add_pair(Spot::Elsewhere, Spot::Router, OTHERS, Link::ELSEWHERE)?;
                 self.settle(Spot::Router)?;
             }
             Topology::Direct => self.add_pair(Spot::Near, Spot::Far, "eth0", Link::NEAR)?,
         }
         self.settle(Spot::Near)?;
+        self.settle(Spot::Elsewhere)?;
         self.settle(Spot::Far)
     }
 
@@ -248,7 +247,7 @@ impl Network {
             Spot::Near => self.settle_port(spot, "eth0", Link::NEAR, END, routed),
             Spot::Far if routed => self.settle_port(spot, "eth0", Link::FAR, END, true),
             Spot::Far => self.settle_port(spot, "eth0", Link::NEAR, OTHER_END, false),
-            Spot::Elsewhere if !self.others => Ok(()),
+            Spot::Elsewhere if self.topology == Topology::Direct => Ok(()),
             Spot::Elsewhere if routed => self.settle_port(spot, "eth0", Link::ELSEWHERE, END, true),
             Spot::Elsewhere => self.settle_port(spot, "eth0", Link::NEAR, STRANGER, false),
             Spot::Wire => {
@@ -262,10 +261,9 @@ impl Network {
                 settle().map_err(|e| LabError::step("cannot switch on the ports of a wire", &e))
             }
             Spot::Router if self.topology == Topology::Bridged => {
-                let others = self.others.then_some(OTHERS);
                 let netlink = &mut self.place(spot).netlink;
                 let mut settle = || -> io::Result<()> {
-                    for port in ["near", "far"].into_iter().chain(others) {
+                    for port in ["near", "far", OTHERS] {
                         netlink.add_to_bridge(port, BRIDGE)?;
                         netlink.set_up(port, true)?;
                     }
@@ -277,10 +275,7 @@ impl Network {
             Spot::Router => {
                 self.settle_port(spot, "near", Link::NEAR, ROUTER, false)?;
                 self.settle_port(spot, "far", Link::FAR, ROUTER, false)?;
-                if self.others {
-                    self.settle_port(spot, OTHERS, Link::ELSEWHERE, ROUTER, false)?;
-                }
-                Ok(())
+                self.settle_port(spot, OTHERS, Link::ELSEWHERE, ROUTER, false)
             }
         }
     }
@@ -330,17 +325,6 @@ impl Network {
             let with = choice.map_or(String::new(), |c| format!(" with congestion control {c}"));
             LabError::step(format!("cannot set up port {name}{with}"), &e)
         })
-    }
-
-    /// Joins a host to the router that is no end of the path, where there is none yet.
-    pub(super) fn insert_others(&mut self) -> Result<(), LabError> {
-        if self.others {
-            return Ok(());
-        }
-        self.add_pair(Spot::Elsewhere, Spot::Router, OTHERS, Link::ELSEWHERE)?;
-        self.others = true;
-        self.settle(Spot::Router)?;
-        self.settle(Spot::Elsewhere)
     }
 
     /// Puts the wire between near and the router: the port that faces near moves into it, and a

@@ -23,16 +23,13 @@ const CREDIT: Duration = Duration::from_millis(20);
 
 /// Starts a sender and a receiver.
 pub(super) fn start(
-    network: &mut Network,
+    network: &Network,
     rate: Rate,
     direction: Direction,
     origin: Origin,
 ) -> Result<Vec<Child>, LabError> {
     let failed = |e: io::Error| LabError::step("cannot start other traffic", &e);
     let to = Spot::of(direction.receiver().into());
-    if origin == Origin::Elsewhere {
-        network.insert_others()?;
-    }
     let from = match origin {
         Origin::Elsewhere => Spot::Elsewhere,
         Origin::Ends => Spot::of(direction.sender().into()),

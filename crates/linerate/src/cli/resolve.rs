@@ -62,7 +62,7 @@ pub(crate) fn engine(run: &Run, loads: bool) -> Result<String, Failure> {
         return Ok(name.to_owned());
     }
     let what = if ENGINES.iter().any(|e| e.name() == name) {
-        format!("engine `{name}` cannot do this")
+        format!("engine `{name}` carries no load")
     } else {
         format!("no engine is called `{name}`")
     };
@@ -147,7 +147,7 @@ mod tests {
         assert!(engine("null").is_err(), "it times no round trips");
         assert!(engine_for("connect", false).is_ok());
         let words = engine("connect").unwrap_err().words();
-        assert!(words.contains("`connect` cannot do this"), "{words}");
+        assert!(words.contains("`connect` carries no load"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();
         assert!(
             words.contains("`carrier-pigeon`") && words.contains("tcp"),

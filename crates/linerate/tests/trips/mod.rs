@@ -192,7 +192,7 @@ fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
         "{page}"
     );
     for (more, why) in [
-        (&["--beside", "forward"][..], "cannot do this"),
+        (&["--beside", "forward"][..], "carries no load"),
         (&["--rate", "100"], "one after another"),
         (&["--size", "1MiB"], "16 KiB"),
     ] {

@@ -12,23 +12,83 @@ use std::time::{Duration, Instant};
 
 use linerate_core::parse::run::Mark;
 use linerate_sys::socket;
-use rustix::io::Errno;
 
-use super::super::tcp::line::{BLOCK, Line, MarkPart, is_pause};
+use super::abort::Abort;
+use super::caller::PATIENCE;
 use super::meeting::Door;
 use crate::load::pages::Pages;
-use crate::load::tcp::probe::Abort;
+use crate::load::tcp::line::{BLOCK, Line, MarkPart, is_pause};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Time for a message to come in, from the connection on.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest silence of a connection whose message is not in: its first packet may have to be sent again.
+const SILENCE: Duration = Duration::from_secs(3);
+/// Answers between two looks for the end mark, however many more connections wait.
+const ANSWERS: u32 = 64;
 
 /// A connection that was let in.
-struct Caller {
+struct Visit {
     stream: TcpStream,
     since: Instant,
-    /// Bytes of its message that are in.
+    /// When something was last moved.
+    moved: Instant,
+    /// Bytes of its message that are in, and of the answer that are out.
     received: usize,
+    sent: usize,
+}
+
+impl Visit {
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        socket::set_timeouts(stream.as_fd(), BLOCK)?;
+        let now = Instant::now();
+        Ok(Self {
+            stream,
+            since: now,
+            moved: now,
+            received: 0,
+            sent: 0,
+        })
+    }
+
+    /// Receives into `message`, and answers it once all of it is in; true once all of the answer is out. Blocks
+    /// for a moment at most.
+    fn go_on(&mut self, message: &mut [u8]) -> io::Result<bool> {
+        let fd = self.stream.as_fd();
+        let moved = if self.received < message.len() {
+            let got = match socket::receive(fd, &mut message[self.received..], true) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                other => unless_paused(other)?,
+            };
+            self.received += got;
+            got
+        } else {
+            0
+        };
+        if self.received < message.len() {
+            self.note(moved);
+            return Ok(false);
+        }
+        let sent = unless_paused(socket::send(fd, &message[self.sent..], false))?;
+        self.sent += sent;
+        self.note(moved + sent);
+        Ok(self.sent == message.len())
+    }
+
+    fn note(&mut self, moved: usize) {
+        if moved > 0 {
+            self.moved = Instant::now();
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.moved.elapsed() > SILENCE || self.since.elapsed() > PATIENCE
+    }
+}
+
+fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Err(e) if is_pause(&e) => Ok(0),
+        other => other,
+    }
 }
 
 /// Answers connections.
@@ -38,7 +98,9 @@ pub(super) struct Answerer {
     size: u32,
     buffer: Pages,
     mark: MarkPart,
-    caller: Option<Caller>,
+    visit: Option<Visit>,
+    /// Answers since the end mark was last looked for.
+    answers: u32,
     ended: bool,
     done: Option<Done>,
 }
@@ -51,7 +113,8 @@ impl Answerer {
             size,
             buffer: Pages::default(),
             mark: MarkPart::default(),
-            caller: None,
+            visit: None,
+            answers: 0,
             ended: false,
             done: None,
         }
@@ -59,39 +122,32 @@ impl Answerer {
 
     /// Goes on with a connection; the size of its message once that is answered, else zero.
     fn go_on(&mut self) -> Result<u32, LoadError> {
-        if self.caller.is_none() {
-            self.caller = self.accept()?;
+        if self.visit.is_none() {
+            let next = self.door.accept();
+            let next = next.map_err(|e| self.line.failed("accept", e))?;
+            let next = next.map(Visit::new).transpose();
+            self.visit = next.map_err(|e| self.line.failed("setsockopt", e))?;
         }
-        let Some(mut caller) = self.caller.take() else {
+        let message = &mut self.buffer.bytes_mut()[..self.size as usize];
+        let answered = match self.visit.take() {
+            None => false,
+            Some(mut visit) => match visit.go_on(message) {
+                Ok(true) => true,
+                // Gone, or too slow: the near end counts what it did not get.
+                Err(_) => false,
+                Ok(false) if visit.is_late() => false,
+                Ok(false) => {
+                    self.visit = Some(visit);
+                    false
+                }
+            },
+        };
+        self.answers += 1;
+        if !answered || self.answers >= ANSWERS {
+            self.answers = 0;
             self.look_for_the_end()?;
-            return Ok(0);
-        };
-        match caller.answer(&mut self.buffer.bytes_mut()[..self.size as usize]) {
-            Ok(true) => return Ok(self.size),
-            Ok(false) if caller.since.elapsed() < PATIENCE => self.caller = Some(caller),
-            // Gone, or too slow: the near end counts what it did not get.
-            Ok(false) | Err(_) => {}
         }
-        Ok(0)
-    }
-
-    /// The next connection of this stream, if one comes in time.
-    fn accept(&self) -> Result<Option<Caller>, LoadError> {
-        let failed = |call| move |e: io::Error| self.line.failed(call, e);
-        let (stream, from) = match self.door.listener.accept() {
-            Ok(found) => found,
-            Err(e) if is_pause(&e) || is_of_the_caller(&e) => return Ok(None),
-            Err(e) => return Err(failed("accept")(e)),
-        };
-        if from.ip() != self.door.from {
-            return Ok(None);
-        }
-        socket::set_timeouts(stream.as_fd(), BLOCK).map_err(failed("setsockopt"))?;
-        Ok(Some(Caller {
-            stream,
-            since: Instant::now(),
-            received: 0,
-        }))
+        Ok(if answered { self.size } else { 0 })
     }
 
     fn look_for_the_end(&mut self) -> Result<(), LoadError> {
@@ -110,46 +166,10 @@ impl Answerer {
     }
 }
 
-/// Errors of one connection that came to nothing, and not of the listener.
-//= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
-fn is_of_the_caller(error: &io::Error) -> bool {
-    let of_it = [
-        Errno::CONNABORTED,
-        Errno::NETDOWN,
-        Errno::PROTO,
-        Errno::NOPROTOOPT,
-        Errno::HOSTDOWN,
-        Errno::NONET,
-        Errno::HOSTUNREACH,
-        Errno::OPNOTSUPP,
-        Errno::NETUNREACH,
-    ];
-    Errno::from_io_error(error).is_some_and(|e| of_it.contains(&e))
-}
-
-impl Caller {
-    /// Receives into `message` and answers it once all of it is in: true then. Blocks for a moment at most.
-    fn answer(&mut self, message: &mut [u8]) -> io::Result<bool> {
-        let fd = self.stream.as_fd();
-        match socket::receive(fd, &mut message[self.received..], true) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => self.received += n,
-            Err(e) if is_pause(&e) => return Ok(false),
-            Err(e) => return Err(e),
-        }
-        if self.received < message.len() {
-            return Ok(false);
-        }
-        // It fits the buffer of a socket that has sent nothing yet.
-        let sent = socket::send(fd, message, false)?;
-        Ok(sent == message.len())
-    }
-}
-
 impl Worker for Answerer {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         self.buffer.ensure(self.size as usize);
-        self.caller = None;
+        self.visit = None;
         self.ended = false;
         Ok(())
     }
@@ -173,7 +193,7 @@ impl Worker for Answerer {
         Ok(self.ended)
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(Abort(self.line.clone())))
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(Abort(self.line.clone()))]
     }
 }

@@ -12,17 +12,18 @@ use linerate_sys::{clock, socket};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
 
-use super::super::tcp::line::{BLOCK, Line, MarkPart, is_pause};
+use super::abort::Abort;
+use super::meeting::is_lost;
 use crate::load::pages::Pages;
-use crate::load::tcp::probe::Abort;
+use crate::load::tcp::line::{BLOCK, Line, MarkPart, is_pause};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Longest life of a connection: the first packet is sent again after 1, 3 and 7 s.
 //= https://www.rfc-editor.org/rfc/rfc6298#section-2
-const PATIENCE_NANOS: u64 = 10_000_000_000;
-/// The same once the step is over.
-const ENDING_NANOS: u64 = 1_000_000_000;
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The same once the step is over: what takes longer is given up, and tells nothing.
+const ENDING: Duration = Duration::from_secs(2);
 /// Rest after a connection that came to nothing.
 const REST: Duration = Duration::from_millis(1);
 
@@ -135,8 +136,10 @@ impl Caller {
         let answer = &mut self.answer.bytes_mut()[..self.size];
         match call.go_on(&self.to, message, answer) {
             Ok(()) => {}
-            Err(e) if is_of_the_path(&e) => {
+            Err(e) if is_lost(&e) => {
                 self.lost += u64::from(call.counts);
+                // A far end that is gone refuses connections, too.
+                self.line.receive(&mut [0], false)?;
                 std::thread::sleep(REST);
                 return Ok(false);
             }
@@ -150,11 +153,10 @@ impl Caller {
             self.total += self.size as u64;
             return Ok(true);
         }
-        let late = now.saturating_sub(call.began) > PATIENCE_NANOS
-            || self.ending.is_some_and(|since| now - since > ENDING_NANOS);
-        if late {
+        let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
+        if since(call.began) > PATIENCE {
             self.lost += u64::from(call.counts && call.stage != Stage::Closing);
-        } else {
+        } else if self.ending.is_none_or(|ending| since(ending) <= ENDING) {
             self.call = Some(call);
         }
         Ok(false)
@@ -177,24 +179,6 @@ fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// What the path or the other end did to one connection; the next one may fare better.
-fn is_of_the_path(error: &io::Error) -> bool {
-    let of_it = [
-        Errno::CONNREFUSED,
-        Errno::CONNRESET,
-        Errno::CONNABORTED,
-        Errno::TIMEDOUT,
-        Errno::PIPE,
-        Errno::HOSTUNREACH,
-        Errno::NETUNREACH,
-        Errno::NETDOWN,
-        Errno::HOSTDOWN,
-        Errno::ACCESS,
-    ];
-    error.kind() == io::ErrorKind::UnexpectedEof
-        || Errno::from_io_error(error).is_some_and(|e| of_it.contains(&e))
-}
-
 impl Worker for Caller {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
@@ -213,12 +197,11 @@ impl Worker for Caller {
         if ops.is_empty() || self.call.is_some() {
             return Ok(0);
         }
-        let began = clock::now();
         let fd = socket_to(&self.to).map_err(|e| self.line.failed("socket", e))?;
         self.call = Some(Call {
             fd,
             stage: Stage::Connecting,
-            began,
+            began: clock::now(),
             counts: self.advice.counting(),
         });
         Ok(1)
@@ -251,7 +234,7 @@ impl Worker for Caller {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(Abort(self.line.clone())))
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(Abort(self.line.clone()))]
     }
 }

@@ -1,8 +1,10 @@
 //! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
 //!
 //! Each stream has a data connection as of the TCP engine, which has proved the session. Over it the far end
-//! tells the port of a listener of its own, and the near end that a step is over.
+//! tells the port of a listener of its own, and the near end that a step is over. Payload is that of messages whose
+//! answers came and whose connections were closed; no goodput is told of it.
 
+mod abort;
 mod answerer;
 mod caller;
 mod meeting;
@@ -200,10 +202,11 @@ mod tests {
     #[test]
     fn connections_are_answered_and_those_from_elsewhere_are_closed() {
         let [near, far] = lines();
-        let door = meeting::open(&far).unwrap();
+        let answerer = std::thread::spawn(move || {
+            let door = meeting::open(&far).unwrap();
+            work(Answerer::new(far, door, 3), Op::Receive(3), 20)
+        });
         let to = meeting::find(&near).unwrap();
-        let answerer =
-            std::thread::spawn(move || work(Answerer::new(far, door, 3), Op::Receive(3), 20));
         let mut other = stranger(to);
         let _ = other.write_all(b"abc");
         let mut answer = Vec::new();
@@ -218,9 +221,63 @@ mod tests {
     #[test]
     fn where_no_connection_gets_through_that_is_told() {
         let [near, far] = lines();
-        drop(meeting::open(&far).unwrap());
+        let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = closed.local_addr().unwrap().port();
+        drop(closed);
+        far.send(&port.to_be_bytes(), false).unwrap();
         let failed = meeting::find(&near).unwrap_err();
         assert!(failed.to_string().contains("no connection gets through"));
         assert!(failed.hint().contains("ip_local_port_range"));
+    }
+
+    #[test]
+    fn a_connection_that_is_refused_is_lost_and_counts_where_its_time_does() {
+        for (counts, lost) in [(true, 5..=u64::MAX), (false, 0..=0)] {
+            let [near, _far] = lines();
+            let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let to = closed.local_addr().unwrap();
+            drop(closed);
+            let mut caller = Caller::new(near, to, 3);
+            let advice = Arc::new(Advice::new(1, 1));
+            if counts {
+                advice.count_from(1);
+            }
+            caller.begin(&advice).unwrap();
+            for _ in 0..5 {
+                caller.submit(&[Op::Send(3)]).unwrap();
+                let mut done = Vec::new();
+                caller.reap(1, Duration::ZERO, &mut done).unwrap();
+                assert_eq!(done, []);
+            }
+            let timed = caller.timed();
+            assert!(lost.contains(&timed.lost) && timed.trips.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_far_end_that_is_gone_ends_the_step() {
+        let [near, far] = lines();
+        let to = SocketAddr::from(([127, 0, 0, 1], 1));
+        drop(far);
+        let mut caller = Caller::new(near, to, 3);
+        caller.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        caller.submit(&[Op::Send(3)]).unwrap();
+        let ended = caller.reap(1, Duration::ZERO, &mut Vec::new());
+        assert!(ended.unwrap_err().to_string().contains("closed"));
+    }
+
+    #[test]
+    fn a_step_ends_beside_one_that_says_nothing() {
+        let [near, far] = lines();
+        let answerer = std::thread::spawn(move || {
+            let door = meeting::open(&far).unwrap();
+            work(Answerer::new(far, door, 3), Op::Receive(3), 0)
+        });
+        let to = meeting::find(&near).unwrap();
+        let _silent = [(); 4].map(|()| TcpStream::connect(to).unwrap());
+        let began = std::time::Instant::now();
+        assert_eq!(work(Caller::new(near, to, 3), Op::Send(3), 0), 0);
+        assert_eq!(answerer.join().unwrap(), 0);
+        assert!(began.elapsed() < Duration::from_secs(2));
     }
 }

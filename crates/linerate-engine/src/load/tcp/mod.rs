@@ -1,18 +1,23 @@
-//! TCP: one connection and one blocking thread at each end for each stream.
+//! TCP: one connection for each stream, and one blocking thread at each end for each; of many streams as many
+//! threads as there are CPUs.
 
+mod bundle;
 mod completions;
+mod inflow;
 pub(super) mod line;
 mod open_loop;
 pub(crate) mod options;
+mod outflow;
 mod outlet;
 mod ping_pong;
-pub(super) mod probe;
+mod probe;
 mod receiver;
 mod sender;
 
 use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::plan::{Knobs, Pattern, SetPlan, Side};
+use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
+use linerate_sys::thread;
 
 use self::line::Line;
 use super::application::WORK_MAX_PS;
@@ -20,6 +25,9 @@ use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set.
 const STREAMS_MAX: u32 = 1024;
+/// Most streams that have a thread each: with more, their stacks, buffers and turns cost more than what they
+/// gain by waiting for one stream alone.
+const EACH_MOST: u32 = 64;
 /// Largest operation and message, in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
@@ -58,7 +66,7 @@ impl Engine for Tcp {
         lines: &mut dyn Lines,
     ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
         let mut end = SetEnd::default();
-        let mut workers = Vec::new();
+        let mut all = Vec::new();
         for stream in 0..plan.knobs.streams {
             let mut gaps = Vec::new();
             let fd = lines.line(plan.id, stream, &mut |fd| {
@@ -70,11 +78,43 @@ impl Engine for Tcp {
                 options::read_back(&fd, side, plan, &mut end);
                 end.gaps.append(&mut gaps);
             }
-            let line = Line::new(fd, plan.id, stream)?;
-            workers.push(worker(side, plan, line));
+            all.push(Line::new(fd, plan.id, stream)?);
         }
-        Ok((workers, end))
+        Ok((workers(side, plan, all), end))
     }
+}
+
+/// The workers of a set: one for each stream, or for each CPU.
+fn workers(side: Side, plan: &SetPlan, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
+    match plan.pattern {
+        Pattern::Stream { direction } if plan.knobs.streams > EACH_MOST => {
+            let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
+            let threads = cpus.clamp(1, EACH_MOST as usize);
+            let shares = shared_out(lines, threads).into_iter();
+            shares
+                .map(|lines| bundle(direction.sender() == side, plan, lines))
+                .collect()
+        }
+        _ => lines.into_iter().map(|l| worker(side, plan, l)).collect(),
+    }
+}
+
+/// Streams in turn to so many threads.
+fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
+    let mut shares: Vec<Vec<Line>> = (0..threads).map(|_| Vec::new()).collect();
+    for (number, line) in lines.into_iter().enumerate() {
+        shares[number % threads].push(line);
+    }
+    shares
+}
+
+fn bundle(sends: bool, plan: &SetPlan, lines: Vec<Line>) -> Box<dyn Worker> {
+    if sends {
+        return Box::new(bundle::sender(lines));
+    }
+    let flows = lines.into_iter();
+    let flows = flows.map(|line| inflow::Inflow::new(line, &plan.knobs));
+    Box::new(bundle::receiver(flows.collect()))
 }
 
 fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
@@ -116,6 +156,12 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
         return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
     }
+    if knobs.streams > EACH_MOST && knobs.copy != Handover::Copy {
+        return Err(format!(
+            "{} streams without a copy: {EACH_MOST} at most, each with a thread and pages of its own",
+            knobs.streams
+        ));
+    }
     match plan.pattern {
         Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
             Err(format!("a message of {size}: 1 B to 16 MiB are possible"))
@@ -149,9 +195,14 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     }
     let (streams, cpus) = (knobs.streams as usize, facts.cpus.len());
     if cpus > 0 && streams > cpus {
+        let how = if knobs.streams > EACH_MOST {
+            "as many threads move them, kept on none"
+        } else {
+            "their threads are kept on none"
+        };
         gaps.push(Gap {
             what: "set.streams".to_owned(),
-            why: format!("{streams} streams share {cpus} CPUs, their threads are kept on none"),
+            why: format!("{streams} streams share {cpus} CPUs, {how}"),
             hint: format!("--streams {cpus}"),
         });
     }

@@ -264,7 +264,7 @@ impl Worker for Metronome {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(SocketProbe::new(self.line.clone())))
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.line.clone()))]
     }
 }

@@ -60,12 +60,18 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends at most `most` bytes within the block time; zero when the kernel takes nothing.
-    pub(super) fn send(&self, line: &Line, most: usize) -> Result<usize, LoadError> {
+    /// Sends at most `most` bytes, copies where it may not `wait` at once and all else within the block time; zero
+    /// when the kernel takes nothing.
+    pub(super) fn send(&self, line: &Line, most: usize, wait: bool) -> Result<usize, LoadError> {
         match self {
             Self::Copy(pages) => {
                 let bytes = pages.bytes();
-                line.send(&bytes[..most.min(bytes.len())], false)
+                let bytes = &bytes[..most.min(bytes.len())];
+                if wait {
+                    line.send(bytes, false)
+                } else {
+                    line.offer(bytes, false)
+                }
             }
             Self::Zerocopy(None, _) | Self::Sendfile(None) => Ok(0),
             Self::Zerocopy(Some(memory), counts) => {

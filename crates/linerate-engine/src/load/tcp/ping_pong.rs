@@ -238,8 +238,8 @@ impl Worker for Pinger {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(SocketProbe::new(self.line.clone())))
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.line.clone()))]
     }
 }
 
@@ -351,7 +351,7 @@ impl Worker for Echo {
         Ok(self.ended)
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(SocketProbe::new(self.line.clone())))
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.line.clone()))]
     }
 }

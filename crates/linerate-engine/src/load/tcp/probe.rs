@@ -109,22 +109,6 @@ impl Probe for SocketProbe {
     }
 }
 
-/// Ends a connection over which no payload goes, and tells nothing of it.
-pub(in crate::load) struct Abort(pub(in crate::load) Line);
-
-impl Probe for Abort {
-    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
-
-    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
-        Vec::new()
-    }
-
-    fn abort(&self) {
-        // A connection that is closed already needs no shutdown.
-        let _ = socket::shutdown(self.0.fd());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;

@@ -3,197 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::run::Mark;
-use linerate_core::plan::{Knobs, Receive};
-use linerate_sys::socket;
+use linerate_core::plan::Knobs;
 
-use super::line::{Line, MarkPart};
+use super::inflow::Inflow;
+use super::line::Line;
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Below this a wake-up is not worth saving.
-const LOW_WATER_MIN: u64 = 64 * 1024;
-/// Above this nothing more is gained.
-const LOW_WATER_MAX: u64 = 512 * 1024;
-/// The receiver is kept waiting for no longer than 1/5000 s of payload: well below a tick, and
-/// below what a window holds on a path that is fast enough for this to matter.
-const LOW_WATERS_PER_SEC: u64 = 5000;
-/// Waiting data may take this part of the receive buffer, so that the window stays open.
-const LOW_WATER_SHARE: u64 = 8;
-/// Memory that a clamped window needs, in windows: small segments take several times their payload.
-const CLAMP_BUFFER: u64 = 4;
-
-/// An upper bound of the window that is kept in force.
-struct Clamp {
-    bytes: u64,
-    locked: bool,
-}
-
-impl Clamp {
-    /// Bounds the window anew: the kernel lifts the clamp whenever it enlarges the buffer
-    /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
-    /// what bounds the window.
-    fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
-        let failed = |e| line.failed("setsockopt", e);
-        if !self.locked {
-            let buffer = socket::recv_buffer(line.fd()).map_err(failed)?;
-            if buffer >= self.bytes.saturating_mul(CLAMP_BUFFER) {
-                // Kernels before 5.14 cannot; then the clamp holds but for moments.
-                let _ = socket::lock_recv_buffer(line.fd());
-                self.locked = true;
-            }
-        }
-        socket::set_window_clamp(line.fd(), self.bytes).map_err(failed)
-    }
-}
-
 /// Receives runs of payload up to the end mark.
 pub(super) struct Receiver {
-    line: Line,
-    discard: bool,
-    /// Whether receives may wait for more than the first byte.
-    patient: bool,
-    clamp: Option<Clamp>,
+    flow: Inflow,
     buffer: Pages,
     advice: Arc<Advice>,
-    mark: MarkPart,
-    /// Payload left of the run.
-    left: u64,
-    /// Payload received in this step.
-    total: u64,
-    /// `SO_RCVLOWAT` in force.
-    low_water: u64,
-    ended: bool,
     done: Option<Done>,
 }
 
 impl Receiver {
     pub(super) fn new(line: Line, knobs: &Knobs) -> Self {
         Self {
-            line,
-            discard: knobs.receive == Receive::Discard,
-            // Where the window is bounded on purpose, waiting would change what is measured.
-            patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
-            clamp: knobs.window_clamp.map(|b| Clamp {
-                bytes: b.0,
-                locked: false,
-            }),
+            flow: Inflow::new(line, knobs),
             buffer: Pages::default(),
             advice: Arc::new(Advice::new(1, 1)),
-            mark: MarkPart::default(),
-            left: 0,
-            total: 0,
-            low_water: 1,
-            ended: false,
             done: None,
         }
     }
-
-    /// Receives at most `most` bytes of payload: what one receive of an application would get. Runs
-    /// that end in between must not show, or a slow sender's short runs would make a receiver slow
-    /// that pays for each operation.
-    fn pull(&mut self, most: u32) -> Result<u32, LoadError> {
-        let mut all = self.pull_run(most, true)?;
-        while all < most && self.left == 0 && !self.ended {
-            let more = self.pull_run(most - all, false)?;
-            if more == 0 {
-                break;
-            }
-            all += more;
-        }
-        Ok(all)
-    }
-
-    /// Receives at most `most` bytes of one run, its mark first where it begins.
-    fn pull_run(&mut self, most: u32, wait: bool) -> Result<u32, LoadError> {
-        if self.left == 0 && !self.next_run(wait)? {
-            return Ok(0);
-        }
-        let buffer = self.buffer.bytes_mut();
-        let room = u64::from(most).min(self.left).min(buffer.len() as u64) as usize;
-        let into = &mut buffer[..room];
-        let moved = if self.discard {
-            self.line.discard(into, wait)?
-        } else {
-            self.line.receive(into, wait)?
-        };
-        self.left -= moved as u64;
-        self.total += moved as u64;
-        // What is left of the run, and the mark behind it, must not wait for data that may never
-        // come: a receive wakes for the low-water mark even where it asks for less.
-        if self.left < self.low_water {
-            self.set_low_water(1)?;
-        }
-        Ok(moved as u32)
-    }
-
-    /// Reads the next mark; true when a run begins.
-    fn next_run(&mut self, wait: bool) -> Result<bool, LoadError> {
-        if self.ended {
-            return Ok(false);
-        }
-        match self.mark.get(&self.line, wait)? {
-            None => Ok(false),
-            Some(Mark::Run(length)) => {
-                self.left = length;
-                self.begin_run()?;
-                Ok(true)
-            }
-            Some(Mark::End(total)) if total == self.total => {
-                self.ended = true;
-                Ok(false)
-            }
-            Some(Mark::End(total)) => {
-                let what = format!("{total} bytes were sent but {} received", self.total);
-                Err(self.line.garbled(&what))
-            }
-        }
-    }
-
-    fn begin_run(&mut self) -> Result<(), LoadError> {
-        if let Some(clamp) = &mut self.clamp {
-            clamp.hold(&self.line)?;
-        }
-        let rate = self.advice.rate();
-        if !self.patient || rate / LOW_WATERS_PER_SEC < LOW_WATER_MIN {
-            return Ok(());
-        }
-        let buffer = socket::recv_buffer(self.line.fd());
-        let buffer = buffer.map_err(|e| self.line.failed("getsockopt", e))?;
-        let wanted = low_water(rate, buffer);
-        if wanted <= self.left {
-            self.set_low_water(wanted)?;
-        }
-        Ok(())
-    }
-
-    fn set_low_water(&mut self, bytes: u64) -> Result<(), LoadError> {
-        if bytes != self.low_water {
-            let set = socket::set_low_water(self.line.fd(), bytes);
-            set.map_err(|e| self.line.failed("setsockopt", e))?;
-            self.low_water = bytes;
-        }
-        Ok(())
-    }
-}
-
-/// Bytes to wait for at `rate` bytes per second with a receive buffer of `buffer` bytes; 1 for the
-/// first byte.
-fn low_water(rate: u64, buffer: u64) -> u64 {
-    let bytes = (rate / LOW_WATERS_PER_SEC).min(buffer / LOW_WATER_SHARE);
-    if bytes < LOW_WATER_MIN {
-        return 1;
-    }
-    bytes.min(LOW_WATER_MAX)
 }
 
 impl Worker for Receiver {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         self.buffer.ensure(advice.most() as usize);
-        self.total = 0;
-        self.ended = false;
+        self.flow.begin();
         Ok(())
     }
 
@@ -201,7 +42,8 @@ impl Worker for Receiver {
         let (Some(Op::Receive(most)), None) = (ops.first(), self.done) else {
             return Ok(0);
         };
-        let bytes = self.pull(*most)?;
+        let (room, rate) = (self.buffer.bytes_mut(), self.advice.rate());
+        let bytes = self.flow.pull(room, rate, *most, true)?;
         let op = Op::Receive(*most);
         self.done = Some(Done { op, bytes });
         Ok(1)
@@ -213,27 +55,10 @@ impl Worker for Receiver {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        Ok(self.ended)
+        Ok(self.flow.ended())
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
-        Some(Box::new(SocketProbe::new(self.line.clone())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waiting_is_short_small_and_only_where_it_pays() {
-        let big = 32 << 20;
-        assert_eq!(low_water(0, big), 1);
-        let least = LOW_WATER_MIN * LOW_WATERS_PER_SEC;
-        assert_eq!(low_water(least - 1, big), 1);
-        assert_eq!(low_water(least, big), LOW_WATER_MIN);
-        assert_eq!(low_water(u64::MAX, big), LOW_WATER_MAX);
-        assert_eq!(low_water(u64::MAX, LOW_WATER_MIN * 8 - 1), 1);
-        assert_eq!(low_water(u64::MAX, LOW_WATER_MIN * 8), LOW_WATER_MIN);
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.flow.line.clone()))]
     }
 }

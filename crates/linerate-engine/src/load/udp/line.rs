@@ -12,26 +12,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::probe::Counts;
+use crate::load::icmp::is_of_the_path;
 use crate::load::{Datagrams, LoadError};
 
 /// Rest of a sender whose host's queue is full, or whom the path refuses: less than such a queue holds.
 const REST: Duration = Duration::from_micros(50);
 /// Looks at an empty socket before a busy worker looks up from it.
 const SPINS: u32 = 1024;
-/// What messages of the path (ICMP) become as errors of a socket, besides that of a size; other than of a
-/// broken socket they say nothing of the next datagram.
-//= net/ipv4/icmp.c, icmp_err_convert; net/ipv6/icmp.c, tab_unreach
-const OF_THE_PATH: [Errno; 8] = [
-    Errno::CONNREFUSED,
-    Errno::HOSTUNREACH,
-    Errno::NETUNREACH,
-    Errno::HOSTDOWN,
-    Errno::NONET,
-    Errno::NOPROTOOPT,
-    Errno::PROTO,
-    Errno::ACCESS,
-];
-
 /// A connected socket; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
@@ -139,7 +126,7 @@ impl Line {
 
     /// Whether an error is a message of the path or of the other host, which is counted and passed over.
     fn passing(&self, e: &io::Error) -> bool {
-        let passing = Errno::from_io_error(e).is_some_and(|e| OF_THE_PATH.contains(&e));
+        let passing = is_of_the_path(e);
         if passing {
             self.counts.told();
             datagram::drain_errors(self.fd());

@@ -251,8 +251,8 @@ impl Worker for Metronome {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), ASKS);
-        Some(Box::new(probe))
+        vec![Box::new(probe)]
     }
 }

@@ -269,9 +269,9 @@ impl Worker for Pinger {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), ASKS);
-        Some(Box::new(probe))
+        vec![Box::new(probe)]
     }
 }
 
@@ -386,8 +386,8 @@ impl Worker for Echo {
         Ok(self.ended)
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), ANSWERS);
-        Some(Box::new(probe))
+        vec![Box::new(probe)]
     }
 }

@@ -135,8 +135,8 @@ impl Worker for Receiver {
         Ok(self.ended)
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), RECEIVES);
-        Some(Box::new(probe))
+        vec![Box::new(probe)]
     }
 }

@@ -193,8 +193,8 @@ impl Worker for Sender {
         }
     }
 
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), SENDS);
-        Some(Box::new(probe))
+        vec![Box::new(probe)]
     }
 }

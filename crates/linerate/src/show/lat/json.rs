@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told_of_datagrams_alone() {
+    fn what_was_lost_is_told_where_it_is_not_sent_again() {
         let told = [sample::idle(), sample::beside(), sample::udp()].map(|p| output(&p));
         for document in &told {
             fits(SCHEMA, document);

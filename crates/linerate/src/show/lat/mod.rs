@@ -66,7 +66,7 @@ impl Probe {
         let mut gaps = refused(record);
         if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
             gaps.push(Gap {
-                what: "round trips".to_owned(),
+                what: format!("{}s", unit(&plan.engine)),
                 why: "none was answered in the time that counts".to_owned(),
                 hint: String::new(),
             });
@@ -117,11 +117,7 @@ impl Probe {
 
     /// What one sample is.
     fn unit(&self) -> &'static str {
-        if self.makes_connections() {
-            "connection"
-        } else {
-            "round trip"
-        }
+        unit(&self.engine)
     }
 
     /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
@@ -161,6 +157,14 @@ impl Probe {
     fn longest(&self) -> Option<Nanos> {
         let counts = &self.times.as_ref()?.counts;
         counts.iter().map(|&(value, _)| Nanos(value)).max()
+    }
+}
+
+fn unit(engine: &str) -> &'static str {
+    if engine == "connect" {
+        "connection"
+    } else {
+        "round trip"
     }
 }
 

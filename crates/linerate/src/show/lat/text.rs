@@ -15,26 +15,26 @@ pub fn text(probe: &Probe, style: Style) -> String {
     page.line(&[(Ink::Dim, &head(probe))], 0);
     ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
     page.gap();
-    match (&probe.latency, probe.longest()) {
-        (Some(latency), Some(longest)) => {
-            let extent = format!(
-                "{}, {} to {longest}",
-                count(latency.samples, probe.unit()),
-                latency.least
-            );
-            let label = if probe.unanswered() > 0 {
-                "due"
-            } else {
-                "answered"
-            };
-            page.entry(label, &[(Ink::Plain, &extent)], 2);
-            lost(&mut page, probe);
-            rate(&mut page, probe);
-            percentiles(&mut page, probe);
-            unread(&mut page, probe);
-            histogram(&mut page, probe);
-        }
-        _ => page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2),
+    if let (Some(latency), Some(longest)) = (&probe.latency, probe.longest()) {
+        let extent = format!(
+            "{}, {} to {longest}",
+            count(latency.samples, probe.unit()),
+            latency.least
+        );
+        let label = if probe.unanswered() > 0 {
+            "due"
+        } else {
+            "answered"
+        };
+        page.entry(label, &[(Ink::Plain, &extent)], 2);
+        lost(&mut page, probe);
+        rate(&mut page, probe);
+        percentiles(&mut page, probe);
+        unread(&mut page, probe);
+        histogram(&mut page, probe);
+    } else {
+        page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2);
+        lost(&mut page, probe);
     }
     for (direction, goodput) in &probe.beside {
         let rate = goodput.map_or("unknown".to_owned(), |g| Rate(g as u64).to_string());
@@ -97,13 +97,12 @@ fn with(knobs: &Knobs) -> String {
 
 /// Messages without an answer, of an engine that may lose them.
 fn lost(page: &mut Page, probe: &Probe) {
-    let (Some(lost), Some(latency)) = (probe.lost(), &probe.latency) else {
-        return;
-    };
+    let Some(lost) = probe.lost() else { return };
+    let answered = probe.latency.as_ref().map_or(0, |latency| latency.samples);
     let (ink, text) = match lost {
         0 => (Ink::Plain, "none".to_owned()),
         n => {
-            let all = latency.samples + n;
+            let all = answered + n;
             let text = format!(
                 "{} ({n} of {all}) never answered; they stand in no figure below",
                 share(n, all)

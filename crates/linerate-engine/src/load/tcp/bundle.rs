@@ -1,0 +1,245 @@
+//! Several streams on one thread: those that can go on do, and the thread waits for all of them in one call.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::plan::Handover;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::inflow::Inflow;
+use super::line::{BLOCK, Line};
+use super::outflow::Outflow;
+use super::outlet::Outlet;
+use super::probe::SocketProbe;
+use crate::load::pages::Pages;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Streams that go on between two looks at all of them.
+const AT_ONCE: usize = 64;
+/// Largest operation in bytes: what a stream moves before the others have their turn, and what each still
+/// has to send where a step ends.
+const OP_MOST: u32 = 64 * 1024;
+
+/// One of the streams.
+pub(super) trait Flow: Send {
+    /// What is waited for.
+    const WANTED: epoll::EventFlags;
+    /// What all streams of a thread use.
+    type Shared: Send;
+
+    /// Makes what is shared, for operations of `most` bytes.
+    fn share(shared: &mut Self::Shared, most: usize) -> std::io::Result<()>;
+    fn line(&self) -> &Line;
+    /// A new step.
+    fn begin(&mut self);
+    /// Payload moved in this step.
+    fn total(&self) -> u64;
+    /// Goes on, at once; payload moved, and whether its end mark has passed. `ending` says that the step is
+    /// over.
+    fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
+}
+
+/// What a stream may do now.
+pub(super) struct Turn {
+    most: u32,
+    /// Bytes per second of the stream.
+    rate: u64,
+    /// Whether the step is over.
+    ending: bool,
+}
+
+impl Flow for Outflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
+    type Shared = Outlet;
+
+    fn share(payload: &mut Outlet, most: usize) -> std::io::Result<()> {
+        payload.fill(most)
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self) {
+        self.begin();
+    }
+
+    fn total(&self) -> u64 {
+        self.total()
+    }
+
+    fn go_on(&mut self, payload: &mut Outlet, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        if turn.ending && !self.in_a_run() {
+            return Ok((0, self.end(false)?));
+        }
+        let moved = self.push(payload, turn.rate, turn.most, false)?;
+        Ok((moved, false))
+    }
+}
+
+impl Flow for Inflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
+    type Shared = Pages;
+
+    fn share(room: &mut Pages, most: usize) -> std::io::Result<()> {
+        room.ensure(most);
+        Ok(())
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self) {
+        self.begin();
+    }
+
+    fn total(&self) -> u64 {
+        self.total()
+    }
+
+    fn go_on(&mut self, room: &mut Pages, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        let moved = self.pull(room.bytes_mut(), turn.rate, turn.most, false)?;
+        Ok((moved, self.ended()))
+    }
+}
+
+/// The streams of one thread.
+pub(super) struct Bundle<F: Flow> {
+    flows: Vec<F>,
+    shared: F::Shared,
+    advice: Arc<Advice>,
+    /// All streams whose end mark has not passed in this step; made anew for each.
+    waiting: Option<OwnedFd>,
+    left: usize,
+    done: Vec<Done>,
+}
+
+/// A thread that sends several streams.
+pub(super) fn sender(lines: Vec<Line>) -> Bundle<Outflow> {
+    let flows = lines.into_iter().map(Outflow::new).collect();
+    Bundle::new(flows, Outlet::new(Handover::Copy))
+}
+
+/// A thread that receives several streams.
+pub(super) fn receiver(flows: Vec<Inflow>) -> Bundle<Inflow> {
+    Bundle::new(flows, Pages::default())
+}
+
+impl<F: Flow> Bundle<F> {
+    fn new(flows: Vec<F>, shared: F::Shared) -> Self {
+        Self {
+            flows,
+            shared,
+            advice: Arc::new(Advice::new(1, 1)),
+            waiting: None,
+            left: 0,
+            done: Vec::with_capacity(AT_ONCE),
+        }
+    }
+
+    /// Lets each stream that can go on, waiting up to the block time for one.
+    fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
+        let (Op::Send(most) | Op::Receive(most)) = op;
+        let turn = Turn {
+            most: most.min(OP_MOST),
+            rate: self.advice.rate() / self.flows.len().max(1) as u64,
+            ending,
+        };
+        let Some(waiting) = &self.waiting else {
+            return Ok(());
+        };
+        let mut room = [MaybeUninit::uninit(); AT_ONCE];
+        let ready = wait(waiting, &mut room);
+        let ready = ready.map_err(|e| self.flows[0].line().failed("epoll_wait", e.into()))?;
+        for event in ready {
+            let flow = &mut self.flows[event.data.u64() as usize];
+            let (bytes, ended) = flow.go_on(&mut self.shared, &turn)?;
+            self.done.push(Done { op, bytes });
+            if ended {
+                let deleted = epoll::delete(waiting, flow.line().fd());
+                deleted.map_err(|e| flow.line().failed("epoll_ctl", e.into()))?;
+                self.left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is ready, waited for no longer than the block time.
+fn wait<'a>(
+    waiting: &OwnedFd,
+    room: &'a mut [MaybeUninit<epoll::Event>],
+) -> rustix::io::Result<&'a [epoll::Event]> {
+    let most = Timespec {
+        tv_sec: 0,
+        tv_nsec: BLOCK.subsec_nanos().into(),
+    };
+    match epoll::wait(waiting, room, Some(&most)) {
+        Ok((ready, _)) => Ok(ready),
+        Err(Errno::INTR) => Ok(&[]),
+        Err(e) => Err(e),
+    }
+}
+
+/// All streams, to be waited for by their number.
+fn waiting<F: Flow>(flows: &[F]) -> rustix::io::Result<OwnedFd> {
+    let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, flow) in flows.iter().enumerate() {
+        let data = epoll::EventData::new_u64(number as u64);
+        epoll::add(&fd, flow.line().fd(), data, F::WANTED)?;
+    }
+    Ok(fd)
+}
+
+impl<F: Flow> Worker for Bundle<F> {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        let first = self.flows[0].line();
+        let shared = F::share(&mut self.shared, advice.most().min(OP_MOST) as usize);
+        shared.map_err(|e| first.failed("making payload", e))?;
+        let all = waiting(&self.flows).map_err(|e| first.failed("epoll_ctl", e.into()))?;
+        self.waiting = Some(all);
+        self.left = self.flows.len();
+        self.flows.iter_mut().for_each(F::begin);
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op), true) = (ops.first(), self.done.is_empty()) else {
+            return Ok(0);
+        };
+        self.turn(*op, false)?;
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.append(&mut self.done);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        // A receiver goes on by being asked to receive.
+        if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
+            self.turn(Op::Send(self.advice.op()), true)?;
+        }
+        Ok(self.left == 0)
+    }
+
+    fn moved(&self) -> Vec<(u32, u64)> {
+        let flows = self.flows.iter();
+        flows
+            .map(|flow| (flow.line().stream, flow.total()))
+            .collect()
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        let lines = self.flows.iter().map(|flow| flow.line().clone());
+        lines
+            .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)
+            .collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! What a sender keeps of one stream.
+
+use linerate_core::parse::run::{Mark, RUN_MAX};
+
+use super::line::{Line, MarkPart};
+use super::outlet::Outlet;
+use crate::load::LoadError;
+
+/// Runs of payload are about this long: one over it, in seconds.
+const RUNS_PER_SEC: u64 = 100;
+
+/// Sends runs of payload, each announced by its mark.
+pub(super) struct Outflow {
+    pub(super) line: Line,
+    mark: MarkPart,
+    /// Length of a run whose mark is not sent in full yet; zero when there is none.
+    announced: u64,
+    /// Payload left of the run.
+    left: u64,
+    /// Payload sent in this step.
+    total: u64,
+    ended: bool,
+}
+
+impl Outflow {
+    pub(super) fn new(line: Line) -> Self {
+        Self {
+            line,
+            mark: MarkPart::default(),
+            announced: 0,
+            left: 0,
+            total: 0,
+            ended: false,
+        }
+    }
+
+    /// A new step.
+    pub(super) fn begin(&mut self) {
+        self.total = 0;
+        self.ended = false;
+    }
+
+    /// Payload sent in this step.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Sends at most `most` bytes of `payload`, the mark of its run first where one begins; as much as the kernel
+    /// takes at once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per
+    /// second.
+    pub(super) fn push(
+        &mut self,
+        payload: &Outlet,
+        rate: u64,
+        most: u32,
+        wait: bool,
+    ) -> Result<u32, LoadError> {
+        if self.left == 0 {
+            if self.announced == 0 {
+                self.announced = run_length(rate, most);
+            }
+            if !self.put(Mark::Run(self.announced), true, wait)? {
+                return Ok(0);
+            }
+            self.left = std::mem::take(&mut self.announced);
+        }
+        let len = u64::from(most).min(self.left) as usize;
+        let moved = payload.send(&self.line, len, wait)?;
+        self.left -= moved as u64;
+        self.total += moved as u64;
+        Ok(moved as u32)
+    }
+
+    /// Whether a run has begun that is to be sent before the end mark.
+    pub(super) fn in_a_run(&self) -> bool {
+        self.left > 0 || self.announced > 0
+    }
+
+    /// Puts the end mark; true once it is sent.
+    pub(super) fn end(&mut self, wait: bool) -> Result<bool, LoadError> {
+        if !self.ended {
+            self.ended = self.put(Mark::End(self.total), false, wait)?;
+        }
+        Ok(self.ended)
+    }
+
+    fn put(&mut self, mark: Mark, more: bool, wait: bool) -> Result<bool, LoadError> {
+        if wait {
+            self.mark.put(&self.line, mark, more)
+        } else {
+            self.mark.offer(&self.line, mark, more)
+        }
+    }
+}
+
+/// About 10 ms of payload, in whole operations.
+fn run_length(rate: u64, op: u32) -> u64 {
+    let op = u64::from(op.max(1));
+    let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);
+    (wanted / op).max(1) * op
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_is_whole_operations_and_within_bounds(rate: u64, op in 0u32..=16 << 20) {
+            let length = run_length(rate, op);
+            prop_assert!((1..=RUN_MAX).contains(&length));
+            prop_assert_eq!(length % u64::from(op.max(1)), 0);
+        }
+    }
+
+    #[test]
+    fn a_run_is_ten_milliseconds_long_where_operations_are_smaller() {
+        assert_eq!(run_length(1_000_000_000, 1000), 10_000_000);
+        assert_eq!(run_length(1_000_000, 65_536), 65_536);
+    }
+}
