@@ -61,7 +61,7 @@ pub struct Tunable {
 }
 
 /// Something that should have been read and was not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gap {
     /// What is missing, in the words of the metric or fact: `tcp.busy`, `port`, `facts.cpu`.
     pub what: String,

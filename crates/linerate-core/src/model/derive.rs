@@ -1,5 +1,7 @@
 //! From a record to its model.
 
+use std::collections::HashSet;
+
 use super::ceilings::ceilings;
 use super::datagrams::lost;
 use super::interruptions::{outages, stalled};
@@ -324,13 +326,11 @@ fn gaps(record: &Record) -> Vec<(Side, Gap)> {
             .zip([Side::Near, Side::Far])
             .map(|(e, side)| (side, &e.gaps))
     });
-    let mut all: Vec<(Side, Gap)> = Vec::new();
-    for (side, gaps) in facts.chain(sets).chain(steps) {
-        for gap in gaps {
-            if !all.iter().any(|(s, g)| *s == side && g == gap) {
-                all.push((side, gap.clone()));
-            }
-        }
-    }
-    all
+    // An end may tell as many as an answer holds.
+    let mut seen: HashSet<(Side, &Gap)> = HashSet::new();
+    let all = facts.chain(sets).chain(steps);
+    let each = all.flat_map(|(side, gaps)| gaps.iter().map(move |gap| (side, gap)));
+    each.filter(|one| seen.insert(*one))
+        .map(|(side, gap)| (side, gap.clone()))
+        .collect()
 }

@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_core::facts::Gap;
 use linerate_sys::clock;
 
 use crate::load::{LoadError, Probe, Timed};
+
+/// Time for all threads of a step to get ready: the other end waits for that.
+const READY: Duration = Duration::from_secs(45);
 
 /// How a lane's thread ended.
 #[derive(Debug)]
@@ -146,8 +149,18 @@ impl Step {
 
     /// Waits until all threads are at the barrier; returns their names and ids.
     pub(super) fn wait_ready(&self) -> Result<Vec<(String, i32)>, LoadError> {
+        let until = Instant::now() + READY;
         let mut state = self.state();
         loop {
+            if Instant::now() >= until {
+                let what = format!(
+                    "{} of {} threads were ready after {} s",
+                    state.ready.len(),
+                    self.threads,
+                    READY.as_secs()
+                );
+                return Err(LoadError::Protocol { what });
+            }
             if let Some(error) = state.failed.take() {
                 return Err(error);
             }

@@ -146,7 +146,7 @@ fn builds_and_runs_programs() {
         assert_eq!(done.status.code(), Some(3));
     }
     let done = shell(&lab, Host::Router, "ls /sys/class/net; pwd; echo error >&2");
-    assert_eq!(text(&done.stdout), "far\nlo\nnear\n/");
+    assert_eq!(text(&done.stdout), "far\nlo\nnear\nothers\n/");
     assert_eq!(text(&done.stderr), "error");
     let missing = lab.spawn(Host::Near, &Program::new("/no/such/program"));
     assert!(
@@ -324,10 +324,10 @@ fn mtu_holds_on_every_port() {
     for mtu in [9000, 1280] {
         let fault: Fault = format!("mtu:{mtu}").parse().expect("a fault");
         lab.plant(&fault).expect("planted");
-        assert_eq!(mtus(), [mtu; 4]);
+        assert_eq!(mtus(), [mtu; 5]);
         helper::round_trip(&lab);
         lab.remove(&fault).expect("removed");
-        assert_eq!(mtus(), [1500; 4]);
+        assert_eq!(mtus(), [1500; 5]);
     }
     // IPv6 goes below 1280, and comes back.
     let fault: Fault = "mtu:1000".parse().expect("a fault");

@@ -16,6 +16,7 @@ mod host;
 mod kept;
 mod lab;
 mod lat;
+mod log;
 mod options;
 mod out;
 mod pair;

@@ -14,6 +14,7 @@ use linerate_engine::peer::{PeerError, Stop};
 use linerate_engine::rights;
 
 use super::exit::{Exit, Failure, tell};
+use super::log::Writer;
 use super::options::{self, Options};
 use super::{changes, reach, signal, ssh};
 
@@ -32,11 +33,13 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
-    let log: Log = Arc::new(move |line| {
+    let writer = Writer::start(move |line| {
         if !quiet {
             tell(&format!("{line}\n"));
         }
     });
+    let writer = reach::system(writer, "cannot start a thread")?;
+    let log = writer.log();
     renounce(options)?;
     let server = bind(
         options,
@@ -63,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     if attached(options) {
         stop_on_end(&stop)?;
     }
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let beside = iperf3.map(|server| {
             let stop = &stop;
             scope.spawn(move || server.run(stop))
@@ -72,8 +75,9 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
         // A panic there was told already, as a bug.
         let beside = beside.and_then(|thread| thread.join().ok());
         ended.and(beside.unwrap_or(Ok(())))
-    })
-    .map_err(reach::peer_failure)?;
+    });
+    writer.finish();
+    ended.map_err(reach::peer_failure)?;
     Ok(Exit::Done)
 }
 

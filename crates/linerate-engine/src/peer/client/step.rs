@@ -19,8 +19,12 @@ use crate::peer::channel::{ChannelError, wait};
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Time for the far end to end its step and to send what it read.
-const READINGS: Duration = Duration::from_secs(75);
+/// So long before its time a step ends only where something failed.
+const EARLY: Duration = Duration::from_secs(1);
+/// Time for the far end to get its threads ready, hundreds of them at times.
+const ARM: Duration = Duration::from_secs(60);
+/// Time for the far end to end its step, as late as it may, and to send what it read.
+const READINGS: Duration = Duration::from_secs(110);
 /// The same once the user wants to stop: what was read here is kept without it.
 const READINGS_STOPPED: Duration = Duration::from_secs(3);
 /// Questions for the time; the one that was answered fastest counts.
@@ -110,7 +114,7 @@ fn trouble(side: Side, what: &str) -> Trouble {
 /// Arms the far end, then the near one.
 fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     let ask = Ask::Step { plan: plan.clone() };
-    match client.request(&ask, ANSWER)? {
+    match client.request(&ask, ARM)? {
         Answer::Armed => {}
         _ => return Err(client.out_of_turn()),
     }
@@ -168,7 +172,8 @@ fn drive(
     mut running: Running,
     watch: &mut Watch<'_>,
 ) -> EndReadings {
-    let deadline = Instant::now() + plan.washout.duration() + plan.measure.duration() + OVERTIME;
+    let planned = Instant::now() + plan.washout.duration() + plan.measure.duration();
+    let deadline = planned + OVERTIME;
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.stops() {
@@ -180,6 +185,10 @@ fn drive(
             running.abort();
             break;
         }
+    }
+    if Instant::now() + EARLY < planned && !watch.stopped && client.lost.is_none() {
+        // What ended it early here is in the readings; the far end need not go on alone.
+        let _ = client.send(&Ask::Stop);
     }
     running.finish()
 }

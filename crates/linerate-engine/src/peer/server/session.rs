@@ -33,7 +33,7 @@ const SEND_READINGS: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Time that the near end may still be busy when this end has long ended its step.
+/// Time that the near end may still be busy once a step may take no longer, at either end.
 const LAG: Duration = Duration::from_secs(30);
 
 /// Someone who proved to hold the key.
@@ -55,7 +55,8 @@ pub(super) struct Guest {
 #[derive(Debug)]
 enum Ended {
     Bye,
-    Idle,
+    /// Nothing was asked for, since when and for how long.
+    Idle(&'static str, Duration),
     Expired,
     Channel(ChannelError),
     Broke(String),
@@ -65,7 +66,10 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bye => f.write_str("the client left"),
-            Self::Idle => f.write_str("the client asked for nothing for too long"),
+            Self::Idle(since, time) => {
+                let time = Nanos::from(*time);
+                write!(f, "the client asked for nothing for {time} {since}")
+            }
             Self::Expired => f.write_str("the session reached its time limit"),
             Self::Channel(ChannelError::Stopped) => f.write_str("the server was stopped"),
             Self::Channel(e) => e.fmt(f),
@@ -207,7 +211,9 @@ impl Session {
 
     fn run(&mut self) -> Ended {
         let ended = loop {
-            let done = self.ask(self.limits.idle).and_then(|ask| self.serve(ask));
+            let done = self
+                .ask("after the last answer", self.limits.idle)
+                .and_then(|ask| self.serve(ask));
             if let Err(ended) = done {
                 break ended;
             }
@@ -322,7 +328,7 @@ impl Session {
             }
         };
         self.answer(&Answer::Armed)?;
-        match self.ask(self.limits.idle)? {
+        match self.ask("after a step was armed", self.limits.idle)? {
             Ask::Go => self.load(plan, running),
             Ask::Disarm => {
                 drop(running);
@@ -346,7 +352,9 @@ impl Session {
         let load = self.membership.load();
         running.go();
         let began = self.now();
-        let deadline = Instant::now() + length + OVERTIME;
+        // A session that is over ends its step, too.
+        let planned = Instant::now() + length + OVERTIME;
+        let deadline = planned.min(self.until);
         self.answer(&Answer::Going { began })?;
         let mut asked = false;
         while !running.done(LOOK) {
@@ -371,7 +379,9 @@ impl Session {
         drop(load);
         self.done.add(&end);
         while !asked {
-            match self.ask(LAG)? {
+            // This end may have ended early: the other one goes on as planned.
+            let left = planned.saturating_duration_since(Instant::now()) + LAG;
+            match self.ask("after this end had ended its step", left)? {
                 // It crossed our end of the step.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
@@ -389,12 +399,12 @@ impl Session {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    fn ask(&mut self, time: Duration) -> Result<Ask, Ended> {
+    fn ask(&mut self, since: &'static str, time: Duration) -> Result<Ask, Ended> {
         let deadline = self.until.min(Instant::now() + time);
         match self.channel.receive(deadline) {
             Ok(bytes) => decode(&bytes),
             Err(ChannelError::TimedOut) if Instant::now() >= self.until => Err(Ended::Expired),
-            Err(ChannelError::TimedOut) => Err(Ended::Idle),
+            Err(ChannelError::TimedOut) => Err(Ended::Idle(since, time)),
             Err(e) => Err(e.into()),
         }
     }

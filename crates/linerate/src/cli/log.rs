@@ -1,0 +1,125 @@
+//! The lines of a server, which does not wait for whoever reads them: a reader that stands still, be it a terminal
+//! or a full pipe, must not keep anybody from being served.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use linerate_engine::peer::server::Log;
+
+/// Lines that may wait to be written; more are counted and left out.
+const WAITING: usize = 1024;
+/// Time for those that wait once the server has ended.
+const LAST: Duration = Duration::from_secs(1);
+
+/// What the writing thread takes.
+enum Next {
+    Line(String),
+    /// Nothing comes after this.
+    End,
+}
+
+/// A thread that writes lines.
+pub(super) struct Writer {
+    lines: SyncSender<Next>,
+    left_out: Arc<AtomicU64>,
+    ended: Receiver<()>,
+}
+
+impl Writer {
+    /// Lines go to `write`, one after another.
+    pub(super) fn start(write: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
+        let (lines, next) = sync_channel(WAITING);
+        let (over, ended) = sync_channel::<()>(1);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let missing = Arc::clone(&left_out);
+        let body = move || {
+            while let Ok(Next::Line(line)) = next.recv() {
+                match missing.swap(0, Relaxed) {
+                    0 => {}
+                    n => write(&format!("{n} lines were left out: nobody took them")),
+                }
+                write(&line);
+            }
+            // Whoever waits for this may have gone.
+            let _ = over.send(());
+        };
+        Builder::new().name("log".to_owned()).spawn(body)?;
+        Ok(Self {
+            lines,
+            left_out,
+            ended,
+        })
+    }
+
+    /// Where a server says its lines.
+    pub(super) fn log(&self) -> Log {
+        let (lines, left_out) = (self.lines.clone(), Arc::clone(&self.left_out));
+        Arc::new(move |line| {
+            if lines.try_send(Next::Line(line.to_owned())).is_err() {
+                left_out.fetch_add(1, Relaxed);
+            }
+        })
+    }
+
+    /// Waits for the lines that were said, for a moment.
+    pub(super) fn finish(self) {
+        // Where even this finds no room nobody reads.
+        if self.lines.try_send(Next::End).is_ok() {
+            let _ = self.ended.recv_timeout(LAST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_written_in_order_and_what_finds_no_room_is_counted() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (sink, gate) = (Arc::clone(&heard), Arc::new(Mutex::new(())));
+        let (held, door) = (gate.lock().unwrap(), Arc::clone(&gate));
+        let writer = Writer::start(move |line| {
+            drop(door.lock().unwrap());
+            sink.lock().unwrap().push(line.to_owned());
+        });
+        let writer = writer.unwrap();
+        let log = writer.log();
+        // One is with the thread, or will be.
+        for n in 0..WAITING + 10 {
+            log(&n.to_string());
+        }
+        drop(held);
+        while heard.lock().unwrap().len() < WAITING {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        log("last");
+        writer.finish();
+        let heard = heard.lock().unwrap();
+        assert!(heard.iter().any(|line| line.contains("were left out")));
+        let numbers: Vec<usize> = heard.iter().filter_map(|l| l.parse().ok()).collect();
+        assert!(
+            numbers.len() >= WAITING && numbers.is_sorted(),
+            "{numbers:?}"
+        );
+        assert_eq!(heard.last().map(String::as_str), Some("last"));
+    }
+
+    #[test]
+    fn a_reader_that_stands_still_is_not_waited_for() {
+        let gate = Arc::new(Mutex::new(()));
+        let (_held, door) = (gate.lock().unwrap(), Arc::clone(&gate));
+        let writer = Writer::start(move |_| drop(door.lock().unwrap())).unwrap();
+        let (log, began) = (writer.log(), Instant::now());
+        (0..WAITING * 2).for_each(|_| log("x"));
+        writer.finish();
+        assert!(began.elapsed() < LAST + Duration::from_secs(5));
+    }
+}
