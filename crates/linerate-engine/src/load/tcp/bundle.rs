@@ -21,7 +21,7 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 const AT_ONCE: usize = 64;
 /// Largest operation in bytes: what a stream moves before the others have their turn, and what each still
 /// has to send where a step ends.
-const OP_MOST: u32 = 64 * 1024;
+const OP_MOST: u32 = 256 * 1024;
 
 /// One of the streams.
 pub(super) trait Flow: Send {
