@@ -10,7 +10,7 @@ mod slice;
 
 pub use slice::{slice_time, washout};
 
-use crate::model::Model;
+use crate::model::{Model, Thread};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 
@@ -281,10 +281,18 @@ impl TrialPlan {
     }
 }
 
-/// Wall time of one byte on one thread of `streams` that carry `goodput` bits per second together, in
+/// Wall time of one byte on one of `threads` that carry `goodput` bits per second together, in
 /// picoseconds; `None` without goodput.
-pub fn ps_per_byte(goodput: f64, streams: u32) -> Option<f64> {
-    (goodput > 0.0).then(|| 8e12 * f64::from(streams) / goodput)
+pub fn ps_per_byte(goodput: f64, threads: u32) -> Option<f64> {
+    (goodput > 0.0).then(|| 8e12 * f64::from(threads) / goodput)
+}
+
+/// Threads of one end that move so many streams: as many, or fewer that share them.
+pub fn at_work(threads: &[Thread], streams: u32) -> u32 {
+    match threads.len() as u32 {
+        0 => streams,
+        some => some.min(streams),
+    }
 }
 
 impl TrialKind {

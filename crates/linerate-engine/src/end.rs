@@ -142,7 +142,9 @@ impl LocalEnd {
             side: self.side,
             shared: self.shared,
         };
-        let cpus = placement::cpus(&facts, &self.cpus, end, &plan);
+        let mut cpus = placement::cpus(&facts, &self.cpus, end, &plan);
+        // Streams may share threads.
+        cpus.truncate(workers.len());
         let cap = placement::op_cap(facts.l2_cache);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();

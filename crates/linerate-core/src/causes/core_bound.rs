@@ -10,7 +10,7 @@ use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
-use crate::trial::{Factor, ps_per_byte};
+use crate::trial::{Factor, at_work, ps_per_byte};
 use crate::verdict::{Advice, Place};
 
 /// Ids of both.
@@ -255,7 +255,8 @@ fn slowed(added: f64) -> Range {
 /// more than the time that the sender has left. `None` where so little could look like no change:
 /// then no gain says nothing.
 fn uncopied(load: &Load) -> Option<Range> {
-    let copy = COPY_LEAST_PS / ps_per_byte(load.goodput.mean, load.streams)?;
+    let copy =
+        COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
     let sender = 1.0 / wanted(&load.senders)?;
     let least = (1.0 / (1.0 - copy)).min(sender);
     (copy < 1.0 && least > EQUAL.high).then_some(Range {
@@ -275,7 +276,8 @@ fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
         let gain = (*a)? / (*b)?;
         (gain, gain * MOVED.high)
     } else {
-        let copy = COPY_USUAL_PS / ps_per_byte(load.goodput.mean, load.streams)?;
+        let copy =
+            COPY_USUAL_PS / ps_per_byte(load.goodput.mean, at_work(&load.senders, load.streams))?;
         (1.0 / (1.0 - copy.min(0.9)), f64::MAX)
     };
     (gain.min(left) >= SAVES).then_some(Range { low: GAIN, high })

@@ -5,7 +5,7 @@ use crate::model::{Load, Model, Thread};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
-use crate::trial::{Factor, ps_per_byte};
+use crate::trial::{Factor, at_work, ps_per_byte};
 
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
 const FULL: f64 = 0.92;
@@ -67,7 +67,13 @@ pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> O
         .map(|t| t.goodput[0])
         .filter(|a| *a > 0.0)
         .unwrap_or(base.goodput.mean);
-    Some(extra as f64 / ps_per_byte(goodput, trial.before.streams)?)
+    let threads = if on_sender {
+        &base.senders
+    } else {
+        &base.receivers
+    };
+    let threads = at_work(threads, trial.before.streams);
+    Some(extra as f64 / ps_per_byte(goodput, threads)?)
 }
 
 /// A range around a ratio, by a share of it.

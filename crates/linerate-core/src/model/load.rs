@@ -15,7 +15,7 @@ use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
-use crate::plan::{Direction, Pattern, Side};
+use crate::plan::{Direction, Pattern, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Count, Interval, SHORTEST, mean_ci, steady_state};
 use crate::units::{Bytes, Nanos, Rate};
@@ -68,10 +68,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     let shared = super::derive::same_machine(record);
     let ends = [direction.sender(), direction.receiver()];
     let cpus = ends.map(|side| cpus(step, side, shared, window));
-    let mut receivers = at_work(receiving, &format!("s{}/rx", set.plan.id), &cpus[1], window);
-    for thread in &mut receivers {
-        thread.takes_in = takes_in(receiving, set.plan.id, thread.stream, window);
-    }
+    let receivers = self::receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
@@ -108,6 +105,18 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         datagrams,
         ticks: rates,
     })
+}
+
+/// The threads that receive, with where the packets of their streams are taken in.
+fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) -> Vec<Thread> {
+    let mut receivers = at_work(end, &format!("s{}/rx", plan.id), cpus, window);
+    // Of a thread that moves several streams one would not tell where the others are taken in.
+    if receivers.len() >= plan.knobs.streams as usize {
+        for thread in &mut receivers {
+            thread.takes_in = takes_in(end, plan.id, thread.stream, window);
+        }
+    }
+    receivers
 }
 
 /// UDP over IPv4, without options; 20 bytes more of IPv6 are 1.3 % of a full packet.

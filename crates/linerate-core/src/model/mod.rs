@@ -93,6 +93,18 @@ impl Model {
     pub fn direction(&self, direction: Direction) -> Option<&DirectionModel> {
         self.directions.iter().find(|d| d.direction == direction)
     }
+
+    /// The direction that carries less than half of what the other one does: the one that somebody looks into
+    /// first.
+    pub fn slower(&self) -> Option<Direction> {
+        let carried = |dir: &DirectionModel| dir.base.goodput.mean;
+        let least = |than: &DirectionModel| {
+            let mut others = self.directions.iter();
+            others.any(|other| carried(than) * 2.0 < carried(other))
+        };
+        let slow = self.directions.iter().find(|dir| least(dir));
+        slow.map(|dir| dir.direction)
+    }
 }
 
 /// Something with a capacity on which flows make demands.

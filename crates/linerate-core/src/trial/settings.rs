@@ -1,6 +1,6 @@
 //! What a trial changes of the connections that the tool itself owns.
 
-use super::{Factor, SMALL_MSS, WORK_SHARE, host, ps_per_byte};
+use super::{Factor, SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
 use crate::causes::{crowded, often_sent_again, raised};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
@@ -169,7 +169,13 @@ fn half_send_buffer(load: &Load) -> Option<Bytes> {
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
-    let extra = (ps_per_byte(load.goodput.mean, load.streams)? * WORK_SHARE) as u64;
+    let threads = if on_sender {
+        &load.senders
+    } else {
+        &load.receivers
+    };
+    let threads = at_work(threads, load.streams);
+    let extra = (ps_per_byte(load.goodput.mean, threads)? * WORK_SHARE) as u64;
     let own = load.knobs.extra_work;
     Some(if on_sender {
         ExtraWork {

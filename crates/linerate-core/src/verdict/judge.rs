@@ -46,7 +46,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     }
     // What invalidates the measurement, then goodput, by far the slower direction first, else the largest
     // gain, then latency; a stable sort keeps forward first.
-    let slow = slower(model);
+    let slow = model.slower();
     let is_latency = |limit: &Limit| limit.metric == Measure::Latency;
     limits.sort_by(|a, b| {
         invalid(b)
@@ -58,17 +58,6 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     verdict.limits = limits;
     dedup(&mut verdict.unknown);
     verdict
-}
-
-/// The direction that carries less than half of what the other one does.
-fn slower(model: &Model) -> Option<Direction> {
-    let carried = |dir: &DirectionModel| dir.base.goodput.mean;
-    let least = |than: &DirectionModel| {
-        let mut others = model.directions.iter();
-        others.any(|other| carried(than) * 2.0 < carried(other))
-    };
-    let slow = model.directions.iter().find(|dir| least(dir));
-    slow.map(|dir| dir.direction)
 }
 
 fn invalid(limit: &Limit) -> bool {

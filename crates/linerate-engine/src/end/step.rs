@@ -152,15 +152,6 @@ impl Step {
         let until = Instant::now() + READY;
         let mut state = self.state();
         loop {
-            if Instant::now() >= until {
-                let what = format!(
-                    "{} of {} threads were ready after {} s",
-                    state.ready.len(),
-                    self.threads,
-                    READY.as_secs()
-                );
-                return Err(LoadError::Protocol { what });
-            }
             if let Some(error) = state.failed.take() {
                 return Err(error);
             }
@@ -170,6 +161,15 @@ impl Step {
             }
             if state.ready.len() == self.threads {
                 return Ok(state.ready.clone());
+            }
+            if Instant::now() >= until {
+                let what = format!(
+                    "{} of {} threads were ready after {} s",
+                    state.ready.len(),
+                    self.threads,
+                    READY.as_secs()
+                );
+                return Err(LoadError::Protocol { what });
             }
             state = self.wait(state, Duration::from_secs(1));
         }

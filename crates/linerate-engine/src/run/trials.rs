@@ -33,16 +33,18 @@ const DRAWS: u32 = 16;
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
-    /// Runs trials, one for each open direction in turn, until each is proved, nothing is left to
-    /// try, or the time is up: for goodput in all directions, then for latency.
+    /// Runs trials, one for each open direction in turn, or of one that is far slower than the other before
+    /// those of that, until each is proved, nothing is left to try, or the time is up: for goodput in all
+    /// directions, then for latency.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
         // Steps of many streams, which came before, take longer to end.
         self.beyond = Beyond::default();
         while !self.stopped {
             let model = derive(&self.record);
             let first = self.record.trials.len() as u32;
-            let open = open(&model, &self.record.start.plan.directions, first);
+            let mut open = open(&model, &self.record.start.plan.directions, first);
             let mut waiting = open.len() as u64;
+            self.slower_first(&model, &mut open);
             let Some(cheapest) = open.iter().map(|p| self.cost(&model, p)).min() else {
                 return Ok(());
             };
@@ -61,6 +63,18 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves out the trials of the faster direction while one of a far slower one can be made.
+    fn slower_first(&self, model: &Model, open: &mut Vec<TrialPlan>) {
+        let now = self.link.now();
+        let of = |plan: &TrialPlan| {
+            Some(plan.direction) == model.slower()
+                && self.budget.affords(now, self.cost(model, plan))
+        };
+        if open.iter().any(of) {
+            open.retain(of);
+        }
     }
 
     fn trial(&mut self, model: &Model, plan: &TrialPlan, until: Nanos) -> Result<(), LinkError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_engine::peer::server::Log;
 
@@ -14,6 +14,9 @@ use linerate_engine::peer::server::Log;
 const WAITING: usize = 1024;
 /// Time for those that wait once the server has ended.
 const LAST: Duration = Duration::from_secs(1);
+
+/// Time from one look for room to the next.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// What the writing thread takes.
 enum Next {
@@ -37,13 +40,15 @@ impl Writer {
         let left_out = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&left_out);
         let body = move || {
+            let catch_up = || match missing.swap(0, Relaxed) {
+                0 => {}
+                n => write(&format!("{n} lines were left out: nobody took them")),
+            };
             while let Ok(Next::Line(line)) = next.recv() {
-                match missing.swap(0, Relaxed) {
-                    0 => {}
-                    n => write(&format!("{n} lines were left out: nobody took them")),
-                }
+                catch_up();
                 write(&line);
             }
+            catch_up();
             // Whoever waits for this may have gone.
             let _ = over.send(());
         };
@@ -67,17 +72,22 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        // Where even this finds no room nobody reads.
-        if self.lines.try_send(Next::End).is_ok() {
-            let _ = self.ended.recv_timeout(LAST);
+        let until = Instant::now() + LAST;
+        while self.lines.try_send(Next::End).is_err() {
+            if Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(AGAIN);
         }
+        let _ = self
+            .ended
+            .recv_timeout(until.saturating_duration_since(Instant::now()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::time::Instant;
 
     use super::*;
 

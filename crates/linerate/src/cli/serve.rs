@@ -33,6 +33,8 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
+    // Before any thread is started: each has its own.
+    renounce(options)?;
     let writer = Writer::start(move |line| {
         if !quiet {
             tell(&format!("{line}\n"));
@@ -40,7 +42,6 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     });
     let writer = reach::system(writer, "cannot start a thread")?;
     let log = writer.log();
-    renounce(options)?;
     let server = bind(
         options,
         ServerOptions {

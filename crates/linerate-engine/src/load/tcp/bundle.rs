@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::plan::Handover;
+use linerate_core::plan::{Handover, Knobs};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
@@ -19,9 +19,16 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Streams that go on between two looks at all of them.
 const AT_ONCE: usize = 64;
-/// Largest operation in bytes: what a stream moves before the others have their turn, and what each still
-/// has to send where a step ends.
-const OP_MOST: u32 = 256 * 1024;
+/// Largest operation in bytes where the plan leaves its size open: what a stream moves before the others have
+/// their turn.
+pub(super) const OP_MOST: u32 = 256 * 1024;
+/// Such a write is no larger than half a second of its stream's payload, or than this while that is not known:
+/// where a step ends every stream has the rest of a run to send, all over one path.
+const OP_LEAST: u32 = 4 * 1024;
+const OPS_PER_SEC: u64 = 2;
+
+/// Rest where none of the streams that could go on did.
+const REST: Duration = Duration::from_millis(1);
 
 /// One of the streams.
 pub(super) trait Flow: Send {
@@ -115,55 +122,71 @@ pub(super) struct Bundle<F: Flow> {
     /// All streams whose end mark has not passed in this step; made anew for each.
     waiting: Option<OwnedFd>,
     left: usize,
+    /// Whether the plan leaves the size of operations open.
+    open: bool,
     done: Vec<Done>,
 }
 
 /// A thread that sends several streams.
-pub(super) fn sender(lines: Vec<Line>) -> Bundle<Outflow> {
+pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Outflow> {
     let flows = lines.into_iter().map(Outflow::new).collect();
-    Bundle::new(flows, Outlet::new(Handover::Copy))
+    Bundle::new(flows, Outlet::new(Handover::Copy), knobs.write_size.0 == 0)
 }
 
 /// A thread that receives several streams.
-pub(super) fn receiver(flows: Vec<Inflow>) -> Bundle<Inflow> {
-    Bundle::new(flows, Pages::default())
+pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Inflow> {
+    let flows = lines.into_iter().map(|line| Inflow::new(line, knobs));
+    Bundle::new(flows.collect(), Pages::default(), knobs.read_size.0 == 0)
+}
+
+/// Size of the next write of one of many streams of `rate` bytes per second, at most.
+fn write(rate: u64) -> u32 {
+    (rate / OPS_PER_SEC).clamp(OP_LEAST.into(), OP_MOST.into()) as u32
 }
 
 impl<F: Flow> Bundle<F> {
-    fn new(flows: Vec<F>, shared: F::Shared) -> Self {
+    fn new(flows: Vec<F>, shared: F::Shared, open: bool) -> Self {
         Self {
             flows,
             shared,
             advice: Arc::new(Advice::new(1, 1)),
             waiting: None,
             left: 0,
+            open,
             done: Vec::with_capacity(AT_ONCE),
         }
     }
 
     /// Lets each stream that can go on, waiting up to the block time for one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
-        let (Op::Send(most) | Op::Receive(most)) = op;
-        let turn = Turn {
-            most: most.min(OP_MOST),
-            rate: self.advice.rate() / self.flows.len().max(1) as u64,
-            ending,
+        let rate = self.advice.rate() / self.flows.len().max(1) as u64;
+        let most = match op {
+            Op::Send(most) if self.open => most.min(write(rate)),
+            Op::Receive(most) if self.open => most.min(OP_MOST),
+            Op::Send(most) | Op::Receive(most) => most,
         };
+        let turn = Turn { most, rate, ending };
         let Some(waiting) = &self.waiting else {
             return Ok(());
         };
         let mut room = [MaybeUninit::uninit(); AT_ONCE];
         let ready = wait(waiting, &mut room);
         let ready = ready.map_err(|e| self.flows[0].line().failed("epoll_wait", e.into()))?;
+        let mut went_on = ready.is_empty();
         for event in ready {
             let flow = &mut self.flows[event.data.u64() as usize];
             let (bytes, ended) = flow.go_on(&mut self.shared, &turn)?;
             self.done.push(Done { op, bytes });
+            went_on |= bytes > 0 || ended;
             if ended {
                 let deleted = epoll::delete(waiting, flow.line().fd());
                 deleted.map_err(|e| flow.line().failed("epoll_ctl", e.into()))?;
                 self.left -= 1;
             }
+        }
+        if !went_on {
+            // The kernel may be short of memory for sockets that have room.
+            std::thread::sleep(REST);
         }
         Ok(())
     }
@@ -199,9 +222,14 @@ impl<F: Flow> Worker for Bundle<F> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         let first = self.flows[0].line();
-        let shared = F::share(&mut self.shared, advice.most().min(OP_MOST) as usize);
+        let most = if self.open {
+            advice.most().min(OP_MOST)
+        } else {
+            advice.most()
+        };
+        let shared = F::share(&mut self.shared, most as usize);
         shared.map_err(|e| first.failed("making payload", e))?;
-        let all = waiting(&self.flows).map_err(|e| first.failed("epoll_ctl", e.into()))?;
+        let all = waiting(&self.flows).map_err(|e| first.failed("epoll", e.into()))?;
         self.waiting = Some(all);
         self.left = self.flows.len();
         self.flows.iter_mut().for_each(F::begin);
@@ -241,5 +269,22 @@ impl<F: Flow> Worker for Bundle<F> {
         lines
             .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_half_a_second_of_a_stream_within_bounds() {
+        for (rate, bytes) in [
+            (0, OP_LEAST),
+            (2 * u64::from(OP_LEAST) + 2, OP_LEAST + 1),
+            (2 * u64::from(OP_MOST) - 2, OP_MOST - 1),
+            (u64::MAX, OP_MOST),
+        ] {
+            assert_eq!(write(rate), bytes, "{rate}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_sys::thread;
 
+use self::bundle::OP_MOST;
 use self::line::Line;
 use super::application::WORK_MAX_PS;
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
@@ -80,14 +81,25 @@ impl Engine for Tcp {
             }
             all.push(Line::new(fd, plan.id, stream)?);
         }
+        if is_bundled(plan) {
+            // What the plan asks for stands there already.
+            let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
+            end.write_size = open(plan.knobs.write_size.0);
+            end.read_size = open(plan.knobs.read_size.0);
+        }
         Ok((workers(side, plan, all), end))
     }
+}
+
+/// Whether streams share threads.
+fn is_bundled(plan: &SetPlan) -> bool {
+    matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > EACH_MOST
 }
 
 /// The workers of a set: one for each stream, or for each CPU.
 fn workers(side: Side, plan: &SetPlan, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
-        Pattern::Stream { direction } if plan.knobs.streams > EACH_MOST => {
+        Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
             let threads = cpus.clamp(1, EACH_MOST as usize);
             let shares = shared_out(lines, threads).into_iter();
@@ -110,11 +122,10 @@ fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
 
 fn bundle(sends: bool, plan: &SetPlan, lines: Vec<Line>) -> Box<dyn Worker> {
     if sends {
-        return Box::new(bundle::sender(lines));
+        Box::new(bundle::sender(lines, &plan.knobs))
+    } else {
+        Box::new(bundle::receiver(lines, &plan.knobs))
     }
-    let flows = lines.into_iter();
-    let flows = flows.map(|line| inflow::Inflow::new(line, &plan.knobs));
-    Box::new(bundle::receiver(flows.collect()))
 }
 
 fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
