@@ -68,7 +68,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     let shared = super::derive::same_machine(record);
     let ends = [direction.sender(), direction.receiver()];
     let cpus = ends.map(|side| cpus(step, side, shared, window));
-    let receivers = self::receivers(receiving, &set.plan, &cpus[1], window);
+    let receivers = receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
