@@ -19,6 +19,7 @@ mod advice;
 pub(crate) mod application;
 mod connect;
 mod icmp;
+mod line;
 mod null;
 pub(crate) mod pages;
 pub(crate) mod spin;

@@ -6,7 +6,7 @@ use linerate_sys::socket;
 
 use crate::host::Machine;
 use crate::load::Probe;
-use crate::load::tcp::line::Line;
+use crate::load::line::Line;
 
 /// Ends the connection of a worker.
 pub(super) struct Abort(pub(super) Line);

@@ -16,8 +16,8 @@ use linerate_sys::socket;
 use super::abort::Abort;
 use super::caller::PATIENCE;
 use super::meeting::Door;
+use crate::load::line::{BLOCK, Line, MarkPart, unless_paused};
 use crate::load::pages::Pages;
-use crate::load::tcp::line::{BLOCK, Line, MarkPart, is_pause};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Longest silence of a connection whose message is not in: its first packet may have to be sent again.
@@ -81,13 +81,6 @@ impl Visit {
 
     fn is_late(&self) -> bool {
         self.moved.elapsed() > SILENCE || self.since.elapsed() > PATIENCE
-    }
-}
-
-fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
-    match result {
-        Err(e) if is_pause(&e) => Ok(0),
-        other => other,
     }
 }
 

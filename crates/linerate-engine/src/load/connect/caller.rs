@@ -14,8 +14,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, sock
 
 use super::abort::Abort;
 use super::meeting::is_lost;
+use crate::load::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
 use crate::load::pages::Pages;
-use crate::load::tcp::line::{BLOCK, Line, MarkPart, is_pause};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
@@ -59,13 +59,15 @@ impl Call {
                 Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Stage::Connecting,
                 Err(e) => return Err(e.into()),
             },
-            Stage::Sending(at) => match at + moved(socket::send(fd, &message[at..], false))? {
-                all if all == message.len() => Stage::Waiting(0),
-                some => Stage::Sending(some),
-            },
+            Stage::Sending(at) => {
+                match at + unless_paused(socket::send(fd, &message[at..], false))? {
+                    all if all == message.len() => Stage::Waiting(0),
+                    some => Stage::Sending(some),
+                }
+            }
             Stage::Waiting(at) => match socket::receive(fd, &mut answer[at..], true) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                result => match at + moved(result)? {
+                result => match at + unless_paused(result)? {
                     all if all == answer.len() => Stage::Closing,
                     some => Stage::Waiting(some),
                 },
@@ -77,13 +79,6 @@ impl Call {
             },
         };
         Ok(())
-    }
-}
-
-fn moved(result: io::Result<usize>) -> io::Result<usize> {
-    match result {
-        Err(e) if is_pause(&e) => Ok(0),
-        other => other,
     }
 }
 

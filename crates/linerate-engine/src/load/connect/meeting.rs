@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use linerate_sys::socket;
 use rustix::net::{SocketAddrAny, getpeername, getsockname, sockopt};
 
-use crate::load::tcp::line::{BLOCK, Line, is_pause};
+use crate::load::line::{BLOCK, Line, is_pause};
 use crate::load::{LoadError, at_port};
 
 /// Time for the other end to tell its port, and again for the first connection.

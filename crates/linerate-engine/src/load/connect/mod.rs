@@ -15,7 +15,7 @@ use linerate_core::record::SetEnd;
 
 use self::answerer::Answerer;
 use self::caller::Caller;
-use super::tcp::line::Line;
+use super::line::Line;
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set.

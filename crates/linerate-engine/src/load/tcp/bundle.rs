@@ -10,10 +10,10 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
 use super::inflow::Inflow;
-use super::line::{BLOCK, Line};
 use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
+use crate::load::line::{BLOCK, Line};
 use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
@@ -51,67 +51,11 @@ pub(super) trait Flow: Send {
 
 /// What a stream may do now.
 pub(super) struct Turn {
-    most: u32,
+    pub(super) most: u32,
     /// Bytes per second of the stream.
-    rate: u64,
+    pub(super) rate: u64,
     /// Whether the step is over.
-    ending: bool,
-}
-
-impl Flow for Outflow {
-    const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
-    type Shared = Outlet;
-
-    fn share(payload: &mut Outlet, most: usize) -> std::io::Result<()> {
-        payload.fill(most)
-    }
-
-    fn line(&self) -> &Line {
-        &self.line
-    }
-
-    fn begin(&mut self) {
-        self.begin();
-    }
-
-    fn total(&self) -> u64 {
-        self.total()
-    }
-
-    fn go_on(&mut self, payload: &mut Outlet, turn: &Turn) -> Result<(u32, bool), LoadError> {
-        if turn.ending && !self.in_a_run() {
-            return Ok((0, self.end(false)?));
-        }
-        let moved = self.push(payload, turn.rate, turn.most, false)?;
-        Ok((moved, false))
-    }
-}
-
-impl Flow for Inflow {
-    const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
-    type Shared = Pages;
-
-    fn share(room: &mut Pages, most: usize) -> std::io::Result<()> {
-        room.ensure(most);
-        Ok(())
-    }
-
-    fn line(&self) -> &Line {
-        &self.line
-    }
-
-    fn begin(&mut self) {
-        self.begin();
-    }
-
-    fn total(&self) -> u64 {
-        self.total()
-    }
-
-    fn go_on(&mut self, room: &mut Pages, turn: &Turn) -> Result<(u32, bool), LoadError> {
-        let moved = self.pull(room.bytes_mut(), turn.rate, turn.most, false)?;
-        Ok((moved, self.ended()))
-    }
+    pub(super) ending: bool,
 }
 
 /// The streams of one thread.

@@ -9,7 +9,7 @@ use linerate_core::metric::{
 use linerate_core::parse::zerocopy::{ROOM, completions};
 use linerate_sys::zerocopy::notice;
 
-use super::line::Line;
+use crate::load::line::Line;
 
 /// Most messages that one reading of an error queue takes: the kernel merges neighbours, so few are
 /// there.

@@ -3,9 +3,13 @@
 use linerate_core::parse::run::Mark;
 use linerate_core::plan::{Knobs, Receive};
 use linerate_sys::socket;
+use rustix::event::epoll;
 
-use super::line::{Line, MarkPart};
+use super::bundle::{Flow, Turn};
+
 use crate::load::LoadError;
+use crate::load::line::{Line, MarkPart};
+use crate::load::pages::Pages;
 
 /// Below this a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
@@ -77,17 +81,6 @@ impl Inflow {
             low_water: 1,
             ended: false,
         }
-    }
-
-    /// A new step.
-    pub(super) fn begin(&mut self) {
-        self.total = 0;
-        self.ended = false;
-    }
-
-    /// Payload received in this step.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     /// Whether the end mark was read.
@@ -191,6 +184,34 @@ impl Inflow {
             self.low_water = bytes;
         }
         Ok(())
+    }
+}
+
+impl Flow for Inflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
+    type Shared = Pages;
+
+    fn share(room: &mut Pages, most: usize) -> std::io::Result<()> {
+        room.ensure(most);
+        Ok(())
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self) {
+        self.total = 0;
+        self.ended = false;
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn go_on(&mut self, room: &mut Pages, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        let moved = self.pull(room.bytes_mut(), turn.rate, turn.most, false)?;
+        Ok((moved, self.ended()))
     }
 }
 

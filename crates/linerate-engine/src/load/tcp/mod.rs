@@ -4,7 +4,6 @@
 mod bundle;
 mod completions;
 mod inflow;
-pub(super) mod line;
 mod open_loop;
 pub(crate) mod options;
 mod outflow;
@@ -20,8 +19,8 @@ use linerate_core::record::SetEnd;
 use linerate_sys::thread;
 
 use self::bundle::OP_MOST;
-use self::line::Line;
 use super::application::WORK_MAX_PS;
+use super::line::Line;
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set.

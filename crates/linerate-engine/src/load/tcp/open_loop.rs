@@ -15,9 +15,9 @@ use linerate_core::parse::run::{Mark, RUN_MAX};
 use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
 
-use super::line::{Line, MarkPart};
 use super::ping_pong::{RUN_MESSAGES, RUN_NANOS};
 use super::probe::SocketProbe;
+use crate::load::line::{Line, MarkPart};
 use crate::load::pages::Pages;
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};

@@ -2,8 +2,11 @@
 
 use linerate_core::parse::run::{Mark, RUN_MAX};
 
-use super::line::{Line, MarkPart};
+use super::bundle::{Flow, Turn};
 use super::outlet::Outlet;
+use crate::load::line::{Line, MarkPart};
+use rustix::event::epoll;
+
 use crate::load::LoadError;
 
 /// Runs of payload are about this long: one over it, in seconds.
@@ -32,17 +35,6 @@ impl Outflow {
             total: 0,
             ended: false,
         }
-    }
-
-    /// A new step.
-    pub(super) fn begin(&mut self) {
-        self.total = 0;
-        self.ended = false;
-    }
-
-    /// Payload sent in this step.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     /// Sends at most `most` bytes of `payload`, the mark of its run first where one begins; as much as the kernel
@@ -90,6 +82,36 @@ impl Outflow {
         } else {
             self.mark.offer(&self.line, mark, more)
         }
+    }
+}
+
+impl Flow for Outflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
+    type Shared = Outlet;
+
+    fn share(payload: &mut Outlet, most: usize) -> std::io::Result<()> {
+        payload.fill(most)
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self) {
+        self.total = 0;
+        self.ended = false;
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn go_on(&mut self, payload: &mut Outlet, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        if turn.ending && !self.in_a_run() {
+            return Ok((0, self.end(false)?));
+        }
+        let moved = self.push(payload, turn.rate, turn.most, false)?;
+        Ok((moved, false))
     }
 }
 

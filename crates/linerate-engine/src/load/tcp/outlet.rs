@@ -10,8 +10,8 @@ use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;
 
 use super::completions::Completions;
-use super::line::Line;
 use crate::load::LoadError;
+use crate::load::line::Line;
 use crate::load::pages::{Pages, randomize};
 
 /// Payload, and the way that it takes.

@@ -9,8 +9,8 @@ use linerate_core::parse::run::Mark;
 use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
 
-use super::line::{Line, MarkPart};
 use super::probe::SocketProbe;
+use crate::load::line::{Line, MarkPart};
 use crate::load::pages::Pages;
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};

@@ -9,9 +9,9 @@ use linerate_core::record::Table;
 use linerate_sys::socket;
 
 use super::completions::Completions;
-use super::line::Line;
 use crate::host::{Machine, SocketAsk, SocketQuery};
 use crate::load::Probe;
+use crate::load::line::Line;
 use crate::sheet::Sheet;
 
 /// Reads `TCP_INFO` and the socket's queues.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use linerate_core::plan::Knobs;
 
+use super::bundle::Flow;
 use super::inflow::Inflow;
-use super::line::Line;
 use super::probe::SocketProbe;
+use crate::load::line::Line;
 use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 

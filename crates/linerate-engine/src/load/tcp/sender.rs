@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use linerate_core::plan::Handover;
 
-use super::line::Line;
+use super::bundle::Flow;
 use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
+use crate::load::line::Line;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Sends runs of random payload.

@@ -10,21 +10,21 @@ use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::load::LoadError;
+use super::LoadError;
 
 /// Longest time that a call may block.
-pub(in crate::load) const BLOCK: Duration = Duration::from_millis(100);
+pub(super) const BLOCK: Duration = Duration::from_millis(100);
 
 /// A connection; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
-pub(in crate::load) struct Line {
+pub(super) struct Line {
     fd: Arc<OwnedFd>,
-    pub(in crate::load) set: u32,
-    pub(in crate::load) stream: u32,
+    pub(super) set: u32,
+    pub(super) stream: u32,
 }
 
 impl Line {
-    pub(in crate::load) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
+    pub(super) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
         let line = Self {
             fd: Arc::new(fd),
             set,
@@ -36,26 +36,26 @@ impl Line {
     }
 
     /// Subject of the tables that are about the connection: `s3/0`.
-    pub(in crate::load) fn subject(&self) -> String {
+    pub(super) fn subject(&self) -> String {
         format!("s{}/{}", self.set, self.stream)
     }
 
-    pub(in crate::load) fn fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Sends what the kernel takes within the block time; zero when it takes nothing.
-    pub(in crate::load) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+    pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
     /// Sends what the kernel takes at once; zero when it takes nothing.
-    pub(in crate::load) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
+    pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
     /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
-    pub(in crate::load) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
+    pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
@@ -64,11 +64,7 @@ impl Line {
 
     /// Waits, no longer than `most`, until there is something to receive, or room to send where that is
     /// `wanted`; whether each is so.
-    pub(in crate::load) fn ready(
-        &self,
-        wanted: bool,
-        most: Duration,
-    ) -> Result<[bool; 2], LoadError> {
+    pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
@@ -90,11 +86,7 @@ impl Line {
     }
 
     /// Drops what is there, within the block time if it may `wait`; zero when nothing is.
-    pub(in crate::load) fn discard(
-        &self,
-        scratch: &mut [u8],
-        wait: bool,
-    ) -> Result<usize, LoadError> {
+    pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::discard(self.fd(), scratch, wait) {
             Ok(0) => Err(self.closed()),
             other => self.moved("recv", other),
@@ -102,16 +94,12 @@ impl Line {
     }
 
     /// What a call moved; zero where it was only a pause.
-    pub(in crate::load) fn moved(
+    pub(super) fn moved(
         &self,
         call: &'static str,
         result: io::Result<usize>,
     ) -> Result<usize, LoadError> {
-        match result {
-            Ok(bytes) => Ok(bytes),
-            Err(e) if is_pause(&e) => Ok(0),
-            Err(e) => Err(self.failed(call, e)),
-        }
+        unless_paused(result).map_err(|e| self.failed(call, e))
     }
 
     fn closed(&self) -> LoadError {
@@ -124,14 +112,14 @@ impl Line {
     }
 
     /// An error of this stream's protocol.
-    pub(in crate::load) fn garbled(&self, what: &str) -> LoadError {
+    pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol {
             what: format!("stream {} of set {}: {what}", self.stream, self.set),
         }
     }
 
     /// A failed call on this stream.
-    pub(in crate::load) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
+    pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call {
             call,
             stream: self.stream,
@@ -140,8 +128,16 @@ impl Line {
     }
 }
 
+/// What a call moved; zero where it was only a pause.
+pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Err(e) if is_pause(&e) => Ok(0),
+        other => other,
+    }
+}
+
 /// A call that ended by its timeout or by a signal: nothing is wrong, try again.
-pub(in crate::load) fn is_pause(e: &io::Error) -> bool {
+pub(super) fn is_pause(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
@@ -150,31 +146,21 @@ pub(in crate::load) fn is_pause(e: &io::Error) -> bool {
 
 /// A mark on its way in or out: calls may move a part of it.
 #[derive(Debug, Default)]
-pub(in crate::load) struct MarkPart {
+pub(super) struct MarkPart {
     raw: [u8; MARK_BYTES],
     at: usize,
 }
 
 impl MarkPart {
     /// Sends `mark`; true once all of it is sent. Called with the same mark until then.
-    pub(in crate::load) fn put(
-        &mut self,
-        line: &Line,
-        mark: Mark,
-        more: bool,
-    ) -> Result<bool, LoadError> {
+    pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.send(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
     /// Like `put`, of what the kernel takes at once.
-    pub(in crate::load) fn offer(
-        &mut self,
-        line: &Line,
-        mark: Mark,
-        more: bool,
-    ) -> Result<bool, LoadError> {
+    pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;
         Ok(self.all())
@@ -190,11 +176,7 @@ impl MarkPart {
     }
 
     /// Receives a mark; `None` until all of it is there.
-    pub(in crate::load) fn get(
-        &mut self,
-        line: &Line,
-        wait: bool,
-    ) -> Result<Option<Mark>, LoadError> {
+    pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
         self.at += line.receive(&mut self.raw[self.at..], wait)?;
         if self.at < MARK_BYTES {
             return Ok(None);
