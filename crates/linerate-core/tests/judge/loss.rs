@@ -244,6 +244,17 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
             "in {arrived} of 30 samples"
         );
     }
+    // The port drops some packet of somebody's every second.
+    let mut m = holed();
+    m.directions[0].base.tcp.repeated = Some(1.0);
+    m.directions[0].base.local = vec![linerate_core::model::Local {
+        side: Side::Far,
+        what: linerate_core::model::LocalEvent::Arrival,
+        subject: "eth0".into(),
+        count: 6.0,
+        per_sec: 2.0,
+    }];
+    assert_eq!(outcome(&m, "mtu-black-hole"), "enough");
     let mut m = holed();
     m.directions[0].base.tcp.retransmitted = Some(0.0);
     assert_eq!(

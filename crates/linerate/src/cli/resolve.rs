@@ -61,10 +61,10 @@ pub(crate) fn engine(run: &Run, loads: bool) -> Result<String, Failure> {
     if known.contains(&name) {
         return Ok(name.to_owned());
     }
-    let what = if ENGINES.iter().any(|e| e.name() == name) {
-        format!("engine `{name}` carries no load")
-    } else {
-        format!("no engine is called `{name}`")
+    let what = match ENGINES.iter().find(|e| e.name() == name) {
+        Some(engine) if engine.caps().ping_pong => format!("engine `{name}` carries no load"),
+        Some(_) => format!("engine `{name}` times no round trips"),
+        None => format!("no engine is called `{name}`"),
     };
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", known.join(" or "))))
 }
@@ -144,7 +144,8 @@ mod tests {
         };
         let engine = |name| engine_for(name, true);
         assert!(engine("tcp").is_ok());
-        assert!(engine("null").is_err(), "it times no round trips");
+        let words = engine("null").unwrap_err().words();
+        assert!(words.contains("`null` times no round trips"), "{words}");
         assert!(engine_for("connect", false).is_ok());
         let words = engine("connect").unwrap_err().words();
         assert!(words.contains("`connect` carries no load"), "{words}");
