@@ -246,7 +246,8 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
     }
     // The port drops some packet of somebody's every second.
     let mut m = holed();
-    m.directions[0].base.tcp.repeated = Some(1.0);
+    let tcp = &mut m.directions[0].base.tcp;
+    (tcp.segments, tcp.repeated) = (Some(1.0), Some(1.0));
     m.directions[0].base.local = vec![linerate_core::model::Local {
         side: Side::Far,
         what: linerate_core::model::LocalEvent::Arrival,
