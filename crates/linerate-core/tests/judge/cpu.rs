@@ -334,6 +334,31 @@ fn a_core_of_both_ends_is_used_up_by_both_together() {
 }
 
 #[test]
+fn work_is_added_to_each_thread_however_many_streams_it_moves() {
+    let added = |streams, threads| {
+        let mut base = load();
+        base.streams = streams;
+        base.senders = vec![thread(0.97); threads];
+        let m = model(base);
+        let work = kind("sender-work").expect("a known kind");
+        let plan = work.propose(&m, Direction::Forward, 0).expect("a trial");
+        plan.after.extra_work.sender_ps_per_byte
+    };
+    assert_eq!(added(128, 2), added(2, 2));
+    assert_eq!(added(128, 128), 64 * added(2, 2));
+    let mut m = model(load());
+    m.directions[0].base.streams = 128;
+    m.directions[0].base.knobs.streams = 128;
+    m.directions[0].base.senders = vec![thread(0.97); 2];
+    tried(&mut m, "sender-work", 0.8);
+    assert_eq!(
+        named(&m),
+        [("sender-core", Certainty::Proved, Place::Near)],
+        "a quarter more leaves four fifths"
+    );
+}
+
+#[test]
 fn no_quota_stops_what_has_its_whole_cpu() {
     for (others, answer) in [(0.06, "unknown"), (0.04, "clear")] {
         let mut m = crowded(0.4, 0.5, others);

@@ -128,6 +128,27 @@ fn what_is_planted_is_named_and_proved() {
 }
 
 #[test]
+fn a_direction_that_carries_less_than_half_is_looked_into_first() {
+    let tried = |share| {
+        let mut path = SimPath::default();
+        path.forward.rate = gigabits(1.0);
+        path.reverse.rate = gigabits(share);
+        let plan = Plan {
+            directions: Direction::ALL.to_vec(),
+            ..plan(Knobs::default())
+        };
+        let (record, error) = run(&mut Sim::new(path, 3), plan, 0, &mut ());
+        assert!(error.is_none(), "{error:?}");
+        let directions: Vec<Direction> = record.trials.iter().map(|t| t.direction).collect();
+        directions
+    };
+    let slower = tried(0.4);
+    assert_eq!(slower.first(), Some(&Direction::Reverse), "{slower:?}");
+    assert!(slower.contains(&Direction::Forward), "{slower:?}");
+    assert_eq!(tried(0.6).first(), Some(&Direction::Forward));
+}
+
+#[test]
 fn what_invalidates_a_run_is_named_first() {
     let path = SimPath {
         other_session: Some((
