@@ -5,7 +5,7 @@ use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
 use super::predict::{GAIN, UNCOPIED, added_work, busiest, bystander, threads, wanted};
 use super::shared_core::{self, SharedCore};
-use super::{Answer, Cause, Finding, base, datagrams, lacks, percent};
+use super::{Answer, BUSY, Cause, Finding, base, datagrams, lacks, percent};
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -123,6 +123,13 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
             .chain(lost)
             .collect(),
     })
+}
+
+/// Whether a thread needs so much of its CPU that the network is cleared by it: then it is what remains.
+pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let share = load.and_then(|load| wanted(threads(load, direction, role.side(direction))));
+    share.is_some_and(|share| share > BUSY)
 }
 
 /// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and

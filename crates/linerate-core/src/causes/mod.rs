@@ -161,6 +161,12 @@ pub trait Cause: Sync {
     fn explains(&self) -> &'static [&'static str] {
         &[]
     }
+    /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it is
+    /// of a resource that all goodput needs, of which too little is left to lose it to.
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        let _ = (model, direction);
+        false
+    }
     /// What the counters say of it, for one direction.
     fn check(&self, model: &Model, direction: Direction) -> Answer;
     /// The goodput after the trial's change over the goodput before, if this cause holds; `None`

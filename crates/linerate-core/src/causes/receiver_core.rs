@@ -22,6 +22,9 @@ impl Cause for ReceiverCore {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         core_bound::check(model, direction, Role::Receiver)
     }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        core_bound::is_last(model, direction, Role::Receiver)
+    }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Receiver)
     }

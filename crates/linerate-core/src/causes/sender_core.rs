@@ -28,6 +28,9 @@ impl Cause for SenderCore {
             other => other,
         }
     }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        core_bound::is_last(model, direction, Role::Sender)
+    }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Sender)
     }

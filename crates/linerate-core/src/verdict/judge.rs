@@ -83,7 +83,8 @@ fn dedup(all: &mut Vec<Unknown>) {
     });
 }
 
-/// The limits of one direction: what invalidates it, then what was proved, else what is supported.
+/// The limits of one direction: what invalidates it, then what was proved, else what is supported, else
+/// what alone is left.
 fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     let findings = || {
         case.parties.iter().filter_map(|p| match &p.answer {
@@ -101,6 +102,10 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     if proved.is_empty() {
         let mut supported: Vec<_> = findings().filter(|(p, f)| p.stands() && f.enough).collect();
         supported.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+        if supported.is_empty() {
+            let last = last(case, direction);
+            supported.extend(findings().filter(|(p, _)| last == Some(p.cause.id())));
+        }
         limits.extend(
             supported
                 .into_iter()
@@ -120,6 +125,14 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
         limits.extend(beside);
     }
     limits
+}
+
+/// The cause that is named because no other one is in play.
+fn last(case: &Case<'_>, direction: Direction) -> Option<&'static str> {
+    let mut standing = case.parties.iter().filter(|p| p.stands());
+    let only = standing.next().filter(|_| standing.next().is_none())?;
+    let is_last = only.cause.is_last(case.model, direction);
+    is_last.then_some(only.cause.id())
 }
 
 fn limit(

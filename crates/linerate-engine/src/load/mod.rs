@@ -194,17 +194,20 @@ pub struct Timed {
     pub gaps: Vec<(u64, u64)>,
 }
 
+/// What is done to the socket of each stream, by its number.
+pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
+
 /// Data connections of a session: dialled on the near end, waited for on the far end; proved to
 /// belong to the session either way.
 pub trait Lines: Send {
-    /// The connection for `stream` of `set`. `configure` is applied to the socket before it is
-    /// connected on the near end, and after it was accepted on the far end.
-    fn line(
+    /// The connections for so many streams of `set`, in their order. `configure` is applied to each
+    /// socket before it is connected on the near end, and after it was accepted on the far end.
+    fn lines(
         &mut self,
         set: u32,
-        stream: u32,
-        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError>;
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError>;
     /// A socket for datagrams of `stream` of `set`, connected to the other end's, which has proved
     /// itself and is reached by them. `configure` is applied to the socket before anything comes to it.
     fn datagrams(
@@ -231,13 +234,15 @@ pub struct Datagrams {
 pub struct NoLines;
 
 impl Lines for NoLines {
-    fn line(
+    fn lines(
         &mut self,
         set: u32,
-        stream: u32,
-        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError> {
-        Err(no_far_end(set, stream))
+        streams: u32,
+        _: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        (0..streams)
+            .map(|stream| Err(no_far_end(set, stream)))
+            .collect()
     }
 
     fn datagrams(

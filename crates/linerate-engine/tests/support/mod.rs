@@ -11,17 +11,18 @@ use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
-use linerate_engine::load::{Datagrams, Lines, LoadError};
+use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
+type Made = Result<Vec<OwnedFd>, LoadError>;
 
 /// Dials; the options are set after connecting, since std cannot before.
 pub(crate) struct Dial(pub(crate) SocketAddr);
 
 impl Lines for Dial {
-    fn line(&mut self, _: u32, stream: u32, set: Configure<'_>) -> Result<OwnedFd, LoadError> {
-        let made = TcpStream::connect(self.0);
-        ready("connect", stream, made, set)
+    fn lines(&mut self, _: u32, streams: u32, set: ConfigureEach<'_>) -> Made {
+        let mut line = |stream| ready("connect", stream, TcpStream::connect(self.0), set);
+        (0..streams).map(&mut line).collect()
     }
 
     fn datagrams(&mut self, _: u32, _: u32, _: Configure<'_>) -> Result<Datagrams, LoadError> {
@@ -33,9 +34,12 @@ impl Lines for Dial {
 pub(crate) struct Accept(pub(crate) TcpListener);
 
 impl Lines for Accept {
-    fn line(&mut self, _: u32, stream: u32, set: Configure<'_>) -> Result<OwnedFd, LoadError> {
-        let made = self.0.accept().map(|(stream, _)| stream);
-        ready("accept", stream, made, set)
+    fn lines(&mut self, _: u32, streams: u32, set: ConfigureEach<'_>) -> Made {
+        let mut line = |stream| {
+            let made = self.0.accept().map(|(stream, _)| stream);
+            ready("accept", stream, made, set)
+        };
+        (0..streams).map(&mut line).collect()
     }
 
     fn datagrams(&mut self, _: u32, _: u32, _: Configure<'_>) -> Result<Datagrams, LoadError> {
@@ -47,7 +51,7 @@ fn ready(
     call: &'static str,
     stream: u32,
     made: std::io::Result<TcpStream>,
-    set: Configure<'_>,
+    set: ConfigureEach<'_>,
 ) -> Result<OwnedFd, LoadError> {
     let made = made.map_err(|source| LoadError::Call {
         call,
@@ -55,7 +59,7 @@ fn ready(
         source,
     })?;
     let fd = OwnedFd::from(made);
-    set(&fd)?;
+    set(stream, &fd)?;
     Ok(fd)
 }
 

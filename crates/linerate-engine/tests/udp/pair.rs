@@ -7,7 +7,7 @@ use std::sync::MutexGuard;
 use linerate_core::plan::{SetPlan, Side, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
-use linerate_engine::load::{Datagrams, Lines, LoadError};
+use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
 
 use super::relay::Relay;
 use super::support::{HERE, end, turn};
@@ -19,12 +19,7 @@ pub(super) const FAR: u64 = 0x5555_6666_7777_8888;
 pub(super) struct Given(pub(super) Vec<Datagrams>);
 
 impl Lines for Given {
-    fn line(
-        &mut self,
-        _: u32,
-        _: u32,
-        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
-    ) -> Result<OwnedFd, LoadError> {
+    fn lines(&mut self, _: u32, _: u32, _: ConfigureEach<'_>) -> Result<Vec<OwnedFd>, LoadError> {
         panic!("datagrams need no connection here")
     }
 

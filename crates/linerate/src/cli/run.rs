@@ -94,6 +94,7 @@ pub(super) fn measure(
     stop.store(true, Ordering::Relaxed);
     let mut reached = connect(&plan, options, changes)?;
     stop.store(false, Ordering::Relaxed);
+    reached.client.heed(&stop);
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
     let (record, error) = watched(options, sinks, &stop, |wall, sink| {

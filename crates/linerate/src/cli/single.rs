@@ -117,6 +117,7 @@ pub(crate) fn open(
     stop.store(true, Ordering::Relaxed);
     let mut reached = run::connect(&plan, options, None)?;
     stop.store(false, Ordering::Relaxed);
+    reached.client.heed(&stop);
     let address = reached.client.address().to_string();
     let sinks = Maybe(stream.as_mut());
     let (record, error) = run::watched(options, sinks, &stop, |wall, sink| {

@@ -61,8 +61,8 @@ impl Engine for Connect {
             return Err(stream_of_payload());
         };
         let mut workers: Vec<Box<dyn Worker>> = Vec::new();
-        for stream in 0..plan.knobs.streams {
-            let fd = lines.line(plan.id, stream, &mut |_| Ok(()))?;
+        let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+        for (stream, fd) in (0..).zip(fds) {
             let line = Line::new(fd, plan.id, stream)?;
             workers.push(match side {
                 Side::Near => {

@@ -66,15 +66,20 @@ impl Engine for Tcp {
         lines: &mut dyn Lines,
     ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
         let mut end = SetEnd::default();
-        let mut all = Vec::new();
-        for stream in 0..plan.knobs.streams {
-            let mut gaps = Vec::new();
-            let fd = lines.line(plan.id, stream, &mut |fd| {
-                gaps = options::set(fd, side, plan);
-                Ok(())
-            })?;
-            gaps.extend(options::set_connected(&fd, plan));
+        // What one socket was refused, the others were too.
+        let mut gaps = Vec::new();
+        let fds = lines.lines(plan.id, plan.knobs.streams, &mut |stream, fd| {
+            let refused = options::set(fd, side, plan);
             if stream == 0 {
+                gaps = refused;
+            }
+            Ok(())
+        })?;
+        let mut all = Vec::new();
+        for (stream, fd) in (0..).zip(fds) {
+            let refused = options::set_connected(&fd, plan);
+            if stream == 0 {
+                gaps.extend(refused);
                 options::read_back(&fd, side, plan, &mut end);
                 end.gaps.append(&mut gaps);
             }

@@ -1,4 +1,4 @@
-//! Dialling: the control connection, with its errors in words, and the data connections.
+//! Dialling: the control connection, with its errors in words.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -7,26 +7,20 @@ use std::time::{Duration, Instant};
 
 use linerate_core::trial::SMALL_MSS;
 use linerate_core::wire::codec::Bounds;
-use linerate_core::wire::message::Secret;
-use linerate_core::wire::preamble::{
-    Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions,
-};
-use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use linerate_core::wire::preamble::{Access, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
 use linerate_sys::socket::set_max_segment;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
-use crate::load::{Datagrams, Lines, LoadError};
 use crate::peer::PeerError;
 use crate::peer::address::{Family, Target};
 use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_all};
-use crate::peer::datagrams::{Configure, Meeting};
-use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, random, status};
+use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
 /// Time for a connection to be made, and again for the server's first answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Of all addresses of a host together.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
@@ -128,11 +122,24 @@ pub(crate) fn connected_unless(
     deadline: Instant,
     stopped: &dyn Fn() -> bool,
 ) -> io::Result<()> {
+    begin(socket, address)?;
+    made(socket, deadline, stopped)
+}
+
+/// Begins to connect `socket`.
+pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     match connect(socket, &address) {
-        Ok(()) => return Ok(()),
-        Err(Errno::INPROGRESS) => {}
-        Err(e) => return Err(e.into()),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(e) => Err(e.into()),
     }
+}
+
+/// Waits until `socket`, which began to connect, is connected, as [`connected_unless`] does.
+pub(super) fn made(
+    socket: &OwnedFd,
+    deadline: Instant,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
     loop {
         if stopped() {
             return Err(ErrorKind::Interrupted.into());
@@ -261,109 +268,4 @@ fn shake(
     read_exact(&stream, &mut answer, deadline).map_err(broken)?;
     let noise = conclude(state, &answer).map_err(crypto)?;
     Channel::new(stream, noise, Bounds::ANSWER.bytes, None).map_err(|e| broken(e.into()))
-}
-
-/// Dials the data connections of a session.
-pub(in crate::peer) struct Dialler {
-    pub(in crate::peer) address: SocketAddr,
-    pub(in crate::peer) session: [u8; 16],
-    pub(in crate::peer) secret: Secret,
-}
-
-impl Dialler {
-    /// Proves both ends to each other on a fresh connection.
-    fn prove(
-        &self,
-        line: &TcpStream,
-        set: u32,
-        stream: u32,
-        deadline: Instant,
-    ) -> Result<(), String> {
-        let text = |e: ChannelError| e.to_string();
-        let hello = Hello {
-            kind: Kind::Data,
-            ..HELLO
-        };
-        let hello: [u8; HELLO_LEN] = hello.encode();
-        write_all(line, &hello, None, deadline).map_err(text)?;
-        let mut reply = [0; REPLY_LEN];
-        read_exact(line, &mut reply, deadline).map_err(text)?;
-        Reply::decode(&reply).map_err(|e| e.to_string())?;
-        let preamble = Preamble { hello, reply };
-        let mut claim = Claim {
-            session: self.session,
-            set,
-            stream,
-            nonce: random(),
-            proof: [0; PROOF_LEN],
-        };
-        claim.proof = preamble.prove(Prover::Near, &self.secret, &claim);
-        write_all(line, &claim.encode(), None, deadline).map_err(text)?;
-        let mut proof = [0; PROOF_LEN];
-        read_exact(line, &mut proof, deadline).map_err(text)?;
-        if preamble.verify(Prover::Far, &self.secret, &claim, &proof) {
-            Ok(())
-        } else {
-            Err("the server's proof is wrong".into())
-        }
-    }
-}
-
-impl Dialler {
-    /// A connection that has proved itself, and does not block.
-    fn dial(
-        &self,
-        set: u32,
-        stream: u32,
-        configure: Configure<'_>,
-    ) -> Result<TcpStream, LoadError> {
-        let deadline = Instant::now() + PATIENCE;
-        let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
-        configure(&socket)?;
-        connected(&socket, self.address, deadline).map_err(|e| call("connect", stream, e))?;
-        let line = TcpStream::from(socket);
-        self.prove(&line, set, stream, deadline)
-            .map_err(|why| LoadError::Protocol {
-                what: format!("data connection {stream} of set {set} was not accepted: {why}"),
-            })?;
-        Ok(line)
-    }
-}
-
-impl Lines for Dialler {
-    fn line(
-        &mut self,
-        set: u32,
-        stream: u32,
-        configure: Configure<'_>,
-    ) -> Result<OwnedFd, LoadError> {
-        let line = self.dial(set, stream, configure)?;
-        line.set_nonblocking(false)
-            .map_err(|e| call("fcntl", stream, e))?;
-        Ok(line.into())
-    }
-
-    fn datagrams(
-        &mut self,
-        set: u32,
-        stream: u32,
-        configure: Configure<'_>,
-    ) -> Result<Datagrams, LoadError> {
-        let line = self.dial(set, stream, &mut |_| Ok(()))?;
-        let secret = &self.secret;
-        let of = Meeting {
-            secret,
-            set,
-            stream,
-        };
-        of.dial(&line, configure)
-    }
-}
-
-fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadError {
-    LoadError::Call {
-        call,
-        stream,
-        source: source.into(),
-    }
 }

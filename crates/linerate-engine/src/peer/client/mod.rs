@@ -1,12 +1,14 @@
 //! The client: a session with a far end, as a [`Link`].
 
 pub(crate) mod dial;
+mod lines;
 mod step;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,8 +30,8 @@ use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
 #[cfg(test)]
-pub(super) use dial::Dialler as RawDialler;
-use dial::Dialler;
+pub(super) use lines::Dialler as RawDialler;
+use lines::Dialler;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -124,6 +126,7 @@ impl Client {
                 address,
                 session,
                 secret,
+                stop: Arc::default(),
             },
             sets: HashMap::new(),
             address,
@@ -158,6 +161,11 @@ impl Client {
         })?;
         client.local = Some(local);
         Ok(client)
+    }
+
+    /// From now on no data connection is waited for once `stop` is set.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.dialler.stop = Arc::clone(stop);
     }
 
     /// Address of the far end.
@@ -251,6 +259,8 @@ impl Client {
         })?;
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
             Ok(near) => near,
+            // The end of the session tells the far end.
+            Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
                 // Tells the far end to wait no longer; then its answers to both requests. Its own
                 // reason, when it has one, came first and says more.
@@ -323,7 +333,8 @@ impl Link for Client {
             return Err(self.out_of_turn());
         };
         let joined = self.join(plan, &offer);
-        if joined.is_err() && self.lost.is_none() {
+        let stays = !matches!(joined, Ok(_) | Err(LinkError::Interrupted));
+        if stays && self.lost.is_none() {
             // The reason matters more than what else may fail now.
             let _ = self.release(plan.id);
         }

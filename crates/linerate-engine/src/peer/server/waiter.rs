@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::rooms::Room;
-use crate::load::{Datagrams, Lines, LoadError};
+use crate::load::{ConfigureEach, Datagrams, Lines, LoadError};
 use crate::peer::Stop;
 use crate::peer::channel::timespec;
 use crate::peer::datagrams::{Configure, Meeting};
 
-/// Time for the next data connection of a set to arrive; they come one after the other.
+/// Time for the next data connection of a set to arrive; they come a few at a time.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Waits for data connections to come through the gate.
@@ -65,15 +65,18 @@ impl Waiter<'_> {
 }
 
 impl Lines for Waiter<'_> {
-    fn line(
+    fn lines(
         &mut self,
         set: u32,
-        stream: u32,
-        configure: Configure<'_>,
-    ) -> Result<OwnedFd, LoadError> {
-        let line = OwnedFd::from(self.fetch(set, stream)?);
-        configure(&line)?;
-        Ok(line)
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        let mut line = |stream| {
+            let line = OwnedFd::from(self.fetch(set, stream)?);
+            configure(stream, &line)?;
+            Ok(line)
+        };
+        (0..streams).map(&mut line).collect()
     }
 
     fn datagrams(

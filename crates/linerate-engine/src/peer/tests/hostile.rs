@@ -79,6 +79,7 @@ impl Raw {
             address: self.address,
             session: self.session,
             secret: self.secret,
+            stop: Arc::default(),
         }
     }
 
@@ -102,8 +103,8 @@ impl Raw {
         let (set, offer) = (plan.id, Vec::new());
         self.tell(&Ask::Connect { set, offer });
         let mut dialler = self.lines();
-        let mut line = |stream| dialler.line(set, stream, &mut |_| Ok(())).unwrap();
-        let lines = (0..plan.knobs.streams).map(&mut line).collect();
+        let lines = dialler.lines(set, plan.knobs.streams, &mut |_, _| Ok(()));
+        let lines = lines.unwrap();
         let answer = self.hear().unwrap();
         assert!(matches!(answer, Answer::Connected { .. }), "{answer:?}");
         lines
@@ -344,7 +345,8 @@ fn vanish(server: &Harness, stage: Stage, direction: Direction, reset: bool) {
         let (set, offer) = (0, Vec::new());
         raw.tell(&Ask::Connect { set, offer });
         if stage == Stage::HalfConnected {
-            lines.push(raw.lines().line(0, 1, &mut |_| Ok(())).unwrap());
+            let one = raw.lines().lines(0, 1, &mut |_, _| Ok(()));
+            lines.extend(one.unwrap());
         }
     }
     if stage >= Stage::Armed {

@@ -1,5 +1,7 @@
 //! Sessions that go as they should.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::record::{EndReadings, Step};
 use linerate_core::units::{Bytes, Nanos};
@@ -138,6 +140,20 @@ fn an_interrupt_ends_the_step_in_order() {
         };
         balanced(&untroubled, id, direction);
     }
+}
+
+#[test]
+fn an_interrupt_ends_the_dialling_and_the_session() {
+    let server = Harness::keyed();
+    let mut client = server.connect_with(server.key.as_ref()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    client.heed(&stop);
+    client.prepare(&stream(0, Direction::Forward, 20)).unwrap();
+    stop.store(true, Ordering::Relaxed);
+    let made = client.prepare(&stream(1, Direction::Forward, 20));
+    assert!(matches!(made, Err(LinkError::Interrupted)), "{made:?}");
+    drop(client);
+    assert!(eventually(|| server.server.sessions() == 0));
 }
 
 #[test]
