@@ -161,8 +161,8 @@ pub trait Cause: Sync {
     fn explains(&self) -> &'static [&'static str] {
         &[]
     }
-    /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it is
-    /// of a resource that all goodput needs, of which too little is left to lose it to.
+    /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it shows
+    /// where all goodput must pass, and that little or nothing is to spare there.
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         let _ = (model, direction);
         false

@@ -45,6 +45,12 @@ impl Cause for PathRate {
             Err(answer) => answer,
         }
     }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        // Of datagrams what is lost tells, and no queue.
+        let load = model.direction(direction).map(|dir| &dir.base);
+        let load = load.filter(|load| load.datagrams.is_none());
+        load.is_some_and(|load| standing_queue(model, load).is_some())
+    }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
     }

@@ -82,6 +82,31 @@ fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
 }
 
 #[test]
+fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_left() {
+    let mut m = model(load());
+    m.idle = m.idle.map(|idle| Latency {
+        percentiles: vec![(50.0, Nanos::from_millis(1))],
+        ..idle
+    });
+    tried(&mut m, "more-streams", 1.06);
+    m.trials[0].effect = Some(Interval {
+        low: 0.98,
+        mid: 1.06,
+        high: 1.14,
+    });
+    // A queue of 1 ms and more is longer than an idle round trip by half.
+    for (millis, named) in [(1, None), (2, Some("path-rate"))] {
+        m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis));
+        assert_eq!(outcome(&m, "path-rate"), "suspect");
+        let verdict = judge(&m);
+        let first = verdict.limits.first();
+        assert_eq!(first.map(|l| l.cause), named, "{:#?}", verdict.answers);
+    }
+    m.directions[0].base.receivers = vec![thread(0.85)];
+    assert!(judge(&m).limits.is_empty(), "the reader may be it");
+}
+
+#[test]
 fn what_nobody_predicts_is_said_in_words() {
     let mut base = load();
     base.senders = vec![thread(0.97)];

@@ -25,7 +25,7 @@ use crate::peer::handshake::{Preamble, random};
 const WAVE: u32 = 8;
 
 /// Time for all data connections of a set: a thousand over a path of 150 ms.
-const PATIENCE_ALL: Duration = Duration::from_mins(1);
+const PATIENCE_ALL: Duration = Duration::from_secs(60);
 
 const HELLO: Hello = Hello {
     versions: VERSIONS,
