@@ -33,6 +33,10 @@ impl Outcome {
     }
 }
 
+/// What the machine below does to a lab, whatever is planted in it: the kernel counts it, and no cell can
+/// make it or keep it away. Where it is told, it is true as well.
+const NOT_OURS: &str = "cpu-steal";
+
 /// A verdict held against its cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
@@ -63,7 +67,7 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
     // What is named beside the first, and is not as true, is a false alarm.
     let binds = bites || cell.is_event();
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, binds, l);
-    let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
+    let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause) || l.cause == NOT_OURS;
     let outcome = match judged.as_slice() {
         [] => Outcome::Unknown,
         [first, rest @ ..] if rest.iter().all(|l| right(l) || neighbour(l)) => match first {
@@ -159,6 +163,18 @@ mod tests {
     fn an_event_on_a_healthy_path_is_a_false_alarm() {
         let event = limit("interrupted", Place::Path, Direction::Forward);
         assert_eq!(outcome("healthy", None, &[event]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn what_the_machine_below_takes_is_true_as_well_and_hides_nothing() {
+        let core = |end: Place| limit("sender-core", end, Direction::Forward);
+        let of = |rest: &[Limit]| {
+            let steal = limit("cpu-steal", Place::Far, Direction::Reverse);
+            outcome("healthy", None, &[&[steal], rest].concat())
+        };
+        assert_eq!(of(&[]), Outcome::Acceptable);
+        assert_eq!(of(&[core(Place::Near)]), Outcome::Acceptable);
+        assert_eq!(of(&[core(Place::Far)]), Outcome::Wrong);
     }
 
     #[test]
