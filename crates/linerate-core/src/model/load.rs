@@ -225,7 +225,8 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
     let prefix = format!("s{set}/");
     let mut sockets = sending.about("tcp", |s| s.starts_with(&prefix)).peekable();
     if sockets.peek().is_some() {
-        return sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
+        let read: Option<f64> = sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
+        return read.map(|bytes| bytes * stands_for(sending, set));
     }
     // Nothing is sent again of datagrams.
     let prefix = format!("s{set}/tx");
@@ -247,10 +248,19 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     };
     let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
     let streams: Vec<Count> = streams.collect::<Option<_>>()?;
+    let each = stands_for(sending, set);
     (!streams.is_empty()).then(|| Count {
-        events: streams.iter().map(|c| c.events).sum(),
-        of: streams.iter().map(|c| c.of).sum(),
+        events: streams.iter().map(|c| c.events).sum::<f64>() * each,
+        of: streams.iter().map(|c| c.of).sum::<f64>() * each,
     })
+}
+
+/// Streams of a set for each one whose connection was read: of very many, some stand for all.
+fn stands_for(end: &EndReadings, set: u32) -> f64 {
+    let prefix = format!("s{set}/");
+    let read = end.about("tcp", |s| s.starts_with(&prefix)).count();
+    let all = end.totals.iter().filter(|total| total.set == set).count();
+    (all as f64 / read.max(1) as f64).max(1.0)
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
@@ -308,6 +318,7 @@ pub(super) fn tcp(
         .about("socket", |s| s.starts_with(&prefix))
         .collect();
     let held = Held::of(&tables, &sockets, window);
+    let each = stands_for(sending, set);
     let all = |from: &[&Table], metric| -> Vec<f64> {
         from.iter().flat_map(|t| gauge(t, metric, window)).collect()
     };
@@ -321,7 +332,7 @@ pub(super) fn tcp(
             .filter_map(|t| growth(t, metric, window))
             .map(|(g, _)| g)
             .collect();
-        (!grown.is_empty()).then(|| grown.iter().sum::<f64>())
+        (!grown.is_empty()).then(|| grown.iter().sum::<f64>() * each)
     };
     let counted = sent(sending, set, window);
     let secs = Nanos(window.to.saturating_sub(window.from)).secs();
@@ -350,9 +361,10 @@ pub(super) fn tcp(
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
         timeouts: total(m::TCP_TOTAL_RTO),
-        timer_limited: total(m::TCP_TOTAL_RTO)
-            .and_then(per_sec)
-            .map(|each| (each * TIMEOUT.secs() / tables.len().max(1) as f64).min(1.0)),
+        timer_limited: total(m::TCP_TOTAL_RTO).and_then(per_sec).map(|in_all| {
+            let streams = tables.len().max(1) as f64 * each;
+            (in_all * TIMEOUT.secs() / streams).min(1.0)
+        }),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
         needless: total(m::TCP_DSACK_DUPS)
             .filter(|_| tells_duplicates(&tables, duplicates_told))
@@ -453,7 +465,43 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::testing::table;
+    use crate::model::testing::{WHOLE, table};
+    use crate::record::Total;
+
+    #[test]
+    fn connections_that_were_read_stand_for_those_that_were_not() {
+        let socket = |stream: u32| {
+            let of = |metric, grown: i64| (metric, [7, 7 + grown]);
+            table(
+                &format!("s1/{stream}"),
+                &[
+                    of(m::TCP_BYTES_SENT, 10_000),
+                    of(m::TCP_RETRANS, 2),
+                    of(m::TCP_BYTES_RETRANS, 1000),
+                    (m::TCP_SND_MSS, [1000, 1000]),
+                ],
+            )
+        };
+        let total = |stream| Total {
+            set: 1,
+            stream,
+            sent: 0,
+            received: 0,
+            complete: true,
+        };
+        for (streams, times) in [(0, 1.0), (2, 1.0), (6, 3.0)] {
+            let end = EndReadings {
+                tables: vec![socket(0), socket(3)],
+                totals: (0..streams).map(total).collect(),
+                ..EndReadings::default()
+            };
+            assert_eq!(payload_sent(&end, 1, WHOLE), Some(20_000.0 * times));
+            let shares = tcp(&end, 1, WHOLE, true);
+            assert_eq!(shares.segments, Some(20.0 * times));
+            assert_eq!(shares.repeated, Some(4.0 * times));
+            assert_eq!(shares.retransmitted, Some(0.1), "a share is as it was");
+        }
+    }
 
     #[test]
     fn no_segment_that_came_twice_tells_something_only_of_a_receiver_that_tells() {

@@ -17,6 +17,21 @@ pub struct PlanLimits {
     pub samples: u64,
 }
 
+/// Most streams of a load that have a thread each, with buffers of its own; more share as many threads at most.
+pub const THREADS_MAX: u32 = 64;
+/// Streams of a set whose connections are read: of more, so many stand for all.
+const READ_MAX: u32 = 1024;
+
+/// Every how many streams of a set one is read.
+pub fn read_every(streams: u32) -> u32 {
+    streams.div_ceil(READ_MAX).max(1)
+}
+
+/// How many streams of a set are read.
+pub fn read_of(streams: u32) -> u32 {
+    streams.div_ceil(read_every(streams))
+}
+
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
@@ -64,11 +79,11 @@ impl Taken {
 
 /// The buffers that a set may take.
 fn room(plan: &SetPlan) -> Bytes {
-    Bytes(
-        operation(plan)
-            .0
-            .saturating_mul(u64::from(plan.knobs.streams)),
-    )
+    let threads = match plan.pattern {
+        Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
+        Pattern::PingPong { .. } => plan.knobs.streams,
+    };
+    Bytes(operation(plan).0.saturating_mul(u64::from(threads)))
 }
 
 /// The largest operation of each stream of a set.
@@ -90,8 +105,8 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            // 1024 each way beside a trial of as many; what they may cost is bounded below.
-            streams: 4096,
+            // 10,000 each way beside a trial of as many; what they may cost is bounded below.
+            streams: 40_000,
             // An hour, and what comes before the part that counts.
             step: Nanos::from_secs(3660),
             samples: 20_000,
@@ -167,7 +182,7 @@ impl PlanLimits {
             let Some(more) = connected(*set) else {
                 return Err(format!("a step on set {set}, which is not connected"));
             };
-            streams += u64::from(more);
+            streams += u64::from(read_of(more));
         }
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if length > self.step.0 {
@@ -187,7 +202,7 @@ impl PlanLimits {
     }
 }
 
-/// Time from one sample to the next in a step of so many streams: the shorter the better, as long as all
+/// Time from one sample to the next in a step that reads so many streams: the shorter the better, as long as all
 /// that is read fits into an answer.
 pub fn tick(length: Nanos, streams: u64) -> Nanos {
     let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
@@ -320,9 +335,10 @@ mod tests {
         };
         assert!(limits.set(&set(1024), taken(31, 0)).is_ok());
         assert!(limits.set(&set(1), taken(32, 0)).is_err());
-        assert!(alone(&set(1025)).is_err());
-        assert!(limits.set(&set(8), taken(0, 4088)).is_ok());
-        assert!(limits.set(&set(8), taken(0, 4089)).is_err());
+        assert!(alone(&set(10_000)).is_ok());
+        assert!(alone(&set(40_001)).is_err());
+        assert!(limits.set(&set(8), taken(0, 39_992)).is_ok());
+        assert!(limits.set(&set(8), taken(0, 39_993)).is_err());
         assert!(limits.set(&set(u32::MAX), taken(0, u32::MAX)).is_err());
         assert!(alone(&set(0)).is_err());
     }
@@ -400,11 +416,24 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_server_takes_every_tick_that_is_chosen(millis in 1u64..3_600_000, streams in 1u64..=4096) {
+        fn a_server_takes_every_tick_that_is_chosen(millis in 1u64..3_600_000, streams in 1u32..=40_000) {
             let mut plan = step(millis, 1, &[0]);
-            plan.tick = tick(plan.measure, streams);
-            let taken = PlanLimits::default().step(&plan, |_| Some(streams as u32));
+            plan.tick = tick(plan.measure, u64::from(read_of(streams)));
+            let taken = PlanLimits::default().step(&plan, |_| Some(streams));
             proptest::prop_assert_eq!(taken, Ok(()));
+        }
+    }
+
+    #[test]
+    fn of_many_streams_some_stand_for_all() {
+        for (streams, read) in [
+            (1, 1),
+            (1024, 1024),
+            (1025, 513),
+            (2048, 1024),
+            (10_000, 1000),
+        ] {
+            assert_eq!(read_of(streams), read, "{streams}");
         }
     }
 
@@ -418,8 +447,13 @@ mod tests {
                 ..Knobs::default()
             })
         };
-        assert!(alone(&write(64, OPERATION_MAX.0)).is_ok());
-        assert!(alone(&write(65, OPERATION_MAX.0)).is_err());
+        assert!(alone(&write(10_000, OPERATION_MAX.0)).is_ok());
+        let ping = |streams| SetPlan {
+            knobs: write(streams, 1).knobs,
+            ..pings(OPERATION_MAX.0)
+        };
+        assert!(alone(&ping(64)).is_ok());
+        assert!(alone(&ping(65)).is_err());
         let step = step(10_000, 100_000_000, &[0, 1]);
         let most = (VALUES_MAX / STREAM_COLUMNS / 102 / 2) as u32;
         assert!(most > 256, "{most}");

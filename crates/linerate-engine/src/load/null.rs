@@ -9,6 +9,9 @@ use linerate_core::record::SetEnd;
 
 use super::{Advice, Caps, Done, Engine, Lines, LoadError, Notice, Offer, Op, Probe, Worker};
 
+/// Most streams of one set: each has a thread.
+const STREAMS_MAX: u32 = 1024;
+
 /// Moves nothing, and says that it did.
 pub(super) struct Null;
 
@@ -30,7 +33,13 @@ impl Engine for Null {
 
     fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
         match plan.pattern {
-            Pattern::Stream { .. } => Ok(Offer::new()),
+            Pattern::Stream { .. } if plan.knobs.streams <= STREAMS_MAX => Ok(Offer::new()),
+            Pattern::Stream { .. } => Err(LoadError::Unsupported {
+                what: format!(
+                    "{} streams: 1 to {STREAMS_MAX} are possible",
+                    plan.knobs.streams
+                ),
+            }),
             Pattern::PingPong { .. } => Err(LoadError::Unsupported {
                 what: "the null engine has no round trips".to_owned(),
             }),

@@ -5,7 +5,7 @@ use linerate_core::model::derive;
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::record::Step;
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::limits::tick;
+use linerate_core::wire::limits::{read_of, tick};
 
 use super::Run;
 use crate::event::{Event, Flow, Level};
@@ -210,7 +210,7 @@ impl Run<'_> {
             measure,
             tick: tick(
                 Nanos(washout.0.saturating_add(measure.0)),
-                self.streams(sets),
+                self.read_of(sets),
             ),
         };
         let began = self.link.now();
@@ -238,11 +238,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Streams of sets together.
-    fn streams(&self, sets: &[u32]) -> u64 {
+    /// Streams of sets whose connections are read, together.
+    fn read_of(&self, sets: &[u32]) -> u64 {
         let all = self.record.sets.iter().map(|set| &set.plan);
         let these = all.filter(|plan| sets.contains(&plan.id));
-        these.map(|plan| u64::from(plan.knobs.streams)).sum()
+        these
+            .map(|plan| u64::from(read_of(plan.knobs.streams)))
+            .sum()
     }
 
     fn watched(

@@ -192,6 +192,6 @@ mod tests {
         let why = parse("[run]\n\ntime = 20\n").unwrap_err();
         assert!(why.contains("line 3") && why.contains("no unit"), "{why}");
         let why = parse("[load]\nstreams = 0\n").unwrap_err();
-        assert!(why.contains("1 to 1024"), "{why}");
+        assert!(why.contains("1 to 10000"), "{why}");
     }
 }

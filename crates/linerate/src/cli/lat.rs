@@ -34,7 +34,7 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Beside {
-    /// Connections of the load beside them, 1 to 1024 [default: 1]
+    /// Connections of the load beside them, 1 to 10000 [default: 1]
     #[arg(
         short = 'P',
         long,

@@ -148,7 +148,7 @@ pub(crate) struct Run {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
 pub(crate) struct Load {
-    /// Connections of the load, 1 to 1024 [default: 1, then more to see whether they help]
+    /// Connections of the load, 1 to 10000 [default: 1, then more to see whether they help]
     #[arg(
         short = 'P',
         long,

@@ -155,8 +155,8 @@ quantity! {
     Pace(Rate) Rate(8_000), Rate(1_000_000_000_000);
     /// `TCP_MAXSEG`: the kernel's own bounds.
     SegmentSize(u32) 88, 32_767;
-    /// Connections; each has a thread at both ends.
-    Streams(u32) 1, 1024;
+    /// Connections: each is a descriptor at both ends, and has memory of both kernels.
+    Streams(u32) 1, 10_000;
     /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
     LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
     /// Time of a single measurement. A server ends sessions soon after.
@@ -216,8 +216,8 @@ mod tests {
         assert!("4999ms".parse::<Budget>().is_err());
         assert!("60min".parse::<Budget>().is_ok());
         assert!("3601s".parse::<Budget>().is_err());
-        assert!("1024".parse::<Streams>().is_ok());
-        assert!("1025".parse::<Streams>().is_err());
+        assert!("10000".parse::<Streams>().is_ok());
+        assert!("10001".parse::<Streams>().is_err());
         assert!("0".parse::<Streams>().is_err());
     }
 

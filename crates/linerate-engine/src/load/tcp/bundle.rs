@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::plan::{Handover, Knobs};
+use linerate_core::wire::limits::read_every;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
@@ -66,6 +67,8 @@ pub(super) struct Bundle<F: Flow> {
     /// All streams whose end mark has not passed in this step; made anew for each.
     waiting: Option<OwnedFd>,
     left: usize,
+    /// One of so many streams is read.
+    every: u32,
     /// Whether the plan leaves the size of operations open.
     open: bool,
     done: Vec<Done>,
@@ -74,13 +77,15 @@ pub(super) struct Bundle<F: Flow> {
 /// A thread that sends several streams.
 pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Outflow> {
     let flows = lines.into_iter().map(Outflow::new).collect();
-    Bundle::new(flows, Outlet::new(Handover::Copy), knobs.write_size.0 == 0)
+    let open = knobs.write_size.0 == 0;
+    Bundle::new(flows, Outlet::new(Handover::Copy), knobs.streams, open)
 }
 
 /// A thread that receives several streams.
 pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Inflow> {
     let flows = lines.into_iter().map(|line| Inflow::new(line, knobs));
-    Bundle::new(flows.collect(), Pages::default(), knobs.read_size.0 == 0)
+    let open = knobs.read_size.0 == 0;
+    Bundle::new(flows.collect(), Pages::default(), knobs.streams, open)
 }
 
 /// Size of the next write of one of many streams of `rate` bytes per second, at most.
@@ -89,13 +94,15 @@ fn write(rate: u64) -> u32 {
 }
 
 impl<F: Flow> Bundle<F> {
-    fn new(flows: Vec<F>, shared: F::Shared, open: bool) -> Self {
+    /// Some of the `streams` of a set.
+    fn new(flows: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
         Self {
             flows,
             shared,
             advice: Arc::new(Advice::new(1, 1)),
             waiting: None,
             left: 0,
+            every: read_every(streams),
             open,
             done: Vec::with_capacity(AT_ONCE),
         }
@@ -209,8 +216,10 @@ impl<F: Flow> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        let lines = self.flows.iter().map(|flow| flow.line().clone());
+        let lines = self.flows.iter().map(|flow| flow.line());
         lines
+            .filter(|line| line.stream.is_multiple_of(self.every))
+            .cloned()
             .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)
             .collect()
     }
@@ -218,7 +227,22 @@ impl<F: Flow> Worker for Bundle<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    #[test]
+    fn of_very_many_streams_some_are_read() {
+        let line = |stream| Line::new(UnixStream::pair().unwrap().0.into(), 0, stream).unwrap();
+        for (streams, read) in [(4, 4), (1024, 4), (1025, 2), (3000, 2), (10_000, 1)] {
+            let knobs = Knobs {
+                streams,
+                ..Knobs::default()
+            };
+            let bundle = sender((0..4).map(line).collect(), &knobs);
+            assert_eq!(bundle.probes().len(), read, "{streams}");
+        }
+    }
 
     #[test]
     fn writes_are_half_a_second_of_a_stream_within_bounds() {

@@ -16,6 +16,7 @@ mod sender;
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
+use linerate_core::wire::limits::{THREADS_MAX, read_every, read_of};
 use linerate_sys::thread;
 
 use self::bundle::OP_MOST;
@@ -24,10 +25,9 @@ use super::line::Line;
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set.
-const STREAMS_MAX: u32 = 1024;
-/// Most streams that have a thread each: with more, their stacks, buffers and turns cost more than what they
-/// gain by waiting for one stream alone.
-const EACH_MOST: u32 = 64;
+const STREAMS_MAX: u32 = 10_000;
+/// Most connections whose round trips are timed: each has a thread.
+const TRIPS_MAX: u32 = 1024;
 /// Largest operation and message, in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
@@ -90,6 +90,7 @@ impl Engine for Tcp {
             let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
             end.write_size = open(plan.knobs.write_size.0);
             end.read_size = open(plan.knobs.read_size.0);
+            end.gaps.extend(unread(plan.knobs.streams));
         }
         Ok((workers(side, plan, all), end))
     }
@@ -97,7 +98,17 @@ impl Engine for Tcp {
 
 /// Whether streams share threads.
 fn is_bundled(plan: &SetPlan) -> bool {
-    matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > EACH_MOST
+    matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
+}
+
+/// That not all connections are read, where there are so many.
+fn unread(streams: u32) -> Option<Gap> {
+    let read = read_of(streams);
+    (read < streams).then(|| Gap {
+        what: "set.sockets".to_owned(),
+        why: format!("the connections of {read} of {streams} streams were read, and stand for all"),
+        hint: String::new(),
+    })
 }
 
 /// The workers of a set: one for each stream, or for each CPU.
@@ -105,7 +116,7 @@ fn workers(side: Side, plan: &SetPlan, lines: Vec<Line>) -> Vec<Box<dyn Worker>>
     match plan.pattern {
         Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
-            let threads = cpus.clamp(1, EACH_MOST as usize);
+            let threads = cpus.clamp(1, THREADS_MAX as usize);
             let shares = shared_out(lines, threads).into_iter();
             shares
                 .map(|lines| bundle(direction.sender() == side, plan, lines))
@@ -156,9 +167,13 @@ fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
 /// the other end.
 fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
-    if !(1..=STREAMS_MAX).contains(&knobs.streams) {
+    let most = match plan.pattern {
+        Pattern::Stream { .. } => STREAMS_MAX,
+        Pattern::PingPong { .. } => TRIPS_MAX,
+    };
+    if !(1..=most).contains(&knobs.streams) {
         return Err(format!(
-            "{} streams: 1 to {STREAMS_MAX} are possible",
+            "{} streams: 1 to {most} are possible",
             knobs.streams
         ));
     }
@@ -171,9 +186,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
         return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
     }
-    if knobs.streams > EACH_MOST && knobs.copy != Handover::Copy {
+    if knobs.streams > THREADS_MAX && knobs.copy != Handover::Copy {
         return Err(format!(
-            "{} streams without a copy: {EACH_MOST} at most, each with a thread and pages of its own",
+            "{} streams without a copy: {THREADS_MAX} at most, each with a thread and pages of its own",
             knobs.streams
         ));
     }
@@ -210,7 +225,7 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     }
     let (streams, cpus) = (knobs.streams as usize, facts.cpus.len());
     if cpus > 0 && streams > cpus {
-        let how = if knobs.streams > EACH_MOST {
+        let how = if knobs.streams > THREADS_MAX {
             "as many threads move them, kept on none"
         } else {
             "their threads are kept on none"

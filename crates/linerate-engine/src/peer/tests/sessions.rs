@@ -160,11 +160,11 @@ fn an_interrupt_ends_the_dialling_and_the_session() {
 fn plans_beyond_the_limits_are_refused_and_the_session_goes_on() {
     let server = Harness::keyed();
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
-    let refused = client.prepare(&stream(0, Direction::Forward, 4097));
+    let refused = client.prepare(&stream(0, Direction::Forward, 40_001));
     let Err(LinkError::Refused { what, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(what.contains("more than 4096 streams"), "{what}");
+    assert!(what.contains("more than 40000 streams"), "{what}");
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
     let refused = client.step(&step(&[0], 3_661_000), &mut go_on);
     assert!(matches!(refused, Err(LinkError::Refused { .. })));
@@ -182,6 +182,25 @@ fn three_hundred_streams_run_each_way() {
         assert_eq!(step.ends[0].totals.len(), 300);
         balanced(&step, id, direction);
     }
+}
+
+#[test]
+fn of_very_many_streams_all_are_counted_and_some_are_read() {
+    let server = Harness::keyed();
+    let mut client = server.connect_with(server.key.as_ref()).unwrap();
+    let set = client
+        .prepare(&stream(0, Direction::Forward, 1100))
+        .unwrap();
+    for end in &set.ends {
+        let told = end.gaps.iter().find(|gap| gap.what == "set.sockets");
+        let why = &told.expect("it is told").why;
+        assert!(why.contains("550 of 1100 streams"), "{why}");
+    }
+    let step = client.step(&step(&[0], 300), &mut go_on).unwrap();
+    for end in &step.ends {
+        assert_eq!(end.totals.len(), 1100);
+    }
+    balanced(&step, 0, Direction::Forward);
 }
 
 #[test]
