@@ -3,7 +3,7 @@
 use super::buffer_bound::{self, Buffer, SUSPECT, held};
 use super::predict::wanted;
 use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, stayed};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -140,5 +140,29 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
             gain: None,
         });
     }
+    if is_clamped(model, direction) {
+        let receiver = direction.receiver().name();
+        return Some(Advice {
+            action: format!(
+                "on the {receiver} host: look for what clamps the window, a larger buffer did not make it \
+                 larger: `ip route show` (`window N`), or a firewall between the hosts that rewrites it"
+            ),
+            undo: String::new(),
+            gain: None,
+        });
+    }
     buffer_bound::advice(model, direction, Buffer::Receive)
+}
+
+/// Whether a trial gave the receiver a larger buffer, and it offered no larger window.
+fn is_clamped(model: &Model, direction: Direction) -> bool {
+    let base = model.direction(direction).map(|d| &d.base);
+    let larger = model.trials.iter().filter(|t| {
+        let factor = t.plan.factor();
+        t.plan.direction == direction
+            && matches!(factor, Some(Factor::LargerWindow | Factor::HostWindow))
+    });
+    larger
+        .filter(|t| t.effect.is_none() && t.changed.is_some())
+        .any(|t| stayed(base, t.changed.as_ref()))
 }

@@ -238,8 +238,9 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let plan = record.trials.iter().find(|t| t.id == id)?;
     let slices = slices(record, id);
     let goodput = of_each(&slices).map(Option::unwrap_or_default);
-    let changed = changed(record, plan);
-    let as_planned = made_as_planned(record, id) && took_effect(plan, changed.as_ref());
+    let [before, changed] = [false, true].map(|changed| last(record, plan, changed));
+    let as_planned =
+        made_as_planned(record, id) && took_effect(plan, before.as_ref(), changed.as_ref());
     let loss = share_ratio(&losses(record, id), plan.max_blocks as usize);
     Some(TrialModel {
         plan: plan.clone(),
@@ -264,9 +265,11 @@ fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
 }
 
 /// Whether the change was one: a kernel that copies what it was asked not to has changed nothing that a
-/// trial could be about, and has the trouble of both; a connection may keep its route's congestion control.
-fn took_effect(plan: &TrialPlan, changed: Option<&Load>) -> bool {
+/// trial could be about, and has the trouble of both; a connection may keep its route's congestion control, and
+/// a window its route's clamp, whatever its buffer is.
+fn took_effect(plan: &TrialPlan, before: Option<&Load>, changed: Option<&Load>) -> bool {
     match plan.factor() {
+        Some(Factor::LargerWindow | Factor::HostWindow) => !stayed(before, changed),
         Some(Factor::ZeroCopy) => changed.is_some_and(Load::uncopied),
         Some(Factor::OtherCongestion) => {
             changed.map(|load| &load.made[0].congestion) == plan.after.congestion.as_ref()
@@ -275,10 +278,20 @@ fn took_effect(plan: &TrialPlan, changed: Option<&Load>) -> bool {
     }
 }
 
-/// The load of the last slice of a trial that was made with its change.
-fn changed(record: &Record, plan: &TrialPlan) -> Option<Load> {
-    let of_trial =
-        |p: &Purpose| matches!(p, Purpose::Slice { trial, changed: true } if *trial == plan.id);
+/// A window that grows by less has not grown.
+const GROWN: f64 = 1.05;
+
+/// Whether the window that is offered stayed as it was; not where it was not told.
+pub(crate) fn stayed(before: Option<&Load>, changed: Option<&Load>) -> bool {
+    let window = |load: Option<&Load>| Some(load?.tcp.window?.0 as f64);
+    window(before)
+        .zip(window(changed))
+        .is_some_and(|(before, changed)| changed < before * GROWN)
+}
+
+/// The load of the last slice of a trial that was made with its change, or without.
+fn last(record: &Record, plan: &TrialPlan, with: bool) -> Option<Load> {
+    let of_trial = |p: &Purpose| matches!(p, Purpose::Slice { trial, changed } if *trial == plan.id && *changed == with);
     let mut steps = record.steps.iter().rev();
     let step = steps.find(|s| of_trial(&s.plan.purpose) && undisturbed(s))?;
     load(record, step, plan.direction)

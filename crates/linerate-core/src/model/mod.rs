@@ -36,6 +36,7 @@ pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
 use derive::contended;
+pub(crate) use derive::stayed;
 pub use derive::{
     derive, effect, latency_of, round_trip_rate, round_trips, slices, trial, undisturbed,
 };

@@ -169,6 +169,33 @@ fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
 }
 
 #[test]
+fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let judged = |window| {
+        let mut m = model(base.clone());
+        tried(&mut m, "larger-window", 1.0);
+        let mut changed = base.clone();
+        changed.tcp.window = Some(Bytes(window));
+        (m.trials[0].effect, m.trials[0].changed) = (None, Some(changed));
+        tried(&mut m, "more-streams", 2.0);
+        judge(&m).limits[0].clone()
+    };
+    for (window, clamped) in [(4 << 20, true), (5 << 20, false)] {
+        let limit = judged(window);
+        assert_eq!(limit.cause, "receive-window");
+        assert_eq!(limit.certainty, Certainty::Proved);
+        let told = limit
+            .advice
+            .iter()
+            .any(|a| a.action.contains("`ip route show`"));
+        assert_eq!(told, clamped, "{:?}", limit.advice);
+    }
+}
+
+#[test]
 fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
     let judged = |scaled| {
         let mut base = load();

@@ -44,6 +44,8 @@ const PLANTED: &[Kept] = &[
     ("planted-flow-rate", &["flow-rate-cap"], ""),
     ("planted-loss", &["path-loss"], ""),
     ("planted-black-hole", &["mtu-black-hole"], ""),
+    // A route of the far host clamps the window, whatever its buffer is (`window 65536`, over 10 ms).
+    ("planted-window-clamp", &["receive-window"], "flow-rate-cap"),
     ("planted-host-shaping", &["host-shaping"], ""),
     ("planted-small-packets", &["small-packets"], ""),
     ("planted-cpu-contention", &["cpu-contention"], ""),

@@ -16,7 +16,7 @@ mod sender;
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
-use linerate_core::wire::limits::{THREADS_MAX, read_every, read_of};
+use linerate_core::wire::limits::{THREADS_MAX, read_of};
 use linerate_sys::thread;
 
 use self::bundle::OP_MOST;
@@ -90,7 +90,6 @@ impl Engine for Tcp {
             let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
             end.write_size = open(plan.knobs.write_size.0);
             end.read_size = open(plan.knobs.read_size.0);
-            end.gaps.extend(unread(plan.knobs.streams));
         }
         Ok((workers(side, plan, all), end))
     }
@@ -236,6 +235,7 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
             hint: format!("--streams {cpus}"),
         });
     }
+    gaps.extend(unread(knobs.streams));
     gaps
 }
 
