@@ -4,9 +4,9 @@ use super::lossy::sent_again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, lacks, percent};
+use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::facts::Gap;
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -53,7 +53,10 @@ impl Cause for CongestionControl {
                 percent(again)
             ));
         }
-        let mut evidence = vec![if held.lifted {
+        let clamped = is_clamped(held.load);
+        let mut evidence = vec![if clamped {
+            stood(held.load)
+        } else if held.lifted {
             held.why
         } else {
             format!(
@@ -68,14 +71,20 @@ impl Cause for CongestionControl {
         Answer::Finding(Finding {
             side: Place::from(direction.sender()),
             share: held.share * of_each_stream(model, direction),
-            // A cap for each flow that queues nothing looks the same.
-            enough: false,
+            // A cap for each flow that queues nothing looks the same, unless the window shows that nothing is
+            // asked of the path.
+            enough: clamped,
             reached: false,
             evidence,
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let clamped = model
+            .direction(trial.direction)
+            .is_some_and(|dir| is_clamped(&dir.base));
         match trial.factor()? {
+            // What clamps one window clamps that of another congestion control, or does not.
+            Factor::OtherCongestion if clamped => None,
             // A gain of any size, up to whatever binds next.
             Factor::OtherCongestion => Some(Range {
                 low: GAIN,
@@ -89,9 +98,31 @@ impl Cause for CongestionControl {
         }
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCongestion]
+        &[Factor::OtherCongestion, Factor::MoreStreams]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        // More streams have a window each; only of one that is clamped they tell that it is what held.
+        let dir = model.direction(trial.direction);
+        match trial.factor() {
+            Some(Factor::MoreStreams) => dir.is_some_and(|dir| is_clamped(&dir.base)),
+            factor => factor == Some(Factor::OtherCongestion),
+        }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        if model
+            .direction(direction)
+            .is_some_and(|dir| is_clamped(&dir.base))
+        {
+            return vec![Advice {
+                action: format!(
+                    "on the {} host: look for what clamps the congestion window: `ip route show` (`cwnd lock N`), \
+                     or the congestion control's own parameters",
+                    direction.sender().name()
+                ),
+                undo: String::new(),
+                gain: None,
+            }];
+        }
         let tried = model.trials.iter().find(|t| {
             t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion)
         });
@@ -109,6 +140,20 @@ impl Cause for CongestionControl {
     fn page(&self) -> &'static str {
         include_str!("pages/congestion-control.md")
     }
+}
+
+/// Whether the congestion window stood still although nothing asked it to, and was full: one that may grow
+/// does. That of a congestion control which goes by rates may stand.
+pub(super) fn is_clamped(load: &Load) -> bool {
+    load.tcp.cwnd_stands == Some(true) && !bbr::sends(load) && sent_again(load).is_none()
+}
+
+/// That it stood, in words.
+pub(super) fn stood(load: &Load) -> String {
+    let size = load.tcp.cwnd.unwrap_or_default();
+    format!(
+        "the congestion window stood at {size} and was full, although nothing queued and nothing was lost"
+    )
 }
 
 /// The sender's congestion control, as it was read.

@@ -17,6 +17,9 @@ pub(super) struct CpuContention;
 /// Share of a CPU's time that others must use.
 const OTHERS: f64 = 0.15;
 
+/// Share of its CPU that a thread must need for that to be enough where no other cause is left.
+const NEEDS: f64 = 0.8;
+
 /// A thread that waits while others run.
 struct Crowded {
     side: Side,
@@ -64,6 +67,9 @@ impl Cause for CpuContention {
                 percent(crowded.others)
             )],
         })
+    }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        worst(model, direction).is_ok_and(|crowded| crowded.need >= NEEDS)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let crowded = worst(model, trial.direction).ok()?;

@@ -1,9 +1,11 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use super::congestion_control::{is_clamped, stood};
 use super::datagrams::{self, on_the_way};
 use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
+use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
@@ -33,6 +35,9 @@ impl Cause for FlowRateCap {
             Ok(held) => held,
             Err(answer) => return answer,
         };
+        if is_clamped(held.load) && standing_queue(model, held.load).is_none() {
+            return Answer::Clear(stood(held.load));
+        }
         if let Some((streams, gain)) = too_few(model, direction) {
             return Answer::Clear(format!(
                 "{streams} streams carried only {gain:.2} times as much: they fill one rate that \

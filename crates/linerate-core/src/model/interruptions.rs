@@ -2,6 +2,7 @@
 
 use super::losses::loses_throughout;
 use super::readings::{Window, growth};
+use super::silence::{self, Silence};
 use crate::metric as m;
 use crate::plan::Side;
 use crate::record::{EndReadings, Step, Table, Total};
@@ -40,10 +41,16 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All that interrupted a step whose payload arrived at rates `ticks`.
-pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> Vec<String> {
+/// All that interrupted a step whose payload, of `set`, arrived at rates `ticks`, each with its start.
+pub(super) fn interruptions(
+    step: &Step,
+    set: u32,
+    ticks: &[(u64, f64)],
+    rtt: Option<Nanos>,
+) -> Vec<String> {
     let mut found = outages(step);
-    if let Some(silent) = longest_silence(ticks) {
+    let silence = silence::longest(ticks).filter(|silence| !silence.is_of_a_cpu(step, set));
+    if let Some(Silence { samples, .. }) = silence {
         // A path that is long compared with a sample is silent between two windows, and one that drops
         // packets all the time while its sender waits for a timeout.
         let rtt = rtt.unwrap_or_default().0;
@@ -53,9 +60,9 @@ pub(super) fn interruptions(step: &Step, ticks: &[f64], rtt: Option<Nanos>) -> V
             rtt.saturating_mul(2)
         };
         let natural = (waits / step.plan.tick.0.max(1)) as usize;
-        if silent > natural {
+        if samples > natural {
             found.push(format!(
-                "no payload arrived for {silent} samples in a row, in mid-flow"
+                "no payload arrived for {samples} samples in a row, in mid-flow"
             ));
         }
     }
@@ -158,19 +165,6 @@ pub(super) fn ports<'a>(
         .flat_map(move |(side, end)| end.about(source, |_| true).map(move |t| (side, t)))
 }
 
-/// The longest run of samples without any payload between samples with payload, when it is two or
-/// more.
-fn longest_silence(ticks: &[f64]) -> Option<usize> {
-    let first = ticks.iter().position(|r| *r > 0.0)?;
-    let last = ticks.iter().rposition(|r| *r > 0.0)?;
-    let longest = ticks[first..=last]
-        .split(|rate| *rate > 0.0)
-        .map(<[f64]>::len)
-        .max()
-        .unwrap_or(0);
-    (longest >= 2).then_some(longest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +206,31 @@ mod tests {
 
     /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
     /// these of its 30 rows.
+    /// Whether a silence of two samples counts in which a thread of these waited for its CPU for so many
+    /// milliseconds.
+    fn silence_behind(subject: &str, millis: i64) -> bool {
+        let wait = |row: i64| ((row - 12).clamp(0, 2) * millis / 2) * 1_000_000;
+        let thread = Table {
+            source: m::THREAD_WAIT.source.to_owned(),
+            subject: subject.to_owned(),
+            at: (0..30).map(|row| row * 100_000_000).collect(),
+            columns: vec![Column {
+                name: m::THREAD_WAIT.name.to_owned(),
+                unit: m::THREAD_WAIT.unit,
+                kind: m::THREAD_WAIT.kind,
+                values: (0..30).map(wait).collect(),
+            }],
+        };
+        told(2, thread)
+    }
+
+    #[test]
+    fn silence_while_a_thread_of_the_load_has_no_cpu_is_no_outage() {
+        assert!(silence_behind("s0/tx0", 98) && !silence_behind("s0/tx0", 102));
+        assert!(!silence_behind("s0/rx3", 200));
+        assert!(silence_behind("s1/pp0", 200), "no thread of the load");
+    }
+
     fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
         let rows = 0..=30_usize;
         let sent_again = rows.clone().scan(0, |sum, row| {
@@ -229,10 +248,23 @@ mod tests {
                 values: sent_again.collect(),
             }],
         };
-        let mut ticks = vec![1e6; 30];
-        ticks[12..12 + silent].fill(0.0);
+        told(silent, socket)
+    }
+
+    /// Whether so many silent samples count in a step of which one end read this.
+    fn told(silent: usize, table: Table) -> bool {
+        let ticks: Vec<(u64, f64)> = (0..30)
+            .map(|n| {
+                let rate = if (12..12 + silent).contains(&n) {
+                    0.0
+                } else {
+                    1e6
+                };
+                (n as u64 * 100_000_000, rate)
+            })
+            .collect();
         let near = EndReadings {
-            tables: vec![socket],
+            tables: vec![table],
             ..EndReadings::default()
         };
         let step = Step {
@@ -249,7 +281,7 @@ mod tests {
             clock: None,
             trouble: None,
         };
-        !interruptions(&step, &ticks, None).is_empty()
+        !interruptions(&step, 0, &ticks, None).is_empty()
     }
 
     fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {
@@ -305,14 +337,5 @@ mod tests {
         assert!(outages_of(&[0, 1500, 1500, 2000]).is_empty());
         assert_eq!(outages_of(&[0, 1501, 1501, 2000]).len(), 1);
         assert!(outages_of(&[]).is_empty());
-    }
-
-    #[test]
-    fn silence_counts_from_two_samples_on() {
-        assert_eq!(longest_silence(&[5.0, 0.0, 5.0]), None);
-        assert_eq!(longest_silence(&[5.0, 0.0, 0.0, 5.0]), Some(2));
-        assert_eq!(longest_silence(&[0.0, 0.0, 5.0, 5.0, 0.0, 0.0]), None);
-        assert_eq!(longest_silence(&[0.0, 0.0, 0.0]), None);
-        assert_eq!(longest_silence(&[]), None);
     }
 }

@@ -100,7 +100,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
-        interruptions: interruptions(step, &rates, tcp.rtt),
+        interruptions: interruptions(step, set.plan.id, &ticks, tcp.rtt),
         tcp,
         datagrams,
         ticks: rates,
@@ -158,6 +158,9 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
 //= include/uapi/linux/tcp.h, TCPI_OPT_WSCALE
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
+
+/// Share of a congestion window that is in flight on average where it is what holds the sender.
+const FULL_CWND: f64 = 0.9;
 
 /// Fewest samples that tell anything of how a goodput scatters.
 const LOOK: usize = 4;
@@ -351,6 +354,7 @@ pub(super) fn tcp(
             .map(|options| options as u8 & SCALING != 0)
             .reduce(|all, scaled| all && scaled),
         cwnd: segments(m::TCP_CWND),
+        cwnd_stands: stands(&tables, window),
         not_sent: bytes(m::TCP_NOTSENT),
         rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
         min_rtt: all(&tables, m::TCP_MIN_RTT)
@@ -374,6 +378,18 @@ pub(super) fn tcp(
         mss,
         path_mtu: bytes(m::TCP_PMTU),
     }
+}
+
+/// Whether the congestion window of every stream stayed exactly as it was, and was full; `None` where too few
+/// samples tell.
+fn stands(tables: &[&Table], window: Window) -> Option<bool> {
+    let stands = |table: &&Table| {
+        let cwnd = gauge(table, m::TCP_CWND, window);
+        let full = mean(gauge(table, m::TCP_UNACKED, window))? >= cwnd.first()? * FULL_CWND;
+        (cwnd.len() >= SHORTEST).then(|| full && cwnd.iter().all(|now| *now == cwnd[0]))
+    };
+    let all: Vec<bool> = tables.iter().map(stands).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.into_iter().all(|stands| stands))
 }
 
 /// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
@@ -466,7 +482,7 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::model::testing::{WHOLE, table};
-    use crate::record::Total;
+    use crate::record::{Column, Total};
 
     #[test]
     fn connections_that_were_read_stand_for_those_that_were_not() {
@@ -501,6 +517,38 @@ mod tests {
             assert_eq!(shares.repeated, Some(4.0 * times));
             assert_eq!(shares.retransmitted, Some(0.1), "a share is as it was");
         }
+    }
+
+    #[test]
+    fn a_congestion_window_stands_where_no_sample_differs_and_it_is_full() {
+        let of = |cwnd: fn(i64) -> i64, in_flight: i64, rows: i64| {
+            let column = |metric: m::Metric, values: Vec<i64>| Column {
+                name: metric.name.to_owned(),
+                unit: metric.unit,
+                kind: metric.kind,
+                values,
+            };
+            let table = Table {
+                source: m::TCP_CWND.source.to_owned(),
+                subject: "s1/0".to_owned(),
+                at: (0..rows as u64).collect(),
+                columns: vec![
+                    column(m::TCP_CWND, (0..rows).map(cwnd).collect()),
+                    column(m::TCP_UNACKED, vec![in_flight; rows as usize]),
+                ],
+            };
+            stands(&[&table], WHOLE)
+        };
+        let enough = SHORTEST as i64;
+        assert_eq!(of(|_| 20, 18, enough), Some(true));
+        assert_eq!(of(|_| 20, 17, enough), Some(false), "not full");
+        assert_eq!(
+            of(|row| 20 + row / 9, 20, enough.max(10)),
+            Some(false),
+            "it grew"
+        );
+        assert_eq!(of(|_| 20, 20, enough - 1), None);
+        assert_eq!(stands(&[], WHOLE), None);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod probe;
 mod queues;
 mod readings;
 mod resources;
+mod silence;
 mod spread;
 mod stages;
 mod sweep;
@@ -339,6 +340,8 @@ pub struct TcpShares {
     pub window_scaling: Option<bool>,
     /// Congestion window of one stream, mean.
     pub cwnd: Option<Bytes>,
+    /// Whether that of every stream stayed exactly as it was, and was full.
+    pub cwnd_stands: Option<bool>,
     /// Payload of one stream that waits in the send queue, mean.
     pub not_sent: Option<Bytes>,
     /// Smoothed round-trip time, mean.

@@ -153,6 +153,35 @@ fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
 }
 
 #[test]
+fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_a_flow() {
+    let judged = |stands, congestion: &str| {
+        let mut base = load();
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.cwnd_stands = stands;
+        base.made[0].congestion = congestion.to_owned();
+        let mut m = model(base);
+        m.directions[0].sweep[0].goodput.mean = 2e9;
+        tried(&mut m, "more-streams", 2.0);
+        judge(&m).limits.first().cloned()
+    };
+    let limit = judged(Some(true), "cubic").expect("it is proved");
+    assert_eq!(
+        (limit.cause, limit.side),
+        ("congestion-control", Place::Near)
+    );
+    assert_eq!(limit.certainty, Certainty::Proved);
+    assert!(limit.advice[0].action.contains("cwnd lock"), "{limit:?}");
+    // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
+    for (stands, congestion) in [(Some(true), "bbr"), (Some(false), "cubic"), (None, "cubic")] {
+        let limit = judged(stands, congestion);
+        assert!(
+            limit.is_none(),
+            "a cap of the flow looks the same: {limit:?}"
+        );
+    }
+}
+
+#[test]
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
