@@ -17,6 +17,12 @@ use crate::verdict::{Advice, Place, Stage};
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
 
+/// How near to so many times one rate so many streams carry.
+const WITHIN: f64 = 0.12;
+
+/// How many times as many streams tell that each has a rate of its own, where no other cause is left.
+const MANY: f64 = 4.0;
+
 /// Share of its rate that each of four streams gets at least.
 const EACH: f64 = 0.75;
 
@@ -60,13 +66,25 @@ impl Cause for FlowRateCap {
             evidence,
         })
     }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        // Several streams got a whole rate each.
+        let Some(dir) = model.direction(direction) else {
+            return false;
+        };
+        let times = |more: &Load| f64::from(more.streams) / f64::from(dir.base.streams.max(1));
+        let each = |more: &Load| more.goodput.mean / dir.base.goodput.mean / times(more);
+        let most = dir.sweep.iter().max_by_key(|more| more.streams);
+        most.is_some_and(|more| {
+            times(more) >= MANY && (1.0 - WITHIN..=1.0 + WITHIN).contains(&each(more))
+        })
+    }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             Factor::OtherCongestion => {
                 let load = &model.direction(trial.direction)?.base;
                 Some(of_other_congestion(model, load))
             }
-            Factor::MoreStreams => Some(around(trial.stream_ratio(), 0.12)),
+            Factor::MoreStreams => Some(around(trial.stream_ratio(), WITHIN)),
             _ => bystander(model, trial),
         }
     }

@@ -270,6 +270,7 @@ fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
 fn took_effect(plan: &TrialPlan, before: Option<&Load>, changed: Option<&Load>) -> bool {
     match plan.factor() {
         Some(Factor::LargerWindow | Factor::HostWindow) => !stayed(before, changed),
+        Some(Factor::HalfWindow) => !stayed(changed, before),
         Some(Factor::ZeroCopy) => changed.is_some_and(Load::uncopied),
         Some(Factor::OtherCongestion) => {
             changed.map(|load| &load.made[0].congestion) == plan.after.congestion.as_ref()
@@ -281,12 +282,12 @@ fn took_effect(plan: &TrialPlan, before: Option<&Load>, changed: Option<&Load>) 
 /// A window that grows by less has not grown.
 const GROWN: f64 = 1.05;
 
-/// Whether the window that is offered stayed as it was; not where it was not told.
-pub(crate) fn stayed(before: Option<&Load>, changed: Option<&Load>) -> bool {
+/// Whether the window that is offered is no larger in the second load; not where it was not told.
+pub(crate) fn stayed(small: Option<&Load>, large: Option<&Load>) -> bool {
     let window = |load: Option<&Load>| Some(load?.tcp.window?.0 as f64);
-    window(before)
-        .zip(window(changed))
-        .is_some_and(|(before, changed)| changed < before * GROWN)
+    window(small)
+        .zip(window(large))
+        .is_some_and(|(small, large)| large < small * GROWN)
 }
 
 /// The load of the last slice of a trial that was made with its change, or without.

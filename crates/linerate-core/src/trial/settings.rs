@@ -76,10 +76,14 @@ pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     load.recv_memory.filter(|_| scaled)
 }
 
+/// Smallest window that is asked for: the kernel gives no smaller one than about a segment.
+//= Linux, tcp_set_window_clamp(): SOCK_MIN_RCVBUF / 2
+const WINDOW_MIN: u64 = 4096;
+
 /// Half of the bytes in flight, not of the option's value: buffers count memory, not payload.
 fn half_window(load: &Load) -> Option<Bytes> {
     let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
-    Some(Bytes((used / 2).max(4096)))
+    Some(Bytes(used / 2)).filter(|half| half.0 >= WINDOW_MIN)
 }
 
 /// Moves one end's threads to the node that interrupts are sent to.

@@ -153,6 +153,31 @@ fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
 }
 
 #[test]
+fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole_rate_each() {
+    for (streams, gain, named) in [
+        (8, 7.1, Some("flow-rate-cap")),
+        (8, 6.9, None),
+        (3, 3.0, None),
+    ] {
+        let mut m = model(load());
+        let look = &mut m.directions[0].sweep[0];
+        look.goodput = steady(2e9);
+        let mut many = look.clone();
+        (many.streams, many.goodput) = (streams, steady(gain * 1e9));
+        m.directions[0].sweep.push(many);
+        tried(&mut m, "more-streams", 1.9);
+        m.trials[0].effect = Some(Interval {
+            low: 1.6,
+            mid: 1.9,
+            high: 2.3,
+        });
+        let verdict = judge(&m);
+        let first = verdict.limits.first();
+        assert_eq!(first.map(|l| l.cause), named, "{streams} {gain}");
+    }
+}
+
+#[test]
 fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_a_flow() {
     let judged = |stands, congestion: &str| {
         let mut base = load();
