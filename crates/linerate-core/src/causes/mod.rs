@@ -38,6 +38,7 @@ mod queue;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
+mod relay;
 mod send_buffer;
 mod sender_app;
 mod sender_core;

@@ -2,7 +2,9 @@
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held};
 use super::predict::wanted;
+use super::relay::relayed;
 use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::facts::Gap;
 use crate::model::{Load, Model, stayed};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -43,6 +45,13 @@ impl Cause for ReceiveWindow {
         };
         if limited < SUSPECT {
             return Answer::Clear(held(Buffer::Receive, limited, "only "));
+        }
+        if let Some(why) = relayed(model, load) {
+            return Answer::Unknown(vec![Gap {
+                what: format!("the window of the {} end", direction.receiver().name()),
+                why,
+                hint: "measure without it, or from its host to each of the ends".to_owned(),
+            }]);
         }
         let Some(unread) = unread_share(load) else {
             return lacks(model, "socket", direction.receiver());

@@ -207,6 +207,28 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
 }
 
 #[test]
+fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
+    let judged = |micros| {
+        let mut base = load();
+        base.tcp.rwnd_limited = Some(0.97);
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.network = Some(0.03);
+        let mut m = model(base);
+        m.idle = m.idle.map(|idle| Latency {
+            least: Nanos::from_micros(micros),
+            ..idle
+        });
+        tried(&mut m, "more-streams", 1.9);
+        let verdict = judge(&m);
+        let unknown = verdict.unknown.iter().any(|u| u.why.contains("a proxy"));
+        (verdict.limits.first().map(|l| l.cause), unknown)
+    };
+    // An acknowledgement takes 100 us.
+    assert_eq!(judged(2_099), (Some("receive-window"), false));
+    assert_eq!(judged(2_101), (None, true));
+}
+
+#[test]
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);

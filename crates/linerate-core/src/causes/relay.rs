@@ -1,0 +1,25 @@
+//! Something between the hosts that ends connections and makes others: a proxy, a tunnel of ssh, a box that
+//! speeds long paths up. What the sender's kernel counts is then of the first connection alone.
+
+use crate::model::{Load, Model};
+use crate::units::Nanos;
+
+/// How many times as long as an acknowledgement an answer of the far end takes at least, and by how much longer:
+/// to wake a thread takes well under that.
+const TIMES: f64 = 2.0;
+const LONGER: Nanos = Nanos(2_000_000);
+
+/// That somebody else than the far end acknowledges what is sent, in words: the shortest acknowledgement took far
+/// less time than the shortest answer.
+pub(super) fn relayed(model: &Model, load: &Load) -> Option<String> {
+    let answer = model.idle.as_ref()?.least;
+    let acknowledged = load.tcp.min_rtt?;
+    let sooner = answer.0 as f64 > acknowledged.0 as f64 * TIMES
+        && answer.0 > acknowledged.0.saturating_add(LONGER.0);
+    sooner.then(|| {
+        format!(
+            "something on the way acknowledges for the far end, after {acknowledged}, where an answer of the \
+             far end takes {answer}: the window is that of a proxy, a tunnel or the like"
+        )
+    })
+}
