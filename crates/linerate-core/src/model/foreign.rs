@@ -2,8 +2,9 @@
 
 use super::Foreign;
 use super::datagrams;
-use super::load::{end, payload_sent};
+use super::load::end;
 use super::readings::{Window, growth, mean};
+use super::tcp::payload_sent;
 use crate::metric as m;
 use crate::plan::{Direction, Side};
 use crate::record::{Step, Table};

@@ -6,19 +6,19 @@ use super::crowd::takes_in;
 use super::datagrams::datagrams;
 use super::driver::{allowances, packet_bytes, paused};
 use super::handover::copied;
-use super::held::Held;
-use super::interruptions::{TIMEOUT, interruptions};
+use super::interruptions::interruptions;
 use super::local::{local, shapers};
 use super::losses::{loses_again, loses_throughout};
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
-use super::{Cpu, Estimate, Load, TcpShares, Thread};
+use super::tcp::tcp;
+use super::{Cpu, Estimate, Load, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{Count, Interval, SHORTEST, mean_ci, steady_state};
-use crate::units::{Bytes, Nanos, Rate};
+use crate::stats::{Interval, SHORTEST, mean_ci, steady_state};
+use crate::units::Bytes;
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -154,14 +154,6 @@ pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
     }
 }
 
-/// `tcpi_options` of a connection whose windows are scaled.
-//= include/uapi/linux/tcp.h, TCPI_OPT_WSCALE
-const SCALING: u8 = 4;
-const SACK: u8 = 2;
-
-/// Share of a congestion window that is in flight on average where it is what holds the sender.
-const FULL_CWND: f64 = 0.9;
-
 /// Fewest samples that tell anything of how a goodput scatters.
 const LOOK: usize = 4;
 
@@ -221,51 +213,6 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
 }
 
-/// Bytes of payload that a set sent over a window, what it sent again included; `None` where a counter is
-/// missing.
-pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
-    let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
-    let prefix = format!("s{set}/");
-    let mut sockets = sending.about("tcp", |s| s.starts_with(&prefix)).peekable();
-    if sockets.peek().is_some() {
-        let read: Option<f64> = sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
-        return read.map(|bytes| bytes * stands_for(sending, set));
-    }
-    // Nothing is sent again of datagrams.
-    let prefix = format!("s{set}/tx");
-    let workers = sending.about("worker", |s| s.starts_with(&prefix));
-    workers.map(|t| grown(t, m::WORKER_BYTES)).sum()
-}
-
-/// Segments that a set sent over a window and those of them that it sent again, all streams; `None`
-/// where a counter is missing.
-pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
-    let prefix = format!("s{set}/");
-    let count = |table: &Table| {
-        let grown = |metric| growth(table, metric, window).map(|(grown, _)| grown);
-        let mss = mean(gauge(table, m::TCP_SND_MSS, window))?.max(1.0);
-        Some(Count {
-            events: grown(m::TCP_RETRANS)?,
-            of: grown(m::TCP_BYTES_SENT)? / mss,
-        })
-    };
-    let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
-    let streams: Vec<Count> = streams.collect::<Option<_>>()?;
-    let each = stands_for(sending, set);
-    (!streams.is_empty()).then(|| Count {
-        events: streams.iter().map(|c| c.events).sum::<f64>() * each,
-        of: streams.iter().map(|c| c.of).sum::<f64>() * each,
-    })
-}
-
-/// Streams of a set for each one whose connection was read: of very many, some stand for all.
-fn stands_for(end: &EndReadings, set: u32) -> f64 {
-    let prefix = format!("s{set}/");
-    let read = end.about("tcp", |s| s.starts_with(&prefix)).count();
-    let all = end.totals.iter().filter(|total| total.set == set).count();
-    (all as f64 / read.max(1) as f64).max(1.0)
-}
-
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
 fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
     let prefix = format!("s{set}/rx");
@@ -305,104 +252,6 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
             )
         })
         .collect()
-}
-
-/// The sender's TCP counters, averaged over streams. No segment that came twice tells nothing where the
-/// receiver may not tell of them (`duplicates_told`).
-pub(super) fn tcp(
-    sending: &EndReadings,
-    set: u32,
-    window: Window,
-    duplicates_told: bool,
-) -> TcpShares {
-    let prefix = format!("s{set}/");
-    let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
-    let sockets: Vec<&Table> = sending
-        .about("socket", |s| s.starts_with(&prefix))
-        .collect();
-    let held = Held::of(&tables, &sockets, window);
-    let each = stands_for(sending, set);
-    let all = |from: &[&Table], metric| -> Vec<f64> {
-        from.iter().flat_map(|t| gauge(t, metric, window)).collect()
-    };
-    let bytes = |metric| mean(all(&tables, metric)).map(|v| Bytes(v.max(0.0) as u64));
-    let mss = bytes(m::TCP_SND_MSS);
-    let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
-    let micros = |v: f64| Nanos((v.max(0.0) * 1e3) as u64);
-    let total = |metric| {
-        let grown: Vec<f64> = tables
-            .iter()
-            .filter_map(|t| growth(t, metric, window))
-            .map(|(g, _)| g)
-            .collect();
-        (!grown.is_empty()).then(|| grown.iter().sum::<f64>() * each)
-    };
-    let counted = sent(sending, set, window);
-    let secs = Nanos(window.to.saturating_sub(window.from)).secs();
-    let per_sec = |count: f64| (secs > 0.0).then(|| count / secs);
-    let repeated =
-        total(m::TCP_BYTES_RETRANS).zip(total(m::TCP_BYTES_SENT).filter(|all| *all > 0.0));
-    TcpShares {
-        rwnd_limited: held.rwnd_limited,
-        sndbuf_limited: held.sndbuf_limited,
-        starved: held.starved,
-        network: held.network,
-        in_flight: segments(m::TCP_UNACKED),
-        window: bytes(m::TCP_SND_WND),
-        window_scaling: all(&tables, m::TCP_OPTIONS)
-            .into_iter()
-            .map(|options| options as u8 & SCALING != 0)
-            .reduce(|all, scaled| all && scaled),
-        cwnd: segments(m::TCP_CWND),
-        cwnd_stands: stands(&tables, window),
-        not_sent: bytes(m::TCP_NOTSENT),
-        rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
-        min_rtt: all(&tables, m::TCP_MIN_RTT)
-            .into_iter()
-            .reduce(f64::min)
-            .map(micros),
-        retransmitted: repeated.map(|(again, all)| again / all),
-        segments: counted.and_then(|count| per_sec(count.of)),
-        repeated: counted.and_then(|count| per_sec(count.events)),
-        timeouts: total(m::TCP_TOTAL_RTO),
-        timer_limited: total(m::TCP_TOTAL_RTO).and_then(per_sec).map(|in_all| {
-            let streams = tables.len().max(1) as f64 * each;
-            (in_all * TIMEOUT.secs() / streams).min(1.0)
-        }),
-        reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
-        needless: total(m::TCP_DSACK_DUPS)
-            .filter(|_| tells_duplicates(&tables, duplicates_told))
-            .and_then(per_sec),
-        max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
-        send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
-        mss,
-        path_mtu: bytes(m::TCP_PMTU),
-    }
-}
-
-/// Whether the congestion window of every stream stayed exactly as it was, and was full; `None` where too few
-/// samples tell.
-fn stands(tables: &[&Table], window: Window) -> Option<bool> {
-    let stands = |table: &&Table| {
-        let cwnd = gauge(table, m::TCP_CWND, window);
-        let full = mean(gauge(table, m::TCP_UNACKED, window))? >= cwnd.first()? * FULL_CWND;
-        (cwnd.len() >= SHORTEST).then(|| full && cwnd.iter().all(|now| *now == cwnd[0]))
-    };
-    let all: Vec<bool> = tables.iter().map(stands).collect::<Option<_>>()?;
-    (!all.is_empty()).then(|| all.into_iter().all(|stands| stands))
-}
-
-/// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
-/// acknowledgements, or it did so before.
-//= Linux, tcp_dsack_set()
-fn tells_duplicates(tables: &[&Table], known: bool) -> bool {
-    let of = |table: &&Table| {
-        let values = |metric| table.column(metric).unwrap_or_default();
-        let has = |options: &i64| *options as u8 & SACK != 0;
-        let agreed = values(m::TCP_OPTIONS).last().is_some_and(has);
-        (known && agreed) || values(m::TCP_DSACK_DUPS).iter().any(|twice| *twice > 0)
-    };
-    tables.iter().all(of)
 }
 
 /// The worker threads whose subject begins with `prefix`, and what interrupts on their CPUs took.
@@ -476,94 +325,4 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let rates = caches.map(|t| per_second(t, m::MEMORY_BYTES, window));
     let rates: Vec<f64> = rates.collect::<Option<_>>()?;
     (!rates.is_empty()).then(|| rates.iter().sum())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::testing::{WHOLE, table};
-    use crate::record::{Column, Total};
-
-    #[test]
-    fn connections_that_were_read_stand_for_those_that_were_not() {
-        let socket = |stream: u32| {
-            let of = |metric, grown: i64| (metric, [7, 7 + grown]);
-            table(
-                &format!("s1/{stream}"),
-                &[
-                    of(m::TCP_BYTES_SENT, 10_000),
-                    of(m::TCP_RETRANS, 2),
-                    of(m::TCP_BYTES_RETRANS, 1000),
-                    (m::TCP_SND_MSS, [1000, 1000]),
-                ],
-            )
-        };
-        let total = |stream| Total {
-            set: 1,
-            stream,
-            sent: 0,
-            received: 0,
-            complete: true,
-        };
-        for (streams, times) in [(0, 1.0), (2, 1.0), (6, 3.0)] {
-            let end = EndReadings {
-                tables: vec![socket(0), socket(3)],
-                totals: (0..streams).map(total).collect(),
-                ..EndReadings::default()
-            };
-            assert_eq!(payload_sent(&end, 1, WHOLE), Some(20_000.0 * times));
-            let shares = tcp(&end, 1, WHOLE, true);
-            assert_eq!(shares.segments, Some(20.0 * times));
-            assert_eq!(shares.repeated, Some(4.0 * times));
-            assert_eq!(shares.retransmitted, Some(0.1), "a share is as it was");
-        }
-    }
-
-    #[test]
-    fn a_congestion_window_stands_where_no_sample_differs_and_it_is_full() {
-        let of = |cwnd: fn(i64) -> i64, in_flight: i64, rows: i64| {
-            let column = |metric: m::Metric, values: Vec<i64>| Column {
-                name: metric.name.to_owned(),
-                unit: metric.unit,
-                kind: metric.kind,
-                values,
-            };
-            let table = Table {
-                source: m::TCP_CWND.source.to_owned(),
-                subject: "s1/0".to_owned(),
-                at: (0..rows as u64).collect(),
-                columns: vec![
-                    column(m::TCP_CWND, (0..rows).map(cwnd).collect()),
-                    column(m::TCP_UNACKED, vec![in_flight; rows as usize]),
-                ],
-            };
-            stands(&[&table], WHOLE)
-        };
-        let enough = SHORTEST as i64;
-        assert_eq!(of(|_| 20, 18, enough), Some(true));
-        assert_eq!(of(|_| 20, 17, enough), Some(false), "not full");
-        assert_eq!(
-            of(|row| 20 + row / 9, 20, enough.max(10)),
-            Some(false),
-            "it grew"
-        );
-        assert_eq!(of(|_| 20, 20, enough - 1), None);
-        assert_eq!(stands(&[], WHOLE), None);
-    }
-
-    #[test]
-    fn no_segment_that_came_twice_tells_something_only_of_a_receiver_that_tells() {
-        let at = |options: u8, twice: [i64; 2], known| {
-            let options = [options.into(); 2];
-            let table = table(
-                "s1/0",
-                &[(m::TCP_OPTIONS, options), (m::TCP_DSACK_DUPS, twice)],
-            );
-            tells_duplicates(&[&table], known)
-        };
-        assert!(at(7, [0, 0], true));
-        assert!(!at(5, [0, 0], true), "no selective acknowledgements");
-        assert!(!at(7, [0, 0], false), "nobody read whether it does");
-        assert!(at(7, [3, 3], false), "it did before");
-    }
 }

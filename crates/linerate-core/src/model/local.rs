@@ -1,8 +1,8 @@
 //! What hosts lost or held back themselves: drops on their own ground, shapers of their own ports.
 
 use super::interruptions::ports;
-use super::load::payload_sent;
 use super::readings::{Window, gauge, growth, mean, per_second};
+use super::tcp::payload_sent;
 use super::{Load, TcpShares};
 use crate::metric as m;
 use crate::plan::Side;

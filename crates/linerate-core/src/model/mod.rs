@@ -30,6 +30,7 @@ mod silence;
 mod spread;
 mod stages;
 mod sweep;
+mod tcp;
 #[cfg(test)]
 mod testing;
 
@@ -340,7 +341,7 @@ pub struct TcpShares {
     pub window_scaling: Option<bool>,
     /// Congestion window of one stream, mean.
     pub cwnd: Option<Bytes>,
-    /// Whether that of every stream stayed exactly as it was, and was full.
+    /// Whether that of every stream came to a value, stayed exactly there, and was full.
     pub cwnd_stands: Option<bool>,
     /// Payload of one stream that waits in the send queue, mean.
     pub not_sent: Option<Bytes>,

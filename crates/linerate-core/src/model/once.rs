@@ -1,8 +1,9 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
 use super::datagrams::{Counted, counted};
-use super::load::{end, load, sent, steady_window, stream_set};
+use super::load::{end, load, steady_window, stream_set};
 use super::readings::{Window, growth};
+use super::tcp::sent;
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Side};

@@ -1,7 +1,7 @@
 //! How long packets waited in the queues of the sender's own port.
 
-use super::load::payload_sent;
 use super::readings::{Window, gauge, growth, mean, per_second};
+use super::tcp::payload_sent;
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
 use crate::units::Nanos;

@@ -1,8 +1,9 @@
 //! How figures of the base load vary within their step: what tells how well two runs can be told apart.
 
 use super::derive::{first, round_trips};
-use super::load::{end, load, sent, steady_window, stream_set};
+use super::load::{end, load, steady_window, stream_set};
 use super::readings::{Window, growth};
+use super::tcp::sent;
 use crate::metric as m;
 use crate::plan::{Direction, Purpose};
 use crate::record::{EndReadings, Histogram, Record, Step};

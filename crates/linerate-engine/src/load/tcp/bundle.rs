@@ -216,7 +216,7 @@ impl<F: Flow> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        let lines = self.flows.iter().map(|flow| flow.line());
+        let lines = self.flows.iter().map(Flow::line);
         lines
             .filter(|line| line.stream.is_multiple_of(self.every))
             .cloned()
