@@ -21,7 +21,7 @@ use crate::peer::channel::{ChannelError, read_exact, write_all};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
-/// Connections on their way at a time: half of those without a proof that a server lets one address have.
+/// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
 const WAVE: u32 = 8;
 
 /// Time for all data connections of a set: a thousand over a path of 150 ms.

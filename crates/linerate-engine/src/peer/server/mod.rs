@@ -49,8 +49,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 32,
-            pending: 64,
-            pending_per_address: 16,
+            pending: 128,
+            // A client dials eight at a time, and several may stand behind one address.
+            pending_per_address: 32,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
             // Twice the longest run.
