@@ -4,12 +4,12 @@ use super::lossy::sent_again;
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, bbr, lacks, percent};
+use super::{Answer, Cause, Finding, lacks, percent};
 use crate::facts::Gap;
-use crate::model::{Load, Model};
+use crate::model::{Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
-use crate::stats::Range;
+use crate::stats::{EQUAL, Interval, Range};
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
 
@@ -53,9 +53,9 @@ impl Cause for CongestionControl {
                 percent(again)
             ));
         }
-        let clamped = is_clamped(held.load);
-        let mut evidence = vec![if clamped {
-            stood(held.load)
+        let clamped = clamped(model, direction);
+        let mut evidence = vec![if let Some(stood) = &clamped {
+            stood.clone()
         } else if held.lifted {
             held.why
         } else {
@@ -73,15 +73,13 @@ impl Cause for CongestionControl {
             share: held.share * of_each_stream(model, direction),
             // A cap for each flow that queues nothing looks the same, unless the window shows that nothing is
             // asked of the path.
-            enough: clamped,
+            enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
             reached: false,
             evidence,
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let clamped = model
-            .direction(trial.direction)
-            .is_some_and(|dir| is_clamped(&dir.base));
+        let clamped = clamped(model, trial.direction).is_some();
         match trial.factor()? {
             // What clamps one window clamps that of another congestion control, or does not.
             Factor::OtherCongestion if clamped => None,
@@ -102,17 +100,13 @@ impl Cause for CongestionControl {
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams have a window each; only of one that is clamped they tell that it is what held.
-        let dir = model.direction(trial.direction);
         match trial.factor() {
-            Some(Factor::MoreStreams) => dir.is_some_and(|dir| is_clamped(&dir.base)),
+            Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
             factor => factor == Some(Factor::OtherCongestion),
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        if model
-            .direction(direction)
-            .is_some_and(|dir| is_clamped(&dir.base))
-        {
+        if clamped(model, direction).is_some() {
             return vec![Advice {
                 action: format!(
                     "on the {} host: look for what clamps the congestion window: `ip route show` (`cwnd lock N`), \
@@ -123,12 +117,7 @@ impl Cause for CongestionControl {
                 gain: None,
             }];
         }
-        let tried = model.trials.iter().find(|t| {
-            t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion)
-        });
-        let Some((other, effect)) =
-            tried.and_then(|t| t.plan.after.congestion.clone().zip(t.effect))
-        else {
+        let Some((other, effect)) = tried(model, direction) else {
             return Vec::new();
         };
         vec![Advice {
@@ -142,18 +131,38 @@ impl Cause for CongestionControl {
     }
 }
 
-/// Whether the congestion window stood still although nothing asked it to, and was full: one that may grow
-/// does. That of a congestion control which goes by rates may stand.
-pub(super) fn is_clamped(load: &Load) -> bool {
-    load.tcp.cwnd_stands == Some(true) && !bbr::sends(load) && sent_again(load).is_none()
+/// Congestion controls whose window grows as long as it is what holds the sender, and nothing is lost.
+const GROWS: &[&str] = &["cubic", "reno"];
+
+/// Share of time that a window or a buffer may hold the sender beside a congestion window that is clamped: one
+/// that they hold does not grow either.
+const HELD: f64 = 0.1;
+
+/// That the congestion window stood still although nothing asked it to, in words; `None` where it did not, or
+/// need not have grown, or another congestion control gained.
+pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
+    let load = &model.direction(direction)?.base;
+    let size = load.tcp.cwnd_stood?;
+    let grows = GROWS.contains(&load.made[0].congestion.as_str());
+    let held = [load.tcp.rwnd_limited?, load.tcp.sndbuf_limited?];
+    let alone = held.into_iter().all(|share| share < HELD) && load.knobs.pacing.is_none();
+    let gained = tried(model, direction).is_some_and(|(_, effect)| effect.low > EQUAL.high);
+    let asked = sent_again(load).is_some() || standing_queue(model, load).is_some();
+    (grows && alone && !gained && !asked).then(|| {
+        format!(
+            "the congestion window came to {size} and stood there, full, although nothing queued and nothing \
+             was lost"
+        )
+    })
 }
 
-/// That it stood, in words.
-pub(super) fn stood(load: &Load) -> String {
-    let size = load.tcp.cwnd.unwrap_or_default();
-    format!(
-        "the congestion window stood at {size} and was full, although nothing queued and nothing was lost"
-    )
+/// The trial of another congestion control: its name, and the effect.
+fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
+    let of = |t: &&TrialModel| {
+        t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion)
+    };
+    let trial = model.trials.iter().find(of)?;
+    Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
 }
 
 /// The sender's congestion control, as it was read.

@@ -125,11 +125,15 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     })
 }
 
-/// Whether a thread needs so much of its CPU that the network is cleared by it: then it is what remains.
+/// Whether a thread needs so much of its CPU that the network is cleared by it, and has most of that: then it
+/// is what remains.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
-    let load = model.direction(direction).map(|dir| &dir.base);
-    let share = load.and_then(|load| wanted(threads(load, direction, role.side(direction))));
-    share.is_some_and(|share| share > BUSY)
+    let side = role.side(direction);
+    model.direction(direction).is_some_and(|dir| {
+        let workers = threads(&dir.base, direction, side);
+        let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
+        wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
+    })
 }
 
 /// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and

@@ -1,11 +1,10 @@
 //! The path gives each stream one rate, and more to more streams.
 
-use super::congestion_control::{is_clamped, stood};
+use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
 use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
@@ -41,8 +40,8 @@ impl Cause for FlowRateCap {
             Ok(held) => held,
             Err(answer) => return answer,
         };
-        if is_clamped(held.load) && standing_queue(model, held.load).is_none() {
-            return Answer::Clear(stood(held.load));
+        if let Some(stood) = clamped(model, direction) {
+            return Answer::Clear(stood);
         }
         if let Some((streams, gain)) = too_few(model, direction) {
             return Answer::Clear(format!(
@@ -56,8 +55,10 @@ impl Cause for FlowRateCap {
         let scaled = model.direction(direction).and_then(scales);
         // One short look at more streams is no experiment: it stays a rival until a trial parts it
         // from a rate that all streams share.
+        let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
+        let looks = scaled.into_iter().chain(many);
         evidence
-            .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
+            .extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
         Answer::Finding(Finding {
             side: Place::Path,
             share: held.share / 2.0 * of_each_stream(model, direction),
@@ -67,16 +68,7 @@ impl Cause for FlowRateCap {
         })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Several streams got a whole rate each.
-        let Some(dir) = model.direction(direction) else {
-            return false;
-        };
-        let times = |more: &Load| f64::from(more.streams) / f64::from(dir.base.streams.max(1));
-        let each = |more: &Load| more.goodput.mean / dir.base.goodput.mean / times(more);
-        let most = dir.sweep.iter().max_by_key(|more| more.streams);
-        most.is_some_and(|more| {
-            times(more) >= MANY && (1.0 - WITHIN..=1.0 + WITHIN).contains(&each(more))
-        })
+        many(model, direction).is_some()
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
@@ -108,6 +100,17 @@ impl Cause for FlowRateCap {
     fn page(&self) -> &'static str {
         include_str!("pages/flow-rate-cap.md")
     }
+}
+
+/// The most streams, where they are many times as many and got a whole rate each, and how many times as much they
+/// carried.
+fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
+    let dir = model.direction(direction)?;
+    let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
+    let times = f64::from(most.streams) / f64::from(dir.base.streams.max(1));
+    let gain = most.goodput.mean / dir.base.goodput.mean;
+    let each = (1.0 - WITHIN..=1.0 + WITHIN).contains(&(gain / times));
+    (times >= MANY && each).then_some((most.streams, gain))
 }
 
 /// The answer for a load by datagrams, which fill whatever rate there is; `None` of one by connections.

@@ -172,6 +172,9 @@ fn is_clamped(model: &Model, direction: Direction) -> bool {
             && matches!(factor, Some(Factor::LargerWindow | Factor::HostWindow))
     });
     larger
-        .filter(|t| t.effect.is_none() && t.changed.is_some())
-        .any(|t| stayed(base, t.changed.as_ref()))
+        .filter_map(|t| t.changed.as_ref().filter(|_| t.effect.is_none()))
+        .any(|changed| {
+            let memory = |load: Option<&Load>| load.and_then(|load| load.recv_memory);
+            stayed(base, Some(changed)) && memory(Some(changed)) > memory(base)
+        })
 }

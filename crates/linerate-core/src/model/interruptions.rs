@@ -2,7 +2,7 @@
 
 use super::losses::loses_throughout;
 use super::readings::{Window, growth};
-use super::silence::{self, Silence};
+use super::silence::silences;
 use crate::metric as m;
 use crate::plan::Side;
 use crate::record::{EndReadings, Step, Table, Total};
@@ -49,8 +49,10 @@ pub(super) fn interruptions(
     rtt: Option<Nanos>,
 ) -> Vec<String> {
     let mut found = outages(step);
-    let silence = silence::longest(ticks).filter(|silence| !silence.is_of_a_cpu(step, set));
-    if let Some(Silence { samples, .. }) = silence {
+    let of_the_path = silences(ticks)
+        .into_iter()
+        .filter(|silence| !silence.is_of_a_cpu(step, set));
+    if let Some(samples) = of_the_path.map(|silence| silence.samples).max() {
         // A path that is long compared with a sample is silent between two windows, and one that drops
         // packets all the time while its sender waits for a timeout.
         let rtt = rtt.unwrap_or_default().0;
@@ -204,8 +206,6 @@ mod tests {
         })
     }
 
-    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
-    /// these of its 30 rows.
     /// Whether a silence of two samples counts in which a thread of these waited for its CPU for so many
     /// milliseconds.
     fn silence_behind(subject: &str, millis: i64) -> bool {
@@ -231,6 +231,8 @@ mod tests {
         assert!(silence_behind("s1/pp0", 200), "no thread of the load");
     }
 
+    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
+    /// these of its 30 rows.
     fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
         let rows = 0..=30_usize;
         let sent_again = rows.clone().scan(0, |sum, row| {

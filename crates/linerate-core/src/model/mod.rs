@@ -341,8 +341,8 @@ pub struct TcpShares {
     pub window_scaling: Option<bool>,
     /// Congestion window of one stream, mean.
     pub cwnd: Option<Bytes>,
-    /// Whether that of every stream came to a value, stayed exactly there, and was full.
-    pub cwnd_stands: Option<bool>,
+    /// The same where that of every stream came to a value, stayed exactly there, and was full.
+    pub cwnd_stood: Option<Bytes>,
     /// Payload of one stream that waits in the send queue, mean.
     pub not_sent: Option<Bytes>,
     /// Smoothed round-trip time, mean.

@@ -15,44 +15,36 @@ pub(super) struct Silence {
     to: u64,
 }
 
-/// The longest one between samples with payload, when it is of two or more. Each sample has its start and its
-/// rate.
-pub(super) fn longest(ticks: &[(u64, f64)]) -> Option<Silence> {
-    let first = ticks.iter().position(|(_, rate)| *rate > 0.0)?;
-    let last = ticks.iter().rposition(|(_, rate)| *rate > 0.0)?;
-    let mut found: Option<Silence> = None;
-    let mut at = first;
-    while at < last {
-        let silent = ticks[at + 1..=last]
-            .iter()
-            .position(|(_, rate)| *rate > 0.0)?;
-        if silent >= 2 && found.is_none_or(|found| silent > found.samples) {
-            found = Some(Silence {
-                samples: silent,
-                from: ticks[at + 1].0,
-                to: ticks[at + 1 + silent].0,
-            });
-        }
-        at += 1 + silent;
-    }
-    found
+/// Those between samples with payload, of two or more. Each sample has its start and its rate.
+pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
+    let heard: Vec<usize> = (0..ticks.len()).filter(|i| ticks[*i].1 > 0.0).collect();
+    let between = heard.windows(2).filter(|pair| pair[1] - pair[0] > 2);
+    let silence = |pair: &[usize]| Silence {
+        samples: pair[1] - pair[0] - 1,
+        from: ticks[pair[0] + 1].0,
+        to: ticks[pair[1]].0,
+    };
+    between.map(silence).collect()
 }
 
 impl Silence {
-    /// Whether a thread that moves payload of `set` waited for its CPU meanwhile, at either end: it was its host
-    /// that kept it from going on, and no path.
+    /// Whether all threads of an end that move payload of `set` waited for their CPUs meanwhile: it was their host
+    /// that kept them from going on, and no path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
         let window = Window {
             from: self.from,
             to: self.to,
         };
         let prefixes = [format!("s{set}/tx"), format!("s{set}/rx")];
-        let is_ours = |subject: &str| prefixes.iter().any(|p| subject.starts_with(p));
-        step.ends
-            .iter()
-            .flat_map(|end| end.about(m::THREAD_WAIT.source, is_ours))
-            .filter_map(|thread| growth(thread, m::THREAD_WAIT, window))
-            .any(|(waited, secs)| waited / 1e9 >= secs * WAITED)
+        step.ends.iter().any(|end| {
+            let is_ours = |subject: &str| prefixes.iter().any(|p| subject.starts_with(p));
+            let threads = end.about(m::THREAD_WAIT.source, is_ours);
+            let waits: Vec<bool> = threads
+                .map(|thread| growth(thread, m::THREAD_WAIT, window))
+                .map(|grown| grown.is_some_and(|(waited, secs)| waited / 1e9 >= secs * WAITED))
+                .collect();
+            !waits.is_empty() && waits.into_iter().all(|waits| waits)
+        })
     }
 }
 
@@ -60,19 +52,20 @@ impl Silence {
 mod tests {
     use super::*;
 
-    fn of(rates: &[f64]) -> Option<(usize, u64, u64)> {
+    fn of(rates: &[f64]) -> Vec<(usize, u64, u64)> {
         let ticks: Vec<(u64, f64)> = (0..).step_by(10).zip(rates.iter().copied()).collect();
-        longest(&ticks).map(|s| (s.samples, s.from, s.to))
+        let all = silences(&ticks).into_iter();
+        all.map(|s| (s.samples, s.from, s.to)).collect()
     }
 
     #[test]
-    fn the_longest_silence_lies_between_samples_with_payload() {
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[0.0, 0.0, 0.0]), None);
-        assert_eq!(of(&[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]), None, "no end of it");
-        assert_eq!(of(&[1.0, 0.0, 1.0]), None, "one sample");
-        assert_eq!(of(&[1.0, 0.0, 0.0, 1.0]), Some((2, 10, 30)));
-        let twice = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 2.0];
-        assert_eq!(of(&twice), Some((3, 50, 80)));
+    fn silence_lies_between_samples_with_payload() {
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[0.0, 0.0, 0.0]), []);
+        assert_eq!(of(&[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]), [], "no end of it");
+        assert_eq!(of(&[1.0, 0.0, 1.0]), [], "one sample");
+        assert_eq!(of(&[1.0, 0.0, 0.0, 1.0]), [(2, 10, 30)]);
+        let twice = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0];
+        assert_eq!(of(&twice), [(2, 10, 30), (3, 50, 80)]);
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn tcp(
             .map(|options| options as u8 & SCALING != 0)
             .reduce(|all, scaled| all && scaled),
         cwnd: segments(m::TCP_CWND),
-        cwnd_stands: stands(&tables, window),
+        cwnd_stood: stood(&tables, window, mss),
         not_sent: bytes(m::TCP_NOTSENT),
         rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
         min_rtt: all(&tables, m::TCP_MIN_RTT)
@@ -140,23 +140,20 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// Whether the congestion window of every stream came to a value, stayed exactly there, and was full; `None`
-/// where too few samples tell.
-fn stands(tables: &[&Table], window: Window) -> Option<bool> {
-    let stands = |table: &&Table| {
+/// The congestion window, mean, where that of every stream came to a value, stayed exactly there and was full;
+/// `None` where one did not, or too few samples tell.
+fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
+    let stood = |table: &&Table| {
         let cwnd = gauge(table, m::TCP_CWND, window);
         let in_flight = gauge(table, m::TCP_UNACKED, window);
         let last = *cwnd.last().filter(|_| cwnd.len() >= SHORTEST)?;
-        let same = cwnd
-            .iter()
-            .rev()
-            .take_while(|now| (**now - last).abs() < 0.5)
-            .count();
+        let same = cwnd.iter().rev();
+        let same = same.take_while(|now| (**now - last).abs() < 0.5).count();
         let full = mean(in_flight.iter().rev().take(same).copied())? >= last * FULL_CWND;
-        Some(full && same as f64 >= cwnd.len() as f64 * MOSTLY)
+        (full && same as f64 >= cwnd.len() as f64 * MOSTLY).then_some(last)
     };
-    let all: Vec<bool> = tables.iter().map(stands).collect::<Option<_>>()?;
-    (!all.is_empty()).then(|| all.into_iter().all(|stands| stands))
+    let segments = mean(tables.iter().map(stood).collect::<Option<Vec<f64>>>()?)?;
+    Some(Bytes((segments * mss?.0 as f64) as u64))
 }
 
 /// Whether the receiver says of segments that they came twice: it is known to, if both ends agreed on selective
@@ -231,19 +228,23 @@ mod tests {
                     column(m::TCP_UNACKED, vec![in_flight; rows as usize]),
                 ],
             };
-            stands(&[&table], WHOLE)
+            stood(&[&table], WHOLE, Some(Bytes(1000)))
         };
         let enough = SHORTEST as i64;
-        assert_eq!(of(|_| 20, 18, enough), Some(true));
-        assert_eq!(of(|_| 20, 17, enough), Some(false), "not full");
+        assert_eq!(of(|_| 20, 18, enough), Some(Bytes(20_000)));
+        assert_eq!(of(|_| 20, 17, enough), None, "not full");
         let late = |row: i64| if row < 2 { 10 } else { 20 };
-        assert_eq!(of(late, 20, enough), Some(true), "it started small");
+        assert_eq!(
+            of(late, 20, enough),
+            Some(Bytes(20_000)),
+            "it started small"
+        );
         let later = |row: i64| if row < 3 { 10 } else { 20 };
-        assert_eq!(of(later, 20, enough), Some(false));
+        assert_eq!(of(later, 20, enough), None);
         let grows = |row: i64| 20 + row / 9;
-        assert_eq!(of(grows, 20, enough), Some(false), "it grew");
-        assert_eq!(of(|_| 20, 20, enough - 1), None);
-        assert_eq!(stands(&[], WHOLE), None);
+        assert_eq!(of(grows, 20, enough), None, "it grew");
+        assert_eq!(of(|_| 20, 20, enough - 1), None, "too few");
+        assert_eq!(stood(&[], WHOLE, None), None);
     }
 
     #[test]

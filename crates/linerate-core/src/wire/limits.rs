@@ -11,6 +11,8 @@ pub struct PlanLimits {
     pub sets: usize,
     /// Streams of all sets at a time.
     pub streams: u32,
+    /// Threads of all sets at a time.
+    pub threads: u32,
     /// Length of a step, wash-out included.
     pub step: Nanos,
     /// Samples of a step.
@@ -61,6 +63,8 @@ pub struct Taken {
     pub sets: usize,
     /// Streams of all of them.
     pub streams: u32,
+    /// Threads of all of them.
+    pub threads: u32,
     /// Buffers of all of them.
     pub room: Bytes,
 }
@@ -72,18 +76,23 @@ impl Taken {
         Self {
             sets: self.sets + 1,
             streams: self.streams.saturating_add(plan.knobs.streams),
+            threads: self.threads.saturating_add(threads(plan)),
             room: Bytes(self.room.0.saturating_add(room(plan).0)),
         }
     }
 }
 
-/// The buffers that a set may take.
-fn room(plan: &SetPlan) -> Bytes {
-    let threads = match plan.pattern {
+/// The threads that a set may take at each end.
+fn threads(plan: &SetPlan) -> u32 {
+    match plan.pattern {
         Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
         Pattern::PingPong { .. } => plan.knobs.streams,
-    };
-    Bytes(operation(plan).0.saturating_mul(u64::from(threads)))
+    }
+}
+
+/// The buffers that a set may take.
+fn room(plan: &SetPlan) -> Bytes {
+    Bytes(operation(plan).0.saturating_mul(threads(plan).into()))
 }
 
 /// The largest operation of each stream of a set.
@@ -107,6 +116,7 @@ impl Default for PlanLimits {
             sets: 32,
             // 10,000 each way beside a trial of as many; what they may cost is bounded below.
             streams: 40_000,
+            threads: 4096,
             // An hour, and what comes before the part that counts.
             step: Nanos::from_secs(3660),
             samples: 20_000,
@@ -127,6 +137,9 @@ impl PlanLimits {
         }
         if knobs.streams > self.streams.saturating_sub(beside.streams) {
             return Err(format!("more than {} streams at a time", self.streams));
+        }
+        if threads(plan) > self.threads.saturating_sub(beside.threads) {
+            return Err(format!("more than {} threads at a time", self.threads));
         }
         let message = match plan.pattern {
             Pattern::Stream { .. } => Bytes(1),
@@ -275,7 +288,7 @@ mod tests {
         Taken {
             sets,
             streams,
-            room: Bytes(0),
+            ..Taken::default()
         }
     }
 
@@ -422,6 +435,27 @@ mod tests {
             let taken = PlanLimits::default().step(&plan, |_| Some(streams));
             proptest::prop_assert_eq!(taken, Ok(()));
         }
+    }
+
+    #[test]
+    fn threads_are_counted() {
+        let limits = PlanLimits::default();
+        let streams = |streams| {
+            stream(Knobs {
+                streams,
+                ..Knobs::default()
+            })
+        };
+        let trips = |n| SetPlan {
+            pattern: pings(1).pattern,
+            ..streams(n)
+        };
+        let beside = |set: SetPlan| Taken::default().with(&set);
+        assert_eq!(beside(streams(64)).threads, 64);
+        assert_eq!(beside(streams(10_000)).threads, 64);
+        assert!(limits.set(&streams(10_000), beside(trips(4032))).is_ok());
+        assert!(limits.set(&streams(10_000), beside(trips(4033))).is_err());
+        assert!(alone(&trips(4096)).is_ok() && alone(&trips(4097)).is_err());
     }
 
     #[test]

@@ -179,17 +179,17 @@ fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole
 
 #[test]
 fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_a_flow() {
-    let judged = |stands, congestion: &str| {
+    let judged = |stood: bool, congestion: &str| {
         let mut base = load();
         base.tcp.rtt = UNQUEUED;
-        base.tcp.cwnd_stands = stands;
+        base.tcp.cwnd_stood = stood.then_some(Bytes(28_960));
         base.made[0].congestion = congestion.to_owned();
         let mut m = model(base);
         m.directions[0].sweep[0].goodput.mean = 2e9;
         tried(&mut m, "more-streams", 2.0);
         judge(&m).limits.first().cloned()
     };
-    let limit = judged(Some(true), "cubic").expect("it is proved");
+    let limit = judged(true, "cubic").expect("it is proved");
     assert_eq!(
         (limit.cause, limit.side),
         ("congestion-control", Place::Near)
@@ -197,8 +197,8 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
     assert_eq!(limit.certainty, Certainty::Proved);
     assert!(limit.advice[0].action.contains("cwnd lock"), "{limit:?}");
     // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
-    for (stands, congestion) in [(Some(true), "bbr"), (Some(false), "cubic"), (None, "cubic")] {
-        let limit = judged(stands, congestion);
+    for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
+        let limit = judged(stood, congestion);
         assert!(
             limit.is_none(),
             "a cap of the flow looks the same: {limit:?}"
@@ -250,17 +250,23 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
     base.tcp.rwnd_limited = Some(0.97);
     base.tcp.rtt = UNQUEUED;
     base.tcp.network = Some(0.03);
-    let judged = |window| {
+    let judged = |window, memory| {
         let mut m = model(base.clone());
         tried(&mut m, "larger-window", 1.0);
         let mut changed = base.clone();
         changed.tcp.window = Some(Bytes(window));
+        changed.recv_memory = Some(Bytes(memory));
         (m.trials[0].effect, m.trials[0].changed) = (None, Some(changed));
         tried(&mut m, "more-streams", 2.0);
         judge(&m).limits[0].clone()
     };
-    for (window, clamped) in [(4 << 20, true), (5 << 20, false)] {
-        let limit = judged(window);
+    // The window of 4 MiB stays in a buffer of more than 1 MiB; one that was refused tells nothing.
+    for (window, memory, clamped) in [
+        (4 << 20, 2 << 20, true),
+        (5 << 20, 2 << 20, false),
+        (4 << 20, 1 << 20, false),
+    ] {
+        let limit = judged(window, memory);
         assert_eq!(limit.cause, "receive-window");
         assert_eq!(limit.certainty, Certainty::Proved);
         let told = limit

@@ -6,11 +6,12 @@ use std::time::Duration;
 use linerate_core::facts::HostFacts;
 use linerate_core::plan::{Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
+use linerate_core::wire::limits::THREADS_MAX;
 
 use super::{Advice, Caps, Done, Engine, Lines, LoadError, Notice, Offer, Op, Probe, Worker};
 
 /// Most streams of one set: each has a thread.
-const STREAMS_MAX: u32 = 1024;
+const STREAMS_MAX: u32 = THREADS_MAX;
 
 /// Moves nothing, and says that it did.
 pub(super) struct Null;

@@ -34,7 +34,7 @@ impl Outcome {
 }
 
 /// What the machine below does to a lab, whatever is planted in it: the kernel counts it, and no cell can
-/// make it or keep it away. Where it is told, it is true as well.
+/// make it or keep it away. It is true where it is told, and no answer to what was planted.
 const NOT_OURS: &str = "cpu-steal";
 
 /// A verdict held against its cell.
@@ -67,8 +67,11 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
     // What is named beside the first, and is not as true, is a false alarm.
     let binds = bites || cell.is_event();
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, binds, l);
-    let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause) || l.cause == NOT_OURS;
+    let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
+    let told = judged.len();
+    judged.retain(|l| l.cause != NOT_OURS);
     let outcome = match judged.as_slice() {
+        [] if told > 0 && !binds => Outcome::Acceptable,
         [] => Outcome::Unknown,
         [first, rest @ ..] if rest.iter().all(|l| right(l) || neighbour(l)) => match first {
             first if right(first) => Outcome::Right,
@@ -173,8 +176,10 @@ mod tests {
             outcome("healthy", None, &[&[steal], rest].concat())
         };
         assert_eq!(of(&[]), Outcome::Acceptable);
-        assert_eq!(of(&[core(Place::Near)]), Outcome::Acceptable);
+        assert_eq!(of(&[core(Place::Near)]), Outcome::Right);
         assert_eq!(of(&[core(Place::Far)]), Outcome::Wrong);
+        let steal = limit("cpu-steal", Place::Far, Direction::Reverse);
+        assert_eq!(outcome("interrupted", None, &[steal]), Outcome::Unknown);
     }
 
     #[test]

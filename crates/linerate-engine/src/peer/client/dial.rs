@@ -25,7 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
 /// Within this time a stop is heeded while a connection is made.
-const HEED: Duration = Duration::from_millis(100);
+pub(super) const HEED: Duration = Duration::from_millis(100);
 
 const HELLO: Hello = Hello {
     versions: VERSIONS,
@@ -135,11 +135,7 @@ pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
 }
 
 /// Waits until `socket`, which began to connect, is connected, as [`connected_unless`] does.
-pub(super) fn made(
-    socket: &OwnedFd,
-    deadline: Instant,
-    stopped: &dyn Fn() -> bool,
-) -> io::Result<()> {
+fn made(socket: &OwnedFd, deadline: Instant, stopped: &dyn Fn() -> bool) -> io::Result<()> {
     loop {
         if stopped() {
             return Err(ErrorKind::Interrupted.into());

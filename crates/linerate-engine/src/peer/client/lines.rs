@@ -3,29 +3,28 @@
 //! Each takes three round trips. Several are on their way at a time, so that many streams over a long path
 //! do not take minutes to be made.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_core::wire::message::Secret;
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
 use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
-use super::dial::{PATIENCE, begin, made, socket};
+use super::dial::{HEED, PATIENCE, begin, socket};
 use crate::load::{ConfigureEach, Datagrams, Lines, LoadError};
-use crate::peer::channel::{ChannelError, read_exact, write_all};
+use crate::peer::channel::timespec;
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
 /// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
 const WAVE: u32 = 8;
-
-/// Time for all data connections of a set: a thousand over a path of 150 ms.
-const PATIENCE_ALL: Duration = Duration::from_secs(60);
 
 const HELLO: Hello = Hello {
     versions: VERSIONS,
@@ -41,17 +40,68 @@ pub(in crate::peer) struct Dialler {
     pub(in crate::peer) stop: Arc<AtomicBool>,
 }
 
+/// The longest that a server says.
+const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
+    REPLY_LEN
+} else {
+    PROOF_LEN
+};
+
+/// What a connection waits for.
+enum Stage {
+    /// To be made.
+    Making,
+    /// The answer to its hello.
+    Reply,
+    /// The server's proof.
+    Proof(Preamble, Claim),
+    /// Nothing more.
+    Proved,
+}
+
 /// A connection on its way.
 struct Young {
     stream: u32,
     line: TcpStream,
+    stage: Stage,
+    said: [u8; LONGEST],
+    have: usize,
 }
 
-/// One that has to prove itself, and its server.
-struct Claimed {
-    young: Young,
-    preamble: Preamble,
-    claim: Claim,
+impl Young {
+    /// What `poll` should wake for; nothing once all is said.
+    fn wanted(&self) -> Option<PollFlags> {
+        match self.stage {
+            Stage::Making => Some(PollFlags::OUT),
+            Stage::Reply | Stage::Proof(..) => Some(PollFlags::IN),
+            Stage::Proved => None,
+        }
+    }
+
+    /// Reads on towards so many bytes; they, once they are there.
+    fn hear<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
+        match (&self.line).read(&mut self.said[self.have..N]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(n) => self.have += n,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
+        if self.have < N {
+            return Ok(None);
+        }
+        self.have = 0;
+        let mut all = [0; N];
+        all.copy_from_slice(&self.said[..N]);
+        Ok(Some(all))
+    }
+
+    /// Says a few bytes, which the buffer of a young connection takes at once.
+    fn say(&self, bytes: &[u8]) -> io::Result<()> {
+        let said = (&self.line).write(bytes)?;
+        (said == bytes.len())
+            .then_some(())
+            .ok_or(ErrorKind::WriteZero.into())
+    }
 }
 
 impl Dialler {
@@ -60,56 +110,90 @@ impl Dialler {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The connections of some streams, which have proved themselves and do not block.
+    /// The connections of some streams, which have proved themselves and do not block. Each goes on as its
+    /// server answers: one whose packets were lost keeps no other from its proof.
     fn wave(
         &self,
         set: u32,
         streams: Range<u32>,
-        until: Instant,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<TcpStream>, LoadError> {
-        let until = until.min(Instant::now() + PATIENCE);
+        let until = Instant::now() + PATIENCE;
         let mut all = Vec::new();
         for stream in streams {
-            let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
-            configure(stream, &socket)?;
-            begin(&socket, self.address).map_err(|e| call("connect", stream, e))?;
-            all.push((stream, socket));
+            all.push(self.begin(stream, configure)?);
         }
-        let greeted: Vec<Young> = all
-            .into_iter()
-            .map(|(stream, socket)| self.greet(stream, socket, set, until))
-            .collect::<Result<_, _>>()?;
-        let claimed: Vec<Claimed> = greeted
-            .into_iter()
-            .map(|young| self.claim(young, set, until))
-            .collect::<Result<_, _>>()?;
-        let proved = claimed.into_iter().map(|one| self.prove(one, set, until));
-        proved.collect()
+        while let Some(late) = all.iter().find(|young| young.wanted().is_some()) {
+            if self.is_stopped() {
+                return Err(call("connect", late.stream, ErrorKind::Interrupted));
+            }
+            if Instant::now() >= until {
+                let call_of = if matches!(late.stage, Stage::Making) {
+                    "connect"
+                } else {
+                    "recv"
+                };
+                return Err(call(call_of, late.stream, ErrorKind::TimedOut));
+            }
+            for n in ready(&all)? {
+                self.advance(&mut all[n], set)?;
+            }
+        }
+        Ok(all.into_iter().map(|young| young.line).collect())
     }
 
-    /// Says hello once the connection is made.
-    fn greet(
-        &self,
-        stream: u32,
-        socket: OwnedFd,
-        set: u32,
-        until: Instant,
-    ) -> Result<Young, LoadError> {
-        made(&socket, until, &|| self.is_stopped()).map_err(|e| call("connect", stream, e))?;
-        let line = TcpStream::from(socket);
-        let hello: [u8; HELLO_LEN] = HELLO.encode();
-        write_all(&line, &hello, None, until).map_err(|e| refused(set, stream, &e))?;
-        Ok(Young { stream, line })
+    fn begin(&self, stream: u32, configure: ConfigureEach<'_>) -> Result<Young, LoadError> {
+        let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
+        configure(stream, &socket)?;
+        begin(&socket, self.address).map_err(|e| call("connect", stream, e))?;
+        Ok(Young {
+            stream,
+            line: socket.into(),
+            stage: Stage::Making,
+            said: [0; LONGEST],
+            have: 0,
+        })
     }
 
-    /// Claims a stream of a set, once the server has answered the hello.
-    fn claim(&self, young: Young, set: u32, until: Instant) -> Result<Claimed, LoadError> {
+    /// Lets a connection go on that can.
+    fn advance(&self, young: &mut Young, set: u32) -> Result<(), LoadError> {
         let stream = young.stream;
-        let failed = |e: ChannelError| refused(set, stream, &e);
-        let mut reply = [0; REPLY_LEN];
-        read_exact(&young.line, &mut reply, until).map_err(failed)?;
-        Reply::decode(&reply).map_err(|e| refused(set, stream, &e))?;
+        let failed = |e: io::Error| refused(set, stream, &e);
+        match &young.stage {
+            Stage::Making => {
+                let error = young
+                    .line
+                    .take_error()
+                    .and_then(|error| error.map_or(Ok(()), Err));
+                error.map_err(|e| call("connect", stream, e))?;
+                let hello: [u8; HELLO_LEN] = HELLO.encode();
+                young.say(&hello).map_err(failed)?;
+                young.stage = Stage::Reply;
+            }
+            Stage::Reply => {
+                if let Some(reply) = young.hear::<REPLY_LEN>().map_err(failed)? {
+                    Reply::decode(&reply).map_err(|e| refused(set, stream, &e))?;
+                    let (preamble, claim) = self.claim(set, stream, reply);
+                    young.say(&claim.encode()).map_err(failed)?;
+                    young.stage = Stage::Proof(preamble, claim);
+                }
+            }
+            Stage::Proof(preamble, claim) => {
+                let (preamble, claim) = (*preamble, *claim);
+                if let Some(proof) = young.hear::<PROOF_LEN>().map_err(failed)? {
+                    if !preamble.verify(Prover::Far, &self.secret, &claim, &proof) {
+                        return Err(refused(set, stream, &"the server's proof is wrong"));
+                    }
+                    young.stage = Stage::Proved;
+                }
+            }
+            Stage::Proved => {}
+        }
+        Ok(())
+    }
+
+    /// The claim to a stream of a set, over what was said until then.
+    fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
         let preamble = Preamble {
             hello: HELLO.encode(),
             reply,
@@ -122,28 +206,26 @@ impl Dialler {
             proof: [0; PROOF_LEN],
         };
         claim.proof = preamble.prove(Prover::Near, &self.secret, &claim);
-        write_all(&young.line, &claim.encode(), None, until).map_err(failed)?;
-        Ok(Claimed {
-            young,
-            preamble,
-            claim,
-        })
+        (preamble, claim)
     }
+}
 
-    /// The connection, once the server has proved itself.
-    fn prove(&self, one: Claimed, set: u32, until: Instant) -> Result<TcpStream, LoadError> {
-        let Young { stream, line } = one.young;
-        let mut proof = [0; PROOF_LEN];
-        read_exact(&line, &mut proof, until).map_err(|e| refused(set, stream, &e))?;
-        if one
-            .preamble
-            .verify(Prover::Far, &self.secret, &one.claim, &proof)
-        {
-            Ok(line)
-        } else {
-            Err(refused(set, stream, &"the server's proof is wrong"))
-        }
+/// Waits a moment for connections that can go on; their places.
+fn ready(all: &[Young]) -> Result<Vec<usize>, LoadError> {
+    let waiting = all.iter().enumerate();
+    let waiting = waiting.filter_map(|(n, young)| Some((n, young, young.wanted()?)));
+    let (places, mut fds): (Vec<usize>, Vec<PollFd<'_>>) = waiting
+        .map(|(n, young, wanted)| (n, PollFd::new(&young.line, wanted)))
+        .unzip();
+    match poll(&mut fds, Some(&timespec(HEED))) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(e) => return Err(call("poll", all[places[0]].stream, e)),
     }
+    let can = places.into_iter().zip(&fds);
+    Ok(can
+        .filter(|(_, fd)| !fd.revents().is_empty())
+        .map(|(n, _)| n)
+        .collect())
 }
 
 impl Lines for Dialler {
@@ -153,17 +235,10 @@ impl Lines for Dialler {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError> {
-        let until = Instant::now() + PATIENCE_ALL;
         let mut all = Vec::new();
         for first in (0..streams).step_by(WAVE as usize) {
             let wave = first..streams.min(first + WAVE);
-            if self.is_stopped() {
-                return Err(call("connect", first, ErrorKind::Interrupted));
-            }
-            for (stream, line) in wave
-                .clone()
-                .zip(self.wave(set, wave, until, &mut *configure)?)
-            {
+            for (stream, line) in wave.clone().zip(self.wave(set, wave, &mut *configure)?) {
                 line.set_nonblocking(false)
                     .map_err(|e| call("fcntl", stream, e))?;
                 all.push(line.into());
@@ -178,8 +253,7 @@ impl Lines for Dialler {
         stream: u32,
         configure: Configure<'_>,
     ) -> Result<Datagrams, LoadError> {
-        let until = Instant::now() + PATIENCE;
-        let one = self.wave(set, stream..stream + 1, until, &mut |_, _| Ok(()))?;
+        let one = self.wave(set, stream..stream + 1, &mut |_, _| Ok(()))?;
         let secret = &self.secret;
         let of = Meeting {
             secret,
