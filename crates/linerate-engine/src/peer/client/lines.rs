@@ -40,6 +40,10 @@ pub(in crate::peer) struct Dialler {
     pub(in crate::peer) stop: Arc<AtomicBool>,
 }
 
+/// How often a connection is dialled that the server closes before it has proved itself: where a crowd takes all
+/// places, it may have had to give its own.
+const TRIES: u32 = 5;
+
 /// The longest that a server says.
 const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
     REPLY_LEN
@@ -66,6 +70,9 @@ struct Young {
     stage: Stage,
     said: [u8; LONGEST],
     have: usize,
+    /// Whether the server closed it.
+    closed: bool,
+    tries: u32,
 }
 
 impl Young {
@@ -81,10 +88,16 @@ impl Young {
     /// Reads on towards so many bytes; they, once they are there.
     fn hear<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
         match (&self.line).read(&mut self.said[self.have..N]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => {
+                self.closed = true;
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             Ok(n) => self.have += n,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(e) => return Err(e),
+            Err(e) => {
+                self.closed = e.kind() == ErrorKind::ConnectionReset;
+                return Err(e);
+            }
         }
         if self.have < N {
             return Ok(None);
@@ -136,7 +149,14 @@ impl Dialler {
                 return Err(call(call_of, late.stream, ErrorKind::TimedOut));
             }
             for n in ready(&all)? {
-                self.advance(&mut all[n], set)?;
+                match self.advance(&mut all[n], set) {
+                    Err(_) if all[n].closed && all[n].tries < TRIES => {
+                        let (stream, tries) = (all[n].stream, all[n].tries + 1);
+                        all[n] = self.begin(stream, configure)?;
+                        all[n].tries = tries;
+                    }
+                    went => went?,
+                }
             }
         }
         Ok(all.into_iter().map(|young| young.line).collect())
@@ -152,13 +172,18 @@ impl Dialler {
             stage: Stage::Making,
             said: [0; LONGEST],
             have: 0,
+            closed: false,
+            tries: 1,
         })
     }
 
     /// Lets a connection go on that can.
     fn advance(&self, young: &mut Young, set: u32) -> Result<(), LoadError> {
         let stream = young.stream;
-        let failed = |e: io::Error| refused(set, stream, &e);
+        let failed = |e: io::Error| match e.kind() {
+            ErrorKind::UnexpectedEof => refused(set, stream, &"the connection was closed"),
+            _ => refused(set, stream, &e),
+        };
         match &young.stage {
             Stage::Making => {
                 let error = young
