@@ -32,7 +32,7 @@ const CLIENTS: usize = 300;
 /// Connections of a crowd, where the limit of descriptors allows them.
 const CROWD: usize = 10_000;
 /// What a server may hold of one address, and some for what comes and goes.
-const HELD_OF_ONE: usize = 16 + 8;
+const HELD_OF_ONE: usize = 32 + 8;
 /// The ups and downs of what the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: would each
 /// leave its buffer of 64 KiB, it were five times as much.
 const GROWTH_KIB: u64 = 24 * 1024;
