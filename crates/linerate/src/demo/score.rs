@@ -59,7 +59,9 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
         HEALTHY.to_vec()
     };
     let mut judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
-    let named = judged.first().copied().cloned();
+    let first = judged.first().copied();
+    judged.retain(|l| l.cause != NOT_OURS);
+    let named = judged.first().copied().or(first).cloned();
     if cell.is_event() {
         // What makes a measurement invalid comes first; what is said of the rest is not scored.
         judged.truncate(1);
@@ -68,10 +70,8 @@ pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Sc
     let binds = bites || cell.is_event();
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, binds, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
-    let told = judged.len();
-    judged.retain(|l| l.cause != NOT_OURS);
     let outcome = match judged.as_slice() {
-        [] if told > 0 && !binds => Outcome::Acceptable,
+        [] if named.is_some() && !binds => Outcome::Acceptable,
         [] => Outcome::Unknown,
         [first, rest @ ..] if rest.iter().all(|l| right(l) || neighbour(l)) => match first {
             first if right(first) => Outcome::Right,
@@ -179,7 +179,10 @@ mod tests {
         assert_eq!(of(&[core(Place::Near)]), Outcome::Right);
         assert_eq!(of(&[core(Place::Far)]), Outcome::Wrong);
         let steal = limit("cpu-steal", Place::Far, Direction::Reverse);
-        assert_eq!(outcome("interrupted", None, &[steal]), Outcome::Unknown);
+        let event = limit("interrupted", Place::Path, Direction::Forward);
+        let of = |limits: &[Limit]| outcome("interrupted", None, limits);
+        assert_eq!(of(std::slice::from_ref(&steal)), Outcome::Unknown);
+        assert_eq!(of(&[steal, event]), Outcome::Right);
     }
 
     #[test]
