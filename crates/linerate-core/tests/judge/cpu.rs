@@ -7,7 +7,7 @@ use linerate_core::model::{Cpu, Local, LocalEvent, Throttled};
 use super::*;
 
 /// A receiving thread that stays on CPU 1 of four, runs and waits for these shares of time.
-fn kept(busy: f64, waiting: f64) -> Thread {
+pub(super) fn kept(busy: f64, waiting: f64) -> Thread {
     Thread {
         waiting: Some(waiting),
         cpu: Some(1),
@@ -18,7 +18,7 @@ fn kept(busy: f64, waiting: f64) -> Thread {
 }
 
 /// CPU 1 is full, of it this run's threads have `ours` and others `others`; three CPUs are idle.
-fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
+pub(super) fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
     let cpu = |number| Cpu {
         number,
         busy: if number == 1 { 1.0 } else { 0.02 },
@@ -40,7 +40,7 @@ fn crowded(busy: f64, waiting: f64, others: f64) -> Model {
     m
 }
 
-fn unread(what: &str) -> Gap {
+pub(super) fn unread(what: &str) -> Gap {
     Gap {
         what: what.into(),
         why: String::new(),
@@ -49,7 +49,7 @@ fn unread(what: &str) -> Gap {
 }
 
 /// What is named, how surely, and where.
-fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
+pub(super) fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
     let verdict = judge(model);
     let of = |l: &linerate_core::verdict::Limit| (l.cause, l.certainty, l.side);
     verdict.limits.iter().map(of).collect()
@@ -491,40 +491,4 @@ fn processors_that_were_not_counted_are_a_gap() {
     let gap = unread("cpu");
     m.gaps.push((Side::Far, gap));
     assert_eq!(outcome(&m, "softirq-core"), "unknown");
-}
-
-/// A sending thread on a CPU of its own, of which others take `others`.
-fn sending(busy: f64, others: f64) -> Model {
-    let mut base = load();
-    base.senders = vec![kept(busy, others)];
-    base.cpus[0] = cpus(busy, others);
-    base.made[0].cpus = vec![1];
-    model(base)
-}
-
-#[test]
-fn a_core_that_is_not_quite_used_up_is_named_where_nothing_else_is_left() {
-    let core = vec![("sender-core", Certainty::Supported, Place::Near)];
-    // Below nine tenths the network is not cleared either.
-    let path = vec![("path-rate", Certainty::Supported, Place::Path)];
-    for (busy, others, expected) in [
-        (0.89, 0.0, &path),
-        (0.91, 0.0, &core),
-        (0.84, 0.08, &core),
-        (0.96, 0.0, &core),
-    ] {
-        assert_eq!(named(&sending(busy, others)), *expected, "{busy} {others}");
-    }
-}
-
-#[test]
-fn a_core_that_is_not_quite_used_up_gives_way_to_what_else_may_be() {
-    let mut m = sending(0.91, 0.0);
-    m.directions[0].base.receivers = vec![thread(0.85)];
-    assert_eq!(named(&m), [], "the reader is as good a suspect");
-    m.directions[0].base.receivers = vec![thread(0.5)];
-    assert_eq!(named(&m).len(), 1, "the reader keeps up");
-    m.directions[0].base.cpus[0].clear();
-    m.gaps.push((Side::Near, unread("cpu")));
-    assert_eq!(named(&m), [], "what could not be read may be it");
 }

@@ -10,6 +10,7 @@ mod cpu;
 mod datagrams;
 mod flow;
 mod host;
+mod last;
 mod latency;
 mod loss;
 mod memory;
@@ -20,6 +21,7 @@ mod proof;
 mod slot;
 mod thresholds;
 mod underlay;
+mod window;
 mod wire;
 
 use linerate_core::causes::{Answer, cause};

@@ -82,31 +82,6 @@ fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
 }
 
 #[test]
-fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_left() {
-    let mut m = model(load());
-    m.idle = m.idle.map(|idle| Latency {
-        percentiles: vec![(50.0, Nanos::from_millis(1))],
-        ..idle
-    });
-    tried(&mut m, "more-streams", 1.06);
-    m.trials[0].effect = Some(Interval {
-        low: 0.98,
-        mid: 1.06,
-        high: 1.14,
-    });
-    // A queue of 1 ms and more is longer than an idle round trip by half.
-    for (millis, named) in [(1, None), (2, Some("path-rate"))] {
-        m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis));
-        assert_eq!(outcome(&m, "path-rate"), "suspect");
-        let verdict = judge(&m);
-        let first = verdict.limits.first();
-        assert_eq!(first.map(|l| l.cause), named, "{:#?}", verdict.answers);
-    }
-    m.directions[0].base.receivers = vec![thread(0.85)];
-    assert!(judge(&m).limits.is_empty(), "the reader may be it");
-}
-
-#[test]
 fn what_nobody_predicts_is_said_in_words() {
     let mut base = load();
     base.senders = vec![thread(0.97)];
@@ -150,184 +125,6 @@ fn a_cap_for_each_flow_is_told_from_one_rate_by_twice_the_streams() {
     let verdict = judge(&m);
     assert_eq!(verdict.limits[0].cause, "flow-rate-cap");
     assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
-}
-
-#[test]
-fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole_rate_each() {
-    for (streams, gain, named) in [
-        (8, 7.1, Some("flow-rate-cap")),
-        (8, 6.9, None),
-        (3, 3.0, None),
-    ] {
-        let mut m = model(load());
-        let look = &mut m.directions[0].sweep[0];
-        look.goodput = steady(2e9);
-        let mut many = look.clone();
-        (many.streams, many.goodput) = (streams, steady(gain * 1e9));
-        m.directions[0].sweep.push(many);
-        tried(&mut m, "more-streams", 1.9);
-        m.trials[0].effect = Some(Interval {
-            low: 1.6,
-            mid: 1.9,
-            high: 2.3,
-        });
-        let verdict = judge(&m);
-        let first = verdict.limits.first();
-        assert_eq!(first.map(|l| l.cause), named, "{streams} {gain}");
-    }
-}
-
-#[test]
-fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_a_flow() {
-    let judged = |stood: bool, congestion: &str| {
-        let mut base = load();
-        base.tcp.rtt = UNQUEUED;
-        base.tcp.cwnd_stood = stood.then_some(Bytes(28_960));
-        base.made[0].congestion = congestion.to_owned();
-        let mut m = model(base);
-        m.directions[0].sweep[0].goodput.mean = 2e9;
-        tried(&mut m, "more-streams", 2.0);
-        judge(&m).limits.first().cloned()
-    };
-    let limit = judged(true, "cubic").expect("it is proved");
-    assert_eq!(
-        (limit.cause, limit.side),
-        ("congestion-control", Place::Near)
-    );
-    assert_eq!(limit.certainty, Certainty::Proved);
-    assert!(limit.advice[0].action.contains("cwnd lock"), "{limit:?}");
-    // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
-    for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
-        let limit = judged(stood, congestion);
-        assert!(
-            limit.is_none(),
-            "a cap of the flow looks the same: {limit:?}"
-        );
-    }
-}
-
-#[test]
-fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
-    let judged = |micros| {
-        let mut base = load();
-        base.tcp.rwnd_limited = Some(0.97);
-        base.tcp.rtt = UNQUEUED;
-        base.tcp.network = Some(0.03);
-        let mut m = model(base);
-        m.idle = m.idle.map(|idle| Latency {
-            least: Nanos::from_micros(micros),
-            ..idle
-        });
-        tried(&mut m, "more-streams", 1.9);
-        let verdict = judge(&m);
-        let unknown = verdict.unknown.iter().any(|u| u.why.contains("a proxy"));
-        (verdict.limits.first().map(|l| l.cause), unknown)
-    };
-    // An acknowledgement takes 100 us.
-    assert_eq!(judged(2_099), (Some("receive-window"), false));
-    assert_eq!(judged(2_101), (None, true));
-}
-
-#[test]
-fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let mut m = model(base);
-    m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
-    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
-    assert_eq!(next.kind, "more-streams");
-    tried(&mut m, "more-streams", 1.9);
-    let limit = &judge(&m).limits[0];
-    assert_eq!((limit.cause, limit.side), ("receive-window", Place::Far));
-    assert_eq!(limit.certainty, Certainty::Proved);
-}
-
-#[test]
-fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let judged = |window, memory| {
-        let mut m = model(base.clone());
-        tried(&mut m, "larger-window", 1.0);
-        let mut changed = base.clone();
-        changed.tcp.window = Some(Bytes(window));
-        changed.recv_memory = Some(Bytes(memory));
-        (m.trials[0].effect, m.trials[0].changed) = (None, Some(changed));
-        tried(&mut m, "more-streams", 2.0);
-        judge(&m).limits[0].clone()
-    };
-    // The window of 4 MiB stays in a buffer of more than 1 MiB; one that was refused tells nothing.
-    for (window, memory, clamped) in [
-        (4 << 20, 2 << 20, true),
-        (5 << 20, 2 << 20, false),
-        (4 << 20, 1 << 20, false),
-    ] {
-        let limit = judged(window, memory);
-        assert_eq!(limit.cause, "receive-window");
-        assert_eq!(limit.certainty, Certainty::Proved);
-        let told = limit
-            .advice
-            .iter()
-            .any(|a| a.action.contains("`ip route show`"));
-        assert_eq!(told, clamped, "{:?}", limit.advice);
-    }
-}
-
-#[test]
-fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
-    let judged = |scaled| {
-        let mut base = load();
-        base.tcp.rwnd_limited = Some(0.97);
-        base.tcp.rtt = UNQUEUED;
-        base.tcp.network = Some(0.03);
-        base.tcp.window_scaling = Some(scaled);
-        let m = model(base);
-        let trial = next_trial(&m, Direction::Forward, 0).expect("a trial");
-        (trial.kind, judge(&m).limits[0].clone())
-    };
-    let (trial, limit) = judged(true);
-    assert_eq!(trial, "larger-window");
-    assert!(limit.advice[0].action.contains("tcp_rmem"), "{limit:?}");
-    let (trial, limit) = judged(false);
-    assert_ne!(trial, "larger-window");
-    assert_eq!(limit.cause, "receive-window");
-    assert!(limit.advice[0].action.contains("tcp_window_scaling=1"));
-    assert!(
-        limit
-            .evidence
-            .iter()
-            .any(|e| e.contains("none exceeds 64 KiB"))
-    );
-}
-
-#[test]
-fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let mut m = model(base);
-    assert_eq!(
-        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
-        "larger-window"
-    );
-    tried(&mut m, "larger-window", 3.8);
-    let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("receive-window", Certainty::Proved)
-    );
-    assert_eq!(limit.advice[0].gain, Some(3.8));
-    assert!(
-        limit.advice[0]
-            .action
-            .contains("tcp_rmem=\"4096 131072 4194304\"")
-    );
-    assert!(limit.advice[0].undo.contains("1048576"));
 }
 
 #[test]
@@ -433,7 +230,7 @@ fn a_trial_about_another_cause_excludes_but_does_not_prove() {
 }
 
 /// More streams are tried next, and prove the path once they carry the same.
-fn more_streams_prove_the_path(mut m: Model) {
+pub(super) fn more_streams_prove_the_path(mut m: Model) {
     let next = next_trial(&m, Direction::Forward, m.trials.len() as u32).map(|t| t.kind);
     assert_eq!(next.as_deref(), Some("more-streams"));
     tried(&mut m, "more-streams", 1.0);
@@ -442,52 +239,6 @@ fn more_streams_prove_the_path(mut m: Model) {
         (limits[0].cause, limits[0].certainty),
         ("path-rate", Certainty::Proved)
     );
-}
-
-#[test]
-fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
-    let full = |rtt: u64| {
-        let mut base = load();
-        base.tcp.network = Some(0.05);
-        base.tcp.sndbuf_limited = Some(0.95);
-        base.tcp.rtt = Some(Nanos::from_micros(rtt));
-        model(base)
-    };
-    // Idle 100 us: twice that and 200 us more are the bounds.
-    for (rtt, path, buffer) in [(290, "clear", "enough"), (310, "enough", "suspect")] {
-        let m = full(rtt);
-        assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
-        assert_eq!(outcome(&m, "send-buffer"), buffer, "{rtt} us");
-    }
-    more_streams_prove_the_path(full(5_000));
-}
-
-#[test]
-fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lifted() {
-    let full = || {
-        let mut base = load();
-        base.tcp.network = Some(0.0);
-        base.tcp.rwnd_limited = Some(1.0);
-        base.tcp.rtt = UNQUEUED;
-        model(base)
-    };
-    let m = full();
-    assert_eq!(outcome(&m, "path-rate"), "clear");
-    assert_eq!(outcome(&m, "receive-window"), "enough");
-    // With one per cent to either side: 1.05 is the least that a window which binds gains.
-    for (ratio, path) in [
-        (1.0, "enough"),
-        (1.03, "enough"),
-        (1.05, "clear"),
-        (0.8, "clear"),
-    ] {
-        let mut m = full();
-        tried(&mut m, "larger-window", ratio);
-        assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
-    }
-    let mut m = full();
-    tried(&mut m, "larger-window", 1.0);
-    more_streams_prove_the_path(m);
 }
 
 #[test]
@@ -501,20 +252,4 @@ fn a_queue_shows_in_the_least_round_trip_where_too_few_were_timed_before() {
     };
     // 100 us at least: 200 us more are the bound.
     assert_eq!((at(290), at(310)), ("suspect", "enough"));
-}
-
-#[test]
-fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
-    let asked = |id: &str, memory: u64| {
-        let mut base = load();
-        base.tcp.send_memory = Some(Bytes(memory));
-        base.tcp.in_flight = Some(Bytes(64_000));
-        let plan = kind(id)?.propose(&model(base), Direction::Forward, 0);
-        Some(plan?.after.send_buffer?.0)
-    };
-    assert_eq!(asked("larger-send-buffer", 16_384), Some(128_000));
-    assert_eq!(asked("larger-send-buffer", 80_000), Some(160_000));
-    // Half of four groups of 64 KiB.
-    assert_eq!(asked("half-send-buffer", 262_143), None);
-    assert_eq!(asked("half-send-buffer", 262_144), Some(65_536));
 }

@@ -1,0 +1,90 @@
+//! Causes that are named because no other one is left in play.
+
+use super::cpu::{cpus, kept, named, unread};
+use super::*;
+
+/// A sending thread on a CPU of its own, of which others take `others`.
+fn sending(busy: f64, others: f64) -> Model {
+    let mut base = load();
+    base.senders = vec![kept(busy, others)];
+    base.cpus[0] = cpus(busy, others);
+    base.made[0].cpus = vec![1];
+    model(base)
+}
+
+#[test]
+fn a_core_that_is_not_quite_used_up_is_named_where_nothing_else_is_left() {
+    let core = vec![("sender-core", Certainty::Supported, Place::Near)];
+    // Below nine tenths the network is not cleared either.
+    let path = vec![("path-rate", Certainty::Supported, Place::Path)];
+    for (busy, others, expected) in [
+        (0.89, 0.0, &path),
+        (0.91, 0.0, &core),
+        (0.84, 0.08, &core),
+        (0.96, 0.0, &core),
+    ] {
+        assert_eq!(named(&sending(busy, others)), *expected, "{busy} {others}");
+    }
+}
+
+#[test]
+fn a_core_that_is_not_quite_used_up_gives_way_to_what_else_may_be() {
+    let mut m = sending(0.91, 0.0);
+    m.directions[0].base.receivers = vec![thread(0.85)];
+    assert_eq!(named(&m), [], "the reader is as good a suspect");
+    m.directions[0].base.receivers = vec![thread(0.5)];
+    assert_eq!(named(&m).len(), 1, "the reader keeps up");
+    m.directions[0].base.cpus[0].clear();
+    m.gaps.push((Side::Near, unread("cpu")));
+    assert_eq!(named(&m), [], "what could not be read may be it");
+}
+
+#[test]
+fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_left() {
+    let mut m = model(load());
+    m.idle = m.idle.map(|idle| Latency {
+        percentiles: vec![(50.0, Nanos::from_millis(1))],
+        ..idle
+    });
+    tried(&mut m, "more-streams", 1.06);
+    m.trials[0].effect = Some(Interval {
+        low: 0.98,
+        mid: 1.06,
+        high: 1.14,
+    });
+    // A queue of 1 ms and more is longer than an idle round trip by half.
+    for (millis, named) in [(1, None), (2, Some("path-rate"))] {
+        m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis));
+        assert_eq!(outcome(&m, "path-rate"), "suspect");
+        let verdict = judge(&m);
+        let first = verdict.limits.first();
+        assert_eq!(first.map(|l| l.cause), named, "{:#?}", verdict.answers);
+    }
+    m.directions[0].base.receivers = vec![thread(0.85)];
+    assert!(judge(&m).limits.is_empty(), "the reader may be it");
+}
+
+#[test]
+fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole_rate_each() {
+    for (streams, gain, named) in [
+        (8, 7.1, Some("flow-rate-cap")),
+        (8, 6.9, None),
+        (3, 3.0, None),
+    ] {
+        let mut m = model(load());
+        let look = &mut m.directions[0].sweep[0];
+        look.goodput = steady(2e9);
+        let mut many = look.clone();
+        (many.streams, many.goodput) = (streams, steady(gain * 1e9));
+        m.directions[0].sweep.push(many);
+        tried(&mut m, "more-streams", 1.9);
+        m.trials[0].effect = Some(Interval {
+            low: 1.6,
+            mid: 1.9,
+            high: 2.3,
+        });
+        let verdict = judge(&m);
+        let first = verdict.limits.first();
+        assert_eq!(first.map(|l| l.cause), named, "{streams} {gain}");
+    }
+}

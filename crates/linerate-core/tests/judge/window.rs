@@ -1,0 +1,219 @@
+//! What bounds a flight: windows, buffers, and who keeps them small.
+
+use super::proof::more_streams_prove_the_path;
+use super::*;
+
+#[test]
+fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_a_flow() {
+    let judged = |stood: bool, congestion: &str| {
+        let mut base = load();
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.cwnd_stood = stood.then_some(Bytes(28_960));
+        base.made[0].congestion = congestion.to_owned();
+        let mut m = model(base);
+        m.directions[0].sweep[0].goodput.mean = 2e9;
+        tried(&mut m, "more-streams", 2.0);
+        judge(&m).limits.first().cloned()
+    };
+    let limit = judged(true, "cubic").expect("it is proved");
+    assert_eq!(
+        (limit.cause, limit.side),
+        ("congestion-control", Place::Near)
+    );
+    assert_eq!(limit.certainty, Certainty::Proved);
+    assert!(limit.advice[0].action.contains("cwnd lock"), "{limit:?}");
+    // One that goes by rates may stand; of one that moves, or was not told, nothing follows.
+    for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
+        let limit = judged(stood, congestion);
+        assert!(
+            limit.is_none(),
+            "a cap of the flow looks the same: {limit:?}"
+        );
+    }
+}
+
+#[test]
+fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
+    let judged = |micros| {
+        let mut base = load();
+        base.tcp.rwnd_limited = Some(0.97);
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.network = Some(0.03);
+        let mut m = model(base);
+        m.idle = m.idle.map(|idle| Latency {
+            least: Nanos::from_micros(micros),
+            ..idle
+        });
+        tried(&mut m, "more-streams", 1.9);
+        let verdict = judge(&m);
+        let unknown = verdict.unknown.iter().any(|u| u.why.contains("a proxy"));
+        (verdict.limits.first().map(|l| l.cause), unknown)
+    };
+    // An acknowledgement takes 100 us.
+    assert_eq!(judged(2_099), (Some("receive-window"), false));
+    assert_eq!(judged(2_101), (None, true));
+}
+
+#[test]
+fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = model(base);
+    m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "more-streams");
+    tried(&mut m, "more-streams", 1.9);
+    let limit = &judge(&m).limits[0];
+    assert_eq!((limit.cause, limit.side), ("receive-window", Place::Far));
+    assert_eq!(limit.certainty, Certainty::Proved);
+}
+
+#[test]
+fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let judged = |window, memory| {
+        let mut m = model(base.clone());
+        tried(&mut m, "larger-window", 1.0);
+        let mut changed = base.clone();
+        changed.tcp.window = Some(Bytes(window));
+        changed.recv_memory = Some(Bytes(memory));
+        (m.trials[0].effect, m.trials[0].changed) = (None, Some(changed));
+        tried(&mut m, "more-streams", 2.0);
+        judge(&m).limits[0].clone()
+    };
+    // The window of 4 MiB stays in a buffer of more than 1 MiB; one that was refused tells nothing.
+    for (window, memory, clamped) in [
+        (4 << 20, 2 << 20, true),
+        (5 << 20, 2 << 20, false),
+        (4 << 20, 1 << 20, false),
+    ] {
+        let limit = judged(window, memory);
+        assert_eq!(limit.cause, "receive-window");
+        assert_eq!(limit.certainty, Certainty::Proved);
+        let told = limit
+            .advice
+            .iter()
+            .any(|a| a.action.contains("`ip route show`"));
+        assert_eq!(told, clamped, "{:?}", limit.advice);
+    }
+}
+
+#[test]
+fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
+    let judged = |scaled| {
+        let mut base = load();
+        base.tcp.rwnd_limited = Some(0.97);
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.network = Some(0.03);
+        base.tcp.window_scaling = Some(scaled);
+        let m = model(base);
+        let trial = next_trial(&m, Direction::Forward, 0).expect("a trial");
+        (trial.kind, judge(&m).limits[0].clone())
+    };
+    let (trial, limit) = judged(true);
+    assert_eq!(trial, "larger-window");
+    assert!(limit.advice[0].action.contains("tcp_rmem"), "{limit:?}");
+    let (trial, limit) = judged(false);
+    assert_ne!(trial, "larger-window");
+    assert_eq!(limit.cause, "receive-window");
+    assert!(limit.advice[0].action.contains("tcp_window_scaling=1"));
+    assert!(
+        limit
+            .evidence
+            .iter()
+            .any(|e| e.contains("none exceeds 64 KiB"))
+    );
+}
+
+#[test]
+fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    let mut m = model(base);
+    assert_eq!(
+        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
+        "larger-window"
+    );
+    tried(&mut m, "larger-window", 3.8);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("receive-window", Certainty::Proved)
+    );
+    assert_eq!(limit.advice[0].gain, Some(3.8));
+    assert!(
+        limit.advice[0]
+            .action
+            .contains("tcp_rmem=\"4096 131072 4194304\"")
+    );
+    assert!(limit.advice[0].undo.contains("1048576"));
+}
+
+#[test]
+fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
+    let full = |rtt: u64| {
+        let mut base = load();
+        base.tcp.network = Some(0.05);
+        base.tcp.sndbuf_limited = Some(0.95);
+        base.tcp.rtt = Some(Nanos::from_micros(rtt));
+        model(base)
+    };
+    // Idle 100 us: twice that and 200 us more are the bounds.
+    for (rtt, path, buffer) in [(290, "clear", "enough"), (310, "enough", "suspect")] {
+        let m = full(rtt);
+        assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
+        assert_eq!(outcome(&m, "send-buffer"), buffer, "{rtt} us");
+    }
+    more_streams_prove_the_path(full(5_000));
+}
+
+#[test]
+fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lifted() {
+    let full = || {
+        let mut base = load();
+        base.tcp.network = Some(0.0);
+        base.tcp.rwnd_limited = Some(1.0);
+        base.tcp.rtt = UNQUEUED;
+        model(base)
+    };
+    let m = full();
+    assert_eq!(outcome(&m, "path-rate"), "clear");
+    assert_eq!(outcome(&m, "receive-window"), "enough");
+    // With one per cent to either side: 1.05 is the least that a window which binds gains.
+    for (ratio, path) in [
+        (1.0, "enough"),
+        (1.03, "enough"),
+        (1.05, "clear"),
+        (0.8, "clear"),
+    ] {
+        let mut m = full();
+        tried(&mut m, "larger-window", ratio);
+        assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
+    }
+    let mut m = full();
+    tried(&mut m, "larger-window", 1.0);
+    more_streams_prove_the_path(m);
+}
+
+#[test]
+fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
+    let asked = |id: &str, memory: u64| {
+        let mut base = load();
+        base.tcp.send_memory = Some(Bytes(memory));
+        base.tcp.in_flight = Some(Bytes(64_000));
+        let plan = kind(id)?.propose(&model(base), Direction::Forward, 0);
+        Some(plan?.after.send_buffer?.0)
+    };
+    assert_eq!(asked("larger-send-buffer", 16_384), Some(128_000));
+    assert_eq!(asked("larger-send-buffer", 80_000), Some(160_000));
+    // Half of four groups of 64 KiB.
+    assert_eq!(asked("half-send-buffer", 262_143), None);
+    assert_eq!(asked("half-send-buffer", 262_144), Some(65_536));
+}
