@@ -123,19 +123,6 @@ pub(crate) fn connected_unless(
     stopped: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     begin(socket, address)?;
-    made(socket, deadline, stopped)
-}
-
-/// Begins to connect `socket`.
-pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-    match connect(socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// Waits until `socket`, which began to connect, is connected, as [`connected_unless`] does.
-fn made(socket: &OwnedFd, deadline: Instant, stopped: &dyn Fn() -> bool) -> io::Result<()> {
     loop {
         if stopped() {
             return Err(ErrorKind::Interrupted.into());
@@ -147,6 +134,14 @@ fn made(socket: &OwnedFd, deadline: Instant, stopped: &dyn Fn() -> bool) -> io::
             Err(_) if now < deadline => {}
             Err(_) => return Err(ErrorKind::TimedOut.into()),
         }
+    }
+}
+
+/// Begins to connect `socket`.
+pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    match connect(socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -26,6 +26,10 @@ use crate::peer::handshake::{Preamble, random};
 /// Connections on their way at a time: a quarter of those without a proof that a server lets one address have.
 const WAVE: u32 = 8;
 
+/// How often a connection is dialled that the server closes before it has proved itself: where a crowd takes all
+/// places, it may have had to give its own.
+const TRIES: u32 = 5;
+
 const HELLO: Hello = Hello {
     versions: VERSIONS,
     kind: Kind::Data,
@@ -39,10 +43,6 @@ pub(in crate::peer) struct Dialler {
     /// Set once the user wants to stop: nothing more is dialled.
     pub(in crate::peer) stop: Arc<AtomicBool>,
 }
-
-/// How often a connection is dialled that the server closes before it has proved itself: where a crowd takes all
-/// places, it may have had to give its own.
-const TRIES: u32 = 5;
 
 /// The longest that a server says.
 const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
@@ -300,5 +300,56 @@ fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadEr
         call,
         stream,
         source: source.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn dialler(listener: &TcpListener) -> Dialler {
+        Dialler {
+            address: listener.local_addr().unwrap(),
+            session: [1; 16],
+            secret: Secret([2; 32]),
+            stop: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_is_not_waited_for_once_the_user_stops() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut dialler = dialler(&listener);
+        let stop = Arc::clone(&dialler.stop);
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let error = dialler.lines(0, 20, &mut |_, _| Ok(())).unwrap_err();
+        let LoadError::Call { source, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(source.kind(), ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_before_its_proof_is_dialled_again_a_few_times() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut dialler = dialler(&listener);
+        let closes = thread::spawn(move || {
+            for _ in 0..TRIES {
+                drop(listener.accept().unwrap());
+            }
+            // Nobody comes once more: whoever did would wait in the queue.
+            listener.set_nonblocking(true).unwrap();
+            listener.accept().is_err()
+        });
+        let error = dialler.lines(0, 1, &mut |_, _| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("was not accepted"), "{error}");
+        assert!(closes.join().unwrap());
     }
 }
