@@ -102,15 +102,14 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     if proved.is_empty() {
         let mut supported: Vec<_> = findings().filter(|(p, f)| p.stands() && f.enough).collect();
         supported.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
-        if supported.is_empty() {
-            let last = last(case, direction);
-            supported.extend(findings().filter(|(p, _)| last == Some(p.cause.id())));
-        }
         limits.extend(
             supported
                 .into_iter()
                 .map(|(p, f)| limit(case, direction, p, f, None)),
         );
+        if limits.iter().all(invalid) {
+            limits.extend(last(case, direction));
+        }
     } else {
         let is_proved = |p: &&Party| proved.iter().any(|limit| limit.cause == p.cause.id());
         let is_beside = |p: &Party| {
@@ -127,12 +126,18 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     limits
 }
 
-/// The cause that is named because no other one is in play.
-fn last(case: &Case<'_>, direction: Direction) -> Option<&'static str> {
+/// The limit that is named because no other cause is in play.
+fn last(case: &Case<'_>, direction: Direction) -> Option<Limit> {
     let mut standing = case.parties.iter().filter(|p| p.stands());
     let only = standing.next().filter(|_| standing.next().is_none())?;
-    let is_last = only.cause.is_last(case.model, direction);
-    is_last.then_some(only.cause.id())
+    let Answer::Finding(finding) = &only.answer else {
+        return None;
+    };
+    let mut limit = limit(case, direction, only, finding, None);
+    limit
+        .evidence
+        .push("no other cause is left in play".to_owned());
+    only.cause.is_last(case.model, direction).then_some(limit)
 }
 
 fn limit(

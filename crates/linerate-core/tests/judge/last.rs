@@ -24,6 +24,9 @@ fn a_core_that_is_not_quite_used_up_is_named_where_nothing_else_is_left() {
         (0.96, 0.0, &core),
     ] {
         assert_eq!(named(&sending(busy, others)), *expected, "{busy} {others}");
+        let told = judge(&sending(busy, others)).limits[0].evidence.clone();
+        let alone = told.iter().any(|e| e == "no other cause is left in play");
+        assert_eq!(alone, (0.9..0.95).contains(&(busy + others)), "{told:?}");
     }
 }
 
