@@ -6,9 +6,10 @@
 
 mod schema;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use linerate::show::stream::Stream;
 use linerate::show::{json, stream};
@@ -59,6 +60,45 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
     let told = lines.iter().find(|l| l["event"] == "goodput").unwrap();
     let base = &result["directions"]["forward"]["goodput_bps"];
     assert_eq!(&told["goodput_bps"], base);
+}
+
+#[test]
+fn a_reader_that_stands_still_does_not_hold_up_the_run() {
+    let home = TempDir::new().unwrap();
+    let args = [
+        "run",
+        "--time",
+        "6s",
+        "--no-trials",
+        "--quiet",
+        "--stream-json",
+    ];
+    let mut child = linerate(home.path(), &args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
+    // The record has its end although nobody reads a line.
+    let complete = || {
+        let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
+        let shown: Option<Value> = serde_json::from_slice(&shown.stdout).ok();
+        shown.is_some_and(|shown| shown["complete"] == true)
+    };
+    let began = Instant::now();
+    while !complete() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "it waits for its reader"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut text = String::new();
+    out.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(text.len() > 4096, "it would have fitted the pipe");
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "verdict");
 }
 
 /// The lines of a kept run, told again as it went.

@@ -1,70 +1,50 @@
-//! The lines of a server, which does not wait for whoever reads them: a reader that stands still, be it a terminal
-//! or a full pipe, must not keep anybody from being served.
+//! The lines of a server, which does not wait for whoever reads them: a reader that stands still must not keep
+//! anybody from being served.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_engine::peer::server::Log;
+
+use super::beside::Beside;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;
 /// Time for those that wait once the server has ended.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Time from one look for room to the next.
-const AGAIN: Duration = Duration::from_millis(10);
-
-/// What the writing thread takes.
-enum Next {
-    Line(String),
-    /// Nothing comes after this.
-    End,
-}
-
 /// A thread that writes lines.
 pub(super) struct Writer {
-    lines: SyncSender<Next>,
+    beside: Beside,
     left_out: Arc<AtomicU64>,
-    ended: Receiver<()>,
 }
 
 impl Writer {
     /// Lines go to `write`, one after another.
     pub(super) fn start(write: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
-        let (lines, next) = sync_channel(WAITING);
-        let (over, ended) = sync_channel::<()>(1);
         let left_out = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&left_out);
-        let body = move || {
-            let catch_up = || match missing.swap(0, Relaxed) {
+        let beside = Beside::start(WAITING, move |line| {
+            match missing.swap(0, Relaxed) {
                 0 => {}
                 n => write(&format!("{n} lines were left out: nobody took them")),
-            };
-            while let Ok(Next::Line(line)) = next.recv() {
-                catch_up();
-                write(&line);
             }
-            catch_up();
-            // Whoever waits for this may have gone.
-            let _ = over.send(());
-        };
-        Builder::new().name("log".to_owned()).spawn(body)?;
-        Ok(Self {
-            lines,
-            left_out,
-            ended,
-        })
+            // An empty one only asks for that.
+            if !line.is_empty() {
+                write(&String::from_utf8_lossy(line));
+            }
+            Ok(())
+        })?;
+        Ok(Self { beside, left_out })
     }
 
     /// Where a server says its lines.
     pub(super) fn log(&self) -> Log {
-        let (lines, left_out) = (self.lines.clone(), Arc::clone(&self.left_out));
+        let (lines, left_out) = (self.beside.giver(), Arc::clone(&self.left_out));
         Arc::new(move |line| {
-            if lines.try_send(Next::Line(line.to_owned())).is_err() {
+            if !lines.give(line.as_bytes().to_vec()) {
                 left_out.fetch_add(1, Relaxed);
             }
         })
@@ -72,22 +52,16 @@ impl Writer {
 
     /// Waits for the lines that were said, for a moment.
     pub(super) fn finish(self) {
-        let until = Instant::now() + LAST;
-        while self.lines.try_send(Next::End).is_err() {
-            if Instant::now() >= until {
-                return;
-            }
-            std::thread::sleep(AGAIN);
-        }
-        let _ = self
-            .ended
-            .recv_timeout(until.saturating_duration_since(Instant::now()));
+        // Where even this finds no room, nobody reads.
+        self.beside.giver().give(Vec::new());
+        let _ = self.beside.finish(LAST);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Instant;
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! The command line: verbs and what they take.
 
+mod beside;
 mod bw;
 mod capture;
 mod causes;

@@ -1,9 +1,9 @@
 //! `linerate run`: measures the path, and shows what holds it back.
 
-use std::io::{self, IsTerminal, Stdout};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use clap::Parser;
@@ -16,6 +16,7 @@ use linerate_engine::link::LinkError;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::store::{Recorder, Store};
 
+use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
@@ -23,6 +24,12 @@ use super::ssh::{self, FarEnd};
 use super::{changes, out, reach, repeat, resolve, signal};
 use crate::show::progress::{Mode, Progress};
 use crate::show::stream::Stream;
+
+/// Lines of progress or of a stream that may wait for whoever reads them: those of ten minutes.
+const WAITING: usize = 16_384;
+
+/// Time for the last of the progress.
+const LAST: Duration = Duration::from_secs(1);
 
 // `linerate run`.
 #[derive(Debug, Parser)]
@@ -84,7 +91,7 @@ pub(super) struct Outcome {
 pub(super) fn measure(
     plan: Plan,
     options: &Options,
-    stream: Option<&mut Stream<Stdout>>,
+    stream: Option<&mut Stream<Beside>>,
 ) -> Result<Outcome, Failure> {
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
@@ -131,8 +138,17 @@ pub(crate) fn watched(
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
         _ => Mode::Lines,
     };
-    let mut sink = (sinks, Progress::new(io::stderr(), mode, Arc::clone(stop)));
-    measure(wall_secs, &mut sink)
+    let mut beside = Beside::to(WAITING, io::stderr());
+    let mut stderr = io::stderr();
+    let out: &mut dyn Write = match &mut beside {
+        Ok(beside) => beside,
+        Err(_) => &mut stderr,
+    };
+    let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
+    let measured = measure(wall_secs, &mut sink);
+    // What a terminal that stands still does not take of the progress is of no use any more.
+    let _ = beside.map(|beside| beside.finish(LAST));
+    measured
 }
 
 /// A sink that may be absent.
@@ -148,13 +164,14 @@ impl<S: Sink> Sink for Maybe<'_, S> {
 }
 
 /// The lines of `--stream-json`, where they were asked for.
-pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Stdout>>, Failure> {
+pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failure> {
     let wanted = options.run.stream_json == Some(true);
     if wanted && options.report.json == Some(true) {
         let error = anyhow!("a run prints one JSON document, or a stream of lines, but not both");
         return Err(Failure::usage(error).hint("leave out --json or --stream-json"));
     }
-    Ok(wanted.then(|| Stream::new(io::stdout())))
+    let lines = || reach::system(Beside::to(WAITING, io::stdout()), "cannot start a thread");
+    wanted.then(|| lines().map(Stream::new)).transpose()
 }
 
 /// A session with the far end of a plan.

@@ -1,6 +1,5 @@
 //! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
 
-use std::io::Stdout;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
@@ -11,6 +10,7 @@ use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::run::{RoundTrips, once, search};
 
+use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
 use super::run::{self, Maybe};
@@ -63,7 +63,7 @@ pub(crate) struct Measured {
     /// Address and port of the far end.
     pub(crate) address: String,
     error: Option<LinkError>,
-    pub(crate) stream: Option<Stream<Stdout>>,
+    pub(crate) stream: Option<Stream<Beside>>,
 }
 
 /// What is measured.

@@ -33,7 +33,7 @@ pub struct Progress<W> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Progress on `out`; `stop` is set by Ctrl-C.
+    /// Progress on `out`, which is flushed by nobody; `stop` is set by Ctrl-C.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
         Self {
             out,
@@ -44,11 +44,15 @@ impl<W: Write> Progress<W> {
         }
     }
 
+    /// Text in one write.
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
     /// A line that stays.
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
-        writeln!(self.out, "{text}")?;
-        self.out.flush()
+        self.put(&format!("{text}\n"))
     }
 
     /// A line that the next one replaces.
@@ -60,14 +64,14 @@ impl<W: Write> Progress<W> {
         let text: String = text.chars().take(columns.saturating_sub(1)).collect();
         let width = width_of(&text);
         let pad = " ".repeat(self.standing.saturating_sub(width));
-        write!(self.out, "\r{text}{pad}")?;
+        self.put(&format!("\r{text}{pad}"))?;
         self.standing = width;
-        self.out.flush()
+        Ok(())
     }
 
     fn clear(&mut self) -> io::Result<()> {
         if self.standing > 0 {
-            write!(self.out, "\r{}\r", " ".repeat(self.standing))?;
+            self.put(&format!("\r{}\r", " ".repeat(self.standing)))?;
             self.standing = 0;
         }
         Ok(())
@@ -130,7 +134,7 @@ impl<W: Write> Progress<W> {
                 }
                 self.say(&format!("hint: {}", gap.hint))
             }
-            Event::Ended(_) => self.clear().and_then(|()| self.out.flush()),
+            Event::Ended(_) => self.clear(),
             _ => Ok(()),
         }
     }

@@ -118,7 +118,7 @@ pub struct Stream<W> {
 }
 
 impl<W: Write> Stream<W> {
-    /// Lines on `out`, each flushed as it comes.
+    /// Lines on `out`, each in one write.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -152,9 +152,12 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Sweep { result });
     }
 
-    /// Why a line could not be written; nothing was written after it.
-    pub fn finish(self) -> io::Result<()> {
-        self.broken.map_or(Ok(()), Err)
+    /// Waits until all lines are written. Why one could not be; nothing was written after it.
+    pub fn finish(mut self) -> io::Result<()> {
+        match self.broken {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
     }
 
     fn line(&mut self, line: &Line<'_>) {
@@ -165,8 +168,7 @@ impl<W: Write> Stream<W> {
             .map_err(io::Error::from)
             .and_then(|mut text| {
                 text.push(b'\n');
-                self.out.write_all(&text)?;
-                self.out.flush()
+                self.out.write_all(&text)
             });
         self.broken = written.err();
     }

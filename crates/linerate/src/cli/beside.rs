@@ -1,0 +1,170 @@
+//! Text that a thread of its own writes: whoever reads it, be it a terminal or a full pipe, may stand still without
+//! holding up what says it.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// Time from one look for room to the next.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// What the writing thread takes.
+enum Next {
+    Text(Vec<u8>),
+    /// Nothing comes after this.
+    End,
+}
+
+/// Where text is given to the thread.
+#[derive(Clone)]
+pub(super) struct Giver(SyncSender<Next>);
+
+impl Giver {
+    /// Whether the thread will have it: not where too much waits already, or it has ended.
+    pub(super) fn give(&self, text: Vec<u8>) -> bool {
+        self.0.try_send(Next::Text(text)).is_ok()
+    }
+}
+
+/// A thread that writes texts, one after another.
+pub(crate) struct Beside {
+    texts: Giver,
+    most: usize,
+    ended: Receiver<io::Result<()>>,
+}
+
+impl Beside {
+    /// Texts go to `write`, until that fails; at most `most` of them wait.
+    pub(super) fn start(
+        most: usize,
+        mut write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Self> {
+        let (texts, next) = sync_channel(most);
+        let (over, ended) = sync_channel(1);
+        let body = move || {
+            let mut written = Ok(());
+            while let (Ok(()), Ok(Next::Text(text))) = (&written, next.recv()) {
+                written = write(&text);
+            }
+            // Whoever waits for this may have gone.
+            let _ = over.send(written);
+        };
+        Builder::new().name("writer".to_owned()).spawn(body)?;
+        Ok(Self {
+            texts: Giver(texts),
+            most,
+            ended,
+        })
+    }
+
+    /// Texts go to `out`, and are flushed one by one.
+    pub(super) fn to(most: usize, mut out: impl Write + Send + 'static) -> io::Result<Self> {
+        Self::start(most, move |text| {
+            out.write_all(text)?;
+            out.flush()
+        })
+    }
+
+    pub(super) fn giver(&self) -> Giver {
+        self.texts.clone()
+    }
+
+    /// Waits until all that was given is written, for so long at most; nothing is written after it.
+    pub(super) fn finish(&self, within: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        loop {
+            match self.texts.0.try_send(Next::End) {
+                Err(TrySendError::Full(_)) if began.elapsed() < within => {
+                    std::thread::sleep(AGAIN);
+                }
+                Err(TrySendError::Full(_)) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(()) | Err(TrySendError::Disconnected(_)) => break,
+            }
+        }
+        let left = within.saturating_sub(began.elapsed());
+        let ended = self.ended.recv_timeout(left);
+        ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Why the thread takes nothing any more.
+    fn why(&self) -> io::Error {
+        match self.ended.try_recv() {
+            Ok(Err(error)) => error,
+            Ok(Ok(())) | Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                io::ErrorKind::BrokenPipe.into()
+            }
+        }
+    }
+}
+
+/// A write takes the whole text or nothing, and waits for nobody; a flush waits for all that was written.
+impl Write for Beside {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        match self.texts.0.try_send(Next::Text(text.to_vec())) {
+            Ok(()) => Ok(text.len()),
+            Err(TrySendError::Full(_)) => Err(io::Error::other(format!(
+                "nobody took the last {} lines",
+                self.most
+            ))),
+            Err(TrySendError::Disconnected(_)) => Err(self.why()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.finish(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A writer that waits for the lock before each text.
+    fn gated(most: usize, gate: &Arc<Mutex<()>>) -> (Beside, Arc<Mutex<Vec<u8>>>) {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (sink, door) = (Arc::clone(&heard), Arc::clone(gate));
+        let beside = Beside::start(most, move |text| {
+            drop(door.lock().unwrap());
+            sink.lock().unwrap().extend_from_slice(text);
+            Ok(())
+        });
+        (beside.unwrap(), heard)
+    }
+
+    #[test]
+    fn a_reader_that_stands_still_is_not_waited_for_until_the_end() {
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock().unwrap();
+        let (mut beside, heard) = gated(2, &gate);
+        // One may be with the thread already.
+        let given = (0..10)
+            .take_while(|n| write!(beside, "{n}").is_ok())
+            .count();
+        assert!((2..=3).contains(&given), "{given}");
+        let began = Instant::now();
+        let late = beside.finish(Duration::from_millis(50)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= Duration::from_millis(50));
+        drop(held);
+        beside.flush().unwrap();
+        assert_eq!(*heard.lock().unwrap(), b"0123456789"[..given]);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_told_of_the_next_text() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let mut beside = Beside::start(8, move |_| Err(full())).unwrap();
+        let told = (0..500).find_map(|_| {
+            std::thread::sleep(AGAIN);
+            beside.write(b"x").err()
+        });
+        assert_eq!(told.unwrap().kind(), io::ErrorKind::StorageFull);
+        let mut beside = Beside::start(8, move |_| Err(full())).unwrap();
+        beside.write_all(b"x").unwrap();
+        let told = beside.flush().unwrap_err();
+        assert_eq!(told.kind(), io::ErrorKind::StorageFull);
+    }
+}
