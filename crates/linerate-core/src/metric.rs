@@ -125,7 +125,7 @@ metrics! {
     UDP_STRAY = "udp" "stray" Packets Counter "Datagrams that came to the socket and are not of this step: another sender's, malformed, cut short, or left over.";
     UDP_DROPS = "udp" "socket_drops" Packets Counter "Datagrams that reached this host and were lost at the socket, for want of room in its buffer: SO_MEMINFO, the counter of SO_RXQ_OVFL. Those that came joined count once.";
     UDP_MESSAGES = "udp" "messages" Packets Counter "Messages that this program took from the socket; datagrams that came joined (UDP_GRO) are one.";
-    UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS); they were not sent, and not lost.";
+    UDP_REFUSED = "udp" "refused" Packets Counter "Datagrams that this host did not take to send, its queue being full (ENOBUFS), its port down (ENETDOWN) or a rule of its own against them (EPERM); they were not sent, and not lost.";
     UDP_ERRORS = "udp" "path_errors" Count Counter "Messages of the path or the other host (ICMP) that came to the socket, such as that nobody listens there; each is passed over.";
     CPU_USER = "cpu" "user" Ticks Counter "/proc/stat; subject is the CPU's number.";
     CPU_NICE = "cpu" "nice" Ticks Counter "/proc/stat.";

@@ -93,3 +93,24 @@ fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before
         );
     }
 }
+
+/// Sends datagrams, of which a rule of the near host itself forbids those that exceed 1 Mb/s.
+fn forbidden() -> Option<Value> {
+    let rule = "add table inet t; add chain inet t out { type filter hook output priority 0; }; \
+                add rule inet t out meta l4proto udp limit rate over 125 kbytes/second burst 8 kbytes drop";
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
+    let script = format!("nft '{rule}' && exec {} {send}", lab::PROGRAM);
+    told(&[], &["sh", "-c", &script, "sh", "FAR"])
+}
+
+#[test]
+fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are() {
+    let Some(found) = forbidden() else { return };
+    assert_eq!(found["complete"], true, "{found:#}");
+    let way = &found["directions"]["forward"];
+    let goodput = way["goodput_bps"].as_f64().unwrap();
+    assert!((0.5e6..2e6).contains(&goodput), "{way:#}");
+    let datagrams = &way["datagrams"];
+    assert_eq!(datagrams["lost"], 0, "{datagrams:#}");
+    assert!(datagrams["refused"].as_u64() > Some(100), "{datagrams:#}");
+}

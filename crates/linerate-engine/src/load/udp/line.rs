@@ -48,7 +48,7 @@ pub(super) enum Sent {
     Taken(usize),
     /// None yet: the socket's own buffer is full, or a message of the path came between.
     Waiting,
-    /// None, because a queue of this host is full.
+    /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
     Refused,
     /// None, and the kernel cannot cut messages on this route.
     Uncut,
@@ -101,7 +101,8 @@ impl Line {
         };
         match Errno::from_io_error(&source) {
             Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
-            Some(Errno::NOBUFS) => {
+            // A rule of the host itself against them answers EPERM (nf_hook_slow), a port that is down ENETDOWN.
+            Some(Errno::NOBUFS | Errno::PERM | Errno::NETDOWN) => {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }

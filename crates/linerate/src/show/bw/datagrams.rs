@@ -38,7 +38,7 @@ fn sent(way: &Way, datagrams: &Datagrams) -> Option<String> {
     let waited = datagrams.counted.refused.filter(|n| *n > 0);
     let waited = waited.map(|n| {
         let which = count(n, "datagram");
-        format!("; {which} had to wait for a full queue of the sending host")
+        format!("; {which} had to wait: a queue of the sending host was full, or a rule of its own forbade them")
     });
     let rate = Rate::of(bytes, time);
     Some(format!("{rate}, {how}{}", waited.unwrap_or_default()))
