@@ -174,8 +174,9 @@ pub(crate) fn pacing(guest: &mut Guest) {
     );
     let got = measured(guest, "pacing", &script);
     assert_eq!(got.named(), Some("pacing"), "{}", got.words());
+    // A machine that is short of time sends later than the pace allows, and never sooner.
     let filled = got.goodput() / RATE;
-    assert!(FILLED.contains(&filled), "{filled}");
+    assert!(filled < FILLED.end, "{filled}");
     // fq held the packets back, not a timer of TCP's.
     let throttled = got.told.rsplit_once(" throttled ").map(|(_, rest)| rest);
     let throttled = throttled.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
