@@ -19,6 +19,8 @@ use crate::record::TrialPlan;
 pub enum Factor {
     /// Twice the streams.
     MoreStreams,
+    /// Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.
+    Crowd,
     /// A larger receive buffer, as far as the host allows.
     LargerWindow,
     /// A receive window of half the bytes that are in flight.
@@ -80,7 +82,8 @@ impl Factor {
             | Self::SmallerMss
             | Self::NearInterrupts
             | Self::OtherCpu => true,
-            Self::HalfWindow
+            Self::Crowd
+            | Self::HalfWindow
             | Self::LargerSendBuffer
             | Self::HostWindow
             | Self::HostSendBuffer
@@ -185,6 +188,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::Paced,
         words: "whether less is lost, or waits, at half the pace",
         change: "half the pace",
+    },
+    TrialKind {
+        id: "crowd",
+        factor: Factor::Crowd,
+        words: "whether many streams lose a larger share than a few",
+        change: "many streams in place of a few",
     },
     TrialKind {
         id: "receiver-work",

@@ -1,12 +1,12 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::lossy::sent_again;
+use super::lossy::{recovering, sent_again};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, lacks, percent};
 use crate::facts::Gap;
-use crate::model::{Model, TrialModel};
+use crate::model::{Load, Model, TrialModel};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
@@ -54,6 +54,9 @@ impl Cause for CongestionControl {
             ));
         }
         let clamped = clamped(model, direction);
+        if let Some(gap) = recovers(held.load).filter(|_| clamped.is_none()) {
+            return Answer::Unknown(vec![gap]);
+        }
         let mut evidence = vec![if let Some(stood) = &clamped {
             stood.clone()
         } else if held.lifted {
@@ -88,7 +91,7 @@ impl Cause for CongestionControl {
                 low: GAIN,
                 high: f64::MAX,
             }),
-            Factor::MoreStreams => Some(Range {
+            Factor::MoreStreams | Factor::Crowd => Some(Range {
                 low: 1.03,
                 ..per_stream(trial)
             }),
@@ -133,6 +136,19 @@ impl Cause for CongestionControl {
 
 /// Congestion controls whose window grows as long as it is what holds the sender, and nothing is lost.
 const GROWS: &[&str] = &["cubic", "reno"];
+
+/// That the sender may still recover from a loss which came before the load counted, or was too rare to tell more.
+fn recovers(load: &Load) -> Option<Gap> {
+    Some(Gap {
+        what: "whether congestion control has a reason to hold back".to_owned(),
+        why: format!(
+            "{} segments of a stream were sent again since it began, and on so long a path one loss holds it for \
+             many seconds",
+            recovering(load)?
+        ),
+        hint: "--congestion bbr does not slow down for single losses: compare".to_owned(),
+    })
+}
 
 /// Share of time that a window or a buffer may hold the sender beside a congestion window that is clamped: one
 /// that they hold does not grow either.

@@ -76,7 +76,7 @@ impl Cause for FlowRateCap {
                 let load = &model.direction(trial.direction)?.base;
                 Some(of_other_congestion(model, load))
             }
-            Factor::MoreStreams => Some(around(trial.stream_ratio(), WITHIN)),
+            Factor::MoreStreams | Factor::Crowd => Some(around(trial.stream_ratio(), WITHIN)),
             _ => bystander(model, trial),
         }
     }

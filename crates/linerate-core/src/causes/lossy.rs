@@ -2,7 +2,8 @@
 
 use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr};
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, TrialModel};
+use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
@@ -20,6 +21,20 @@ const VANISHES: Range = Range {
 pub(super) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
+};
+
+/// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
+/// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
+//= RFC 9438, section 5.2
+const GROWS: Range = Range {
+    low: 2.5,
+    high: f64::MAX,
+};
+
+/// The same where packets are lost at any rate: no larger one.
+pub(super) const ALIKE: Range = Range {
+    low: 0.3,
+    high: 2.0,
 };
 
 /// How much better another congestion control may fill such a rate: one loss-based stream fills at least
@@ -71,10 +86,13 @@ pub(super) const EXPLAINED: f64 = 1.0 / 3.0;
 /// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that
 /// leaves no more than about what was carried.
 fn matters_far(load: &Load, share: f64) -> bool {
-    let far = load.tcp.min_rtt.is_some_and(|rtt| rtt >= FAR);
     let leaves = |share| loss_leaves(load, share);
     let explains = leaves(share).is_some_and(|left| load.goodput.mean >= left * EXPLAINED);
-    share > 0.0 && far && load.keeps_losing && explains
+    share > 0.0 && is_far(load) && load.keeps_losing && explains
+}
+
+fn is_far(load: &Load) -> bool {
+    load.tcp.min_rtt.is_some_and(|rtt| rtt >= FAR)
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.
@@ -152,7 +170,16 @@ pub(super) fn erratic(load: &Load) -> bool {
 
 /// Whether loss is the only sign of a rate that is exceeded: what comes too fast is dropped, not queued.
 pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
-    lost(load).is_some() && standing_queue(model, load).is_none()
+    let lost = lost(load).is_some() || recovering(load).is_some();
+    lost && standing_queue(model, load).is_none()
+}
+
+/// Segments that a stream had sent again since it began, on a path so long that it may recover from that for longer
+/// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
+//= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
+pub(super) fn recovering(load: &Load) -> Option<u64> {
+    let slow = is_far(load) && !bbr::sends(load) && load.datagrams.is_none();
+    load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
 /// What more streams make of one rate that all share: the same, unless it drops what exceeds it; somewhat less where
@@ -191,4 +218,47 @@ pub(super) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let paced = trial.factor() == Some(Factor::Paced);
     (paced && only_dropped(model, load)).then_some(VANISHES)
+}
+
+/// The same of a rate that all streams share: many lose more of it than a few.
+pub(super) fn of_a_shared_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::Crowd => Some(GROWS),
+        _ => of_a_rate(model, trial),
+    }
+}
+
+/// How many times as many streams are a few, and how many times those are many.
+const TIMES: u32 = 4;
+
+/// Most streams of a trial.
+const MOST: u32 = 64;
+
+/// How many times as much as a load carries what was lost at half the pace would leave to it, if it does not hold it.
+const UNHELD: f64 = 3.0;
+
+/// A few streams and many, where they tell one rate from loss at any rate: each halves its window when it loses, so
+/// that those of one rate lose the oftener the smaller their windows are, and those that lose at random do not. Where a
+/// few carry far more than the load did, the rate of all is not what held that; and what is lost at half the pace, or
+/// all the time, is lost at any.
+pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
+    let dir = model.direction(direction)?;
+    let load = &dir.base;
+    let few = load.streams.checked_mul(TIMES)?;
+    let many = few.checked_mul(TIMES).filter(|n| *n <= MOST)?;
+    let more: Vec<f64> = dir.sweep.iter().map(|more| more.over(load).mid).collect();
+    let share = !more.is_empty() && more.iter().all(|gain| *gain <= FILLED.high);
+    let unheld = match lost_at_half_pace(model, direction) {
+        Some(lost) => loss_leaves(load, lost)? >= load.goodput.mean * UNHELD,
+        // Nothing would be seen of it then.
+        None => often_sent_again(load).is_none() && !load.keeps_losing,
+    };
+    (share && unheld && only_dropped(model, load) && !bbr::sends(load)).then_some([few, many])
+}
+
+/// The share of segments that had to be sent again at half the pace, where that was tried.
+fn lost_at_half_pace(model: &Model, direction: Direction) -> Option<f64> {
+    let of =
+        |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(Factor::Paced);
+    model.trials.iter().find(of)?.lost[1]
 }

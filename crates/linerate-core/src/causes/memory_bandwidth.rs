@@ -102,7 +102,8 @@ impl Cause for MemoryBandwidth {
             Factor::SenderWork => work(true),
             Factor::ReceiverWork => work(false),
             // What fits into caches changes with sizes: that cannot be told.
-            Factor::LargerWindow
+            Factor::Crowd
+            | Factor::LargerWindow
             | Factor::LargerSendBuffer
             | Factor::HostWindow
             | Factor::HostSendBuffer

@@ -57,7 +57,7 @@ pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
 pub(crate) use local_drops::{ID as LOCAL_DROPS, most as most_dropped};
-pub(crate) use lossy::often_sent_again;
+pub(crate) use lossy::{crowds, often_sent_again};
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use wire_full::ID as WIRE_FULL;

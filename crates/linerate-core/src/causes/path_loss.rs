@@ -1,7 +1,9 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
 use super::datagrams::{self, on_the_way};
-use super::lossy::{EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again};
+use super::lossy::{
+    ALIKE, EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again,
+};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -89,7 +91,11 @@ impl Cause for PathLoss {
         }
     }
     fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        (trial.factor()? == Factor::Paced).then_some(STAYS)
+        match trial.factor()? {
+            Factor::Paced => Some(STAYS),
+            Factor::Crowd => Some(ALIKE),
+            _ => None,
+        }
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::Paced, Factor::OtherCongestion]

@@ -3,7 +3,7 @@
 use super::cpu_share::stands;
 use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
-use super::lossy::{erratic, filled, lost, of_a_rate, often_sent_again};
+use super::lossy::{erratic, filled, lost, of_a_shared_rate, often_sent_again};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
@@ -55,10 +55,10 @@ impl Cause for PathRate {
         one_rate(model, trial)
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        of_a_rate(model, trial)
+        of_a_shared_rate(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams, Factor::Paced]
+        &[Factor::MoreStreams, Factor::Paced, Factor::Crowd]
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams of datagrams carry no more where their hosts have no time to send more, either.
@@ -67,7 +67,7 @@ impl Cause for PathRate {
             .is_some_and(|d| d.base.datagrams.is_some());
         match trial.factor() {
             Some(Factor::MoreStreams) => !datagrams,
-            factor => factor == Some(Factor::Paced),
+            factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {

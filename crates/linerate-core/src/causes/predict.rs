@@ -90,7 +90,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
         // What binds instead may be anything; and half the pace carries half, whatever binds.
-        Factor::MoreStreams | Factor::OtherCongestion | Factor::Paced => None,
+        Factor::MoreStreams | Factor::Crowd | Factor::OtherCongestion | Factor::Paced => None,
         Factor::Unpaced
         | Factor::LargerWindow
         | Factor::LargerSendBuffer
@@ -150,7 +150,7 @@ pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
 pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
-        Factor::MoreStreams => Some(filled(model, load)),
+        Factor::MoreStreams | Factor::Crowd => Some(filled(model, load)),
         Factor::OtherCongestion => Some(of_other_congestion(model, load)),
         _ => bystander(model, trial),
     }

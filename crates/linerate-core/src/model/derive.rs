@@ -242,19 +242,29 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let [before, changed] = [false, true].map(|changed| last(record, plan, changed));
     let as_planned =
         made_as_planned(record, id) && took_effect(plan, before.as_ref(), changed.as_ref());
-    let loss = share_ratio(&losses(record, id), plan.max_blocks as usize);
+    let losses = losses(record, id);
+    let loss = share_ratio(&losses, plan.max_blocks as usize);
     Some(TrialModel {
         plan: plan.clone(),
         effect: effect(plan, &slices).interval().filter(|_| as_planned),
         slices: slices.len() as u32,
         goodput,
         cost: of_each(&costs(record, id)),
+        lost: [false, true].map(|changed| lost_of(&losses, changed)),
         changed,
         loss: loss.filter(|_| as_planned),
         latency: effect(plan, &medians(record, id))
             .interval()
             .filter(|_| as_planned),
     })
+}
+
+/// Share of all segments of one setting that were sent again.
+fn lost_of(losses: &[(bool, Count)], changed: bool) -> Option<f64> {
+    let own = || losses.iter().filter(|(setting, _)| *setting == changed);
+    let all: f64 = own().map(|(_, count)| count.of).sum();
+    let lost: f64 = own().map(|(_, count)| count.events).sum();
+    (all > 0.0).then(|| lost / all)
 }
 
 /// The mean of each setting.

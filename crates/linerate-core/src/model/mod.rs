@@ -360,6 +360,8 @@ pub struct TcpShares {
     pub needless: Option<f64>,
     /// Segments sent again in a second, all streams.
     pub repeated: Option<f64>,
+    /// The most segments that a stream had sent again since its connection began, be it before the load counted.
+    pub repeated_ever: Option<u64>,
     /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
     pub timeouts: Option<f64>,
     /// Share of time, at least, that a stream waited for such a timer; `None` before Linux 6.7.
@@ -447,6 +449,8 @@ pub struct TrialModel {
     /// CPU time of the sending threads for each byte that arrived, in seconds, of each setting; `None` where
     /// it was not read.
     pub cost: [Option<f64>; 2],
+    /// Share of the segments that were sent again, of each setting; `None` where none were counted.
+    pub lost: [Option<f64>; 2],
     /// The load of its last slice with the change; `None` before there is one.
     pub changed: Option<Load>,
     /// Share of segments sent again after over before; `None` while too little was measured, and where

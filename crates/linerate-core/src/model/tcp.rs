@@ -79,9 +79,7 @@ pub(super) fn tcp(
         .collect();
     let held = Held::of(&tables, &sockets, window);
     let each = stands_for(sending, set);
-    let all = |from: &[&Table], metric| -> Vec<f64> {
-        from.iter().flat_map(|t| gauge(t, metric, window)).collect()
-    };
+    let all = |from: &[&Table], metric| all(from, metric, window);
     let bytes = |metric| mean(all(&tables, metric)).map(|v| Bytes(v.max(0.0) as u64));
     let mss = bytes(m::TCP_SND_MSS);
     let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
@@ -106,10 +104,7 @@ pub(super) fn tcp(
         network: held.network,
         in_flight: segments(m::TCP_UNACKED),
         window: bytes(m::TCP_SND_WND),
-        window_scaling: all(&tables, m::TCP_OPTIONS)
-            .into_iter()
-            .map(|options| options as u8 & SCALING != 0)
-            .reduce(|all, scaled| all && scaled),
+        window_scaling: scaled(&all(&tables, m::TCP_OPTIONS)),
         cwnd: segments(m::TCP_CWND),
         cwnd_stood: stood(&tables, window, mss),
         not_sent: bytes(m::TCP_NOTSENT),
@@ -121,6 +116,7 @@ pub(super) fn tcp(
         retransmitted: repeated.map(|(again, all)| again / all),
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
+        repeated_ever: most(&all(&tables, m::TCP_RETRANS)),
         timeouts: total(m::TCP_TOTAL_RTO),
         timer_limited: timers(total(m::TCP_TOTAL_RTO), secs, tables.len() as f64 * each),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
@@ -132,6 +128,23 @@ pub(super) fn tcp(
         mss,
         path_mtu: bytes(m::TCP_PMTU),
     }
+}
+
+/// Every value of a metric in a window.
+fn all(from: &[&Table], metric: m::Metric, window: Window) -> Vec<f64> {
+    from.iter().flat_map(|t| gauge(t, metric, window)).collect()
+}
+
+/// Whether the windows of all streams are scaled, by the options of each.
+fn scaled(options: &[f64]) -> Option<bool> {
+    let scaled = options.iter().map(|options| *options as u8 & SCALING != 0);
+    scaled.reduce(|all, scaled| all && scaled)
+}
+
+/// The largest of counts.
+fn most(counts: &[f64]) -> Option<u64> {
+    let most = counts.iter().copied().reduce(f64::max);
+    most.map(|most| most as u64)
 }
 
 /// Share of `secs` that each of so many streams waited at least for the timers that ran out.
@@ -206,6 +219,7 @@ mod tests {
             let shares = tcp(&end, 1, WHOLE, true);
             assert_eq!(shares.segments, Some(20.0 * times));
             assert_eq!(shares.repeated, Some(4.0 * times));
+            assert_eq!(shares.repeated_ever, Some(9), "of one stream, ever");
             assert_eq!(shares.retransmitted, Some(0.1), "a share is as it was");
         }
     }

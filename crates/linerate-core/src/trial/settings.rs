@@ -1,7 +1,7 @@
 //! What a trial changes of the connections that the tool itself owns.
 
 use super::{Factor, SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
-use crate::causes::{crowded, often_sent_again, raised};
+use crate::causes::{crowded, crowds, often_sent_again, raised};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
@@ -20,6 +20,7 @@ pub(super) fn settings(
         Factor::MoreStreams => {
             after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
         }
+        Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;
             after.recv_buffer = Some(larger(window_memory(load)?, limit)?);

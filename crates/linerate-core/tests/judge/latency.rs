@@ -149,6 +149,7 @@ fn a_trial_of_both_goes_on_until_it_tells_of_the_round_trip_too() {
             slices: 8,
             goodput: [1e9, 0.5e9],
             cost: [None; 2],
+            lost: [None; 2],
             changed: None,
             loss: None,
             latency: Some(ratio(low, high)),

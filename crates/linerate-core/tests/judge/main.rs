@@ -200,6 +200,7 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         slices: 8,
         goodput: [1e9, 1e9 * ratio],
         cost: [None; 2],
+        lost: [None; 2],
         changed: None,
         loss: None,
         latency: None,

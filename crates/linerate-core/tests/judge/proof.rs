@@ -181,6 +181,7 @@ fn a_trial_decides_only_when_no_prediction_is_cut() {
             slices: 8,
             goodput: [1e9, mid * 1e9],
             cost: [None; 2],
+            lost: [None; 2],
             changed: None,
             loss: None,
             latency: None,

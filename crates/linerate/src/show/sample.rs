@@ -314,6 +314,7 @@ fn trial(id: u32, kind: &str, effect: Option<Interval>) -> TrialModel {
         slices: 12,
         goodput: [4.71e9, 2.36e9],
         cost: [None; 2],
+        lost: [None; 2],
         changed: None,
         loss: effect.map(|_| interval(0.2, 0.9, 4.1)),
         latency: None,
