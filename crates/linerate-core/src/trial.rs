@@ -319,8 +319,8 @@ impl TrialKind {
             before,
             after,
             max_blocks: match self.factor {
-                // Its slices may be long, and what three blocks do not tell five hardly do.
-                Factor::Paced => 3,
+                // Where its slices are long, what three blocks do not tell five hardly do.
+                Factor::Paced if slice_time(load, Some(self.factor)) > slice::SLICE => 3,
                 _ => BLOCKS,
             },
         })

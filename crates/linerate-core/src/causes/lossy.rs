@@ -7,7 +7,7 @@ use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
 const VANISHES: Range = Range {
@@ -253,7 +253,20 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
         // Nothing would be seen of it then.
         None => often_sent_again(load).is_none() && !load.keeps_losing,
     };
-    (share && unheld && only_dropped(model, load) && !bbr::sends(load)).then_some([few, many])
+    let law = follows_law(load) && !bbr::sends(load);
+    (share && unheld && law && only_dropped(model, load)).then_some([few, many])
+}
+
+/// Segments in flight from which each of many streams still has a window to halve.
+const WINDOWS: f64 = 100.0;
+
+/// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
+/// waits for timers.
+fn follows_law(load: &Load) -> bool {
+    let in_flight =
+        |rtt: Nanos, mss: Bytes| load.goodput.mean / 8.0 * rtt.secs() / mss.0.max(1) as f64;
+    let flown = load.tcp.min_rtt.zip(load.tcp.mss);
+    is_far(load) && flown.is_some_and(|(rtt, mss)| in_flight(rtt, mss) >= WINDOWS)
 }
 
 /// The share of segments that had to be sent again at half the pace, where that was tried.

@@ -1,6 +1,6 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
-use super::lossy::{Late, late, sent_again};
+use super::lossy::{Late, late, lost, sent_again};
 use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -11,6 +11,9 @@ use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
+
+/// Share of what was sent again that must have come late, if the rest was lost and is enough to slow a sender down.
+const MOST: f64 = 0.5;
 
 /// Cause `path-reordering`.
 pub(super) struct PathReordering;
@@ -53,6 +56,14 @@ impl Cause for PathReordering {
         let Some(late) = late(load) else {
             return Answer::Clear(seldom(load));
         };
+        if let (Late::Told(share), Some(lost)) = (late, lost(load))
+            && share < MOST
+        {
+            return Answer::Clear(format!(
+                "{} of the bytes were lost indeed, and less than that came late",
+                percent(lost)
+            ));
+        }
         Answer::Finding(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),

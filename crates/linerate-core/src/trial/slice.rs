@@ -6,7 +6,7 @@ use crate::model::{Load, TcpShares};
 use crate::units::Nanos;
 
 /// Time of a slice that counts.
-const SLICE: Nanos = Nanos::from_millis(400);
+pub(super) const SLICE: Nanos = Nanos::from_millis(400);
 
 /// Longest time of a slice that counts.
 const LONGEST: f64 = 1.0;
