@@ -27,8 +27,6 @@ readonly kernels=$PWD/target/tmp/linerate/kernels
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
-  # A clean checkout is built once: what the next build could use of it is written for nothing.
-  export CARGO_INCREMENTAL=0
   export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu,sshd}
 fi
 

@@ -121,8 +121,32 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     };
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
     let place = cgroup::place(&membership, &mounts)
+        .or_else(|error| {
+            by_first_process(machine, "cpu", &membership)
+                .map(Some)
+                .ok_or(error)
+        })
         .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), UNSEEN))?;
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
+}
+
+/// Where the machine's first process sees our own cgroup of a controller, if it looks at the same hierarchy: `ip netns
+/// exec` mounts /sys anew for us, without control groups below it. To look through its eyes takes root's rights.
+pub(super) fn by_first_process(
+    machine: &dyn Machine,
+    controller: &str,
+    membership: &[u8],
+) -> Option<Place> {
+    let space = |who| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
+    if space("self")? != space("1")? {
+        return None;
+    }
+    let mounts = machine.file("/proc/1/mountinfo").ok()?;
+    let place = cgroup::place_of(controller, membership, &mounts).ok()??;
+    Some(Place {
+        mount: format!("/proc/1/root{}", place.mount),
+        ..place
+    })
 }
 
 /// Whether a quota is set on the group at `folder`.

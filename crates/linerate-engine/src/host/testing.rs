@@ -60,6 +60,13 @@ impl Fake {
         self
     }
 
+    /// A symbolic link that leads to `target`, and is read so many times.
+    pub(super) fn leads(mut self, path: &str, target: &str, times: usize) -> Self {
+        let answers = vec![Answer::Reply(target.to_owned()); times];
+        self.0.links.insert(path.to_owned(), answers);
+        self
+    }
+
     /// A directory that lists `names`, once.
     pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();

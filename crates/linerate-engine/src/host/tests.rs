@@ -311,6 +311,28 @@ fn a_quota_above_our_own_cgroup_is_watched_too() {
 }
 
 #[test]
+fn a_cgroup_that_is_hidden_is_seen_by_the_first_process_of_the_same_hierarchy() {
+    let hidden = |own: &str| {
+        Fake::default()
+            .file("/proc/self/cgroup", &["0::/a\n"])
+            .file(
+                "/proc/self/mountinfo",
+                &["30 23 0:26 / /sys rw - sysfs sysfs rw\n"],
+            )
+            .file("/proc/1/mountinfo", &[V2_MOUNT])
+            .leads("/proc/self/ns/cgroup", own, 1)
+            .leads("/proc/1/ns/cgroup", "cgroup:[1]", 1)
+            .file("/proc/1/root/cg/a/cpu.stat", &[V2_STAT, V2_STAT])
+            .failing("/proc/1/root/cg/cpu.stat", &[], Errno::NOENT)
+    };
+    let (tables, gaps) = hidden("cgroup:[1]").watch("cgroup", 1);
+    assert_eq!((tables[0].subject.as_str(), gaps), ("/a", vec![]));
+    let (tables, gaps) = hidden("cgroup:[2]").watch("cgroup", 1);
+    assert_eq!((tables.len(), gaps.len()), (0, 1));
+    assert!(gaps[0].hint.contains("ip netns exec"), "{gaps:?}");
+}
+
+#[test]
 fn a_cgroup_without_counters_is_a_gap_unless_nothing_can_stop_it() {
     let usage = "usage_usec 9\n";
     let group = |fake: Fake| {
