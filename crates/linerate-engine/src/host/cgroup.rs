@@ -122,7 +122,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
     let place = cgroup::place(&membership, &mounts)
         .or_else(|error| {
-            by_first_process(machine, "cpu", &membership)
+            by_ancestor(machine, "cpu", &membership)
                 .map(Some)
                 .ok_or(error)
         })
@@ -130,23 +130,34 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
 
-/// Where the machine's first process sees our own cgroup of a controller, if it looks at the same hierarchy: `ip netns
-/// exec` mounts /sys anew for us, without control groups below it. To look through its eyes takes root's rights.
-pub(super) fn by_first_process(
+/// Most processes above our own that are asked.
+const ANCESTORS: usize = 32;
+
+/// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
+/// mounts /sys anew for us, without control groups below it. To look through another's eyes takes root's rights.
+pub(super) fn by_ancestor(
     machine: &dyn Machine,
     controller: &str,
     membership: &[u8],
 ) -> Option<Place> {
-    let space = |who| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
-    if space("self")? != space("1")? {
-        return None;
+    let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
+    let own = space("self")?;
+    let mut who = "self".to_owned();
+    for _ in 0..ANCESTORS {
+        let status = machine.file(&format!("/proc/{who}/status")).ok()?;
+        who = sysctl::value_text(&status, "PPid")?;
+        if space(&who)? != own {
+            return None;
+        }
+        let mounts = machine.file(&format!("/proc/{who}/mountinfo")).ok()?;
+        if let Ok(place) = cgroup::place_of(controller, membership, &mounts) {
+            return place.map(|place| Place {
+                mount: format!("/proc/{who}/root{}", place.mount),
+                ..place
+            });
+        }
     }
-    let mounts = machine.file("/proc/1/mountinfo").ok()?;
-    let place = cgroup::place_of(controller, membership, &mounts).ok()??;
-    Some(Place {
-        mount: format!("/proc/1/root{}", place.mount),
-        ..place
-    })
+    None
 }
 
 /// Whether a quota is set on the group at `folder`.

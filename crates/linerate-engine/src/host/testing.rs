@@ -60,9 +60,9 @@ impl Fake {
         self
     }
 
-    /// A symbolic link that leads to `target`, and is read so many times.
-    pub(super) fn leads(mut self, path: &str, target: &str, times: usize) -> Self {
-        let answers = vec![Answer::Reply(target.to_owned()); times];
+    /// A symbolic link that leads to `target`, and is read once.
+    pub(super) fn leads(mut self, path: &str, target: &str) -> Self {
+        let answers = vec![Answer::Reply(target.to_owned())];
         self.0.links.insert(path.to_owned(), answers);
         self
     }

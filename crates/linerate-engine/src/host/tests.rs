@@ -311,19 +311,21 @@ fn a_quota_above_our_own_cgroup_is_watched_too() {
 }
 
 #[test]
-fn a_cgroup_that_is_hidden_is_seen_by_the_first_process_of_the_same_hierarchy() {
-    let hidden = |own: &str| {
+fn a_cgroup_that_is_hidden_is_seen_by_an_ancestor_that_looks_at_the_same_hierarchy() {
+    let without = "30 23 0:26 / /sys rw - sysfs sysfs rw\n";
+    let hidden = |above: &str| {
         Fake::default()
             .file("/proc/self/cgroup", &["0::/a\n"])
-            .file(
-                "/proc/self/mountinfo",
-                &["30 23 0:26 / /sys rw - sysfs sysfs rw\n"],
-            )
-            .file("/proc/1/mountinfo", &[V2_MOUNT])
-            .leads("/proc/self/ns/cgroup", own, 1)
-            .leads("/proc/1/ns/cgroup", "cgroup:[1]", 1)
-            .file("/proc/1/root/cg/a/cpu.stat", &[V2_STAT, V2_STAT])
-            .failing("/proc/1/root/cg/cpu.stat", &[], Errno::NOENT)
+            .file("/proc/self/mountinfo", &[without])
+            .file("/proc/self/status", &["Name:\tlinerate\nPPid:\t20\n"])
+            .file("/proc/20/mountinfo", &[without])
+            .file("/proc/20/status", &["Name:\tip\nPPid:\t3\n"])
+            .file("/proc/3/mountinfo", &[V2_MOUNT])
+            .leads("/proc/self/ns/cgroup", "cgroup:[1]")
+            .leads("/proc/20/ns/cgroup", "cgroup:[1]")
+            .leads("/proc/3/ns/cgroup", above)
+            .file("/proc/3/root/cg/a/cpu.stat", &[V2_STAT, V2_STAT])
+            .failing("/proc/3/root/cg/cpu.stat", &[], Errno::NOENT)
     };
     let (tables, gaps) = hidden("cgroup:[1]").watch("cgroup", 1);
     assert_eq!((tables[0].subject.as_str(), gaps), ("/a", vec![]));

@@ -6,7 +6,7 @@ use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
 use super::{PROC, Reader, STATUS, SYS};
-use crate::host::cgroup::by_first_process;
+use crate::host::cgroup::by_ancestor;
 use crate::host::{gap, invalid, read};
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -140,7 +140,7 @@ impl Reader<'_> {
         let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
         let place = cgroup::place_of(controller, &membership, &mounts);
         let place = place.or_else(|error| {
-            let seen = by_first_process(self.machine, controller, &membership);
+            let seen = by_ancestor(self.machine, controller, &membership);
             seen.map(Some).ok_or(error)
         });
         place.map_err(invalid).unwrap_or_else(|error| {
