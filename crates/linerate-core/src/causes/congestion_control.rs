@@ -6,7 +6,7 @@ use super::predict::{GAIN, bystander, per_stream};
 use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, lacks, percent};
 use crate::facts::Gap;
-use crate::model::{Load, Model, TrialModel};
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
@@ -63,9 +63,10 @@ impl Cause for CongestionControl {
             held.why
         } else {
             format!(
-                "{} held the sender {} of the time, although nothing queued and nothing was lost",
+                "{} held the sender {} of the time, although nothing queued and {}",
                 name(model, direction),
-                percent(held.share)
+                percent(held.share),
+                hardly_lost(held.load)
             )
         }];
         let scaled = model.direction(direction).and_then(scales);
@@ -174,11 +175,16 @@ pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
 
 /// The trial of another congestion control: its name, and the effect.
 fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
-    let of = |t: &&TrialModel| {
-        t.plan.direction == direction && t.plan.factor() == Some(Factor::OtherCongestion)
-    };
-    let trial = model.trials.iter().find(of)?;
+    let trial = model.tried(direction, Factor::OtherCongestion)?;
     Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
+}
+
+/// What little was sent again, in words.
+fn hardly_lost(load: &Load) -> String {
+    match load.tcp.retransmitted.filter(|share| *share > 0.0) {
+        Some(share) => format!("only {} of the bytes had to be sent again", percent(share)),
+        None => "nothing was lost".to_owned(),
+    }
 }
 
 /// The sender's congestion control, as it was read.

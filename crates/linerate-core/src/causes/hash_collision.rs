@@ -104,10 +104,8 @@ pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
 /// Whether new connections were dialled for a trial and fell into the same queue each time: what hashes
 /// them does not look at ports.
 fn refused(model: &Model, direction: Direction) -> bool {
-    model.trials.iter().any(|trial| {
-        let other = trial.plan.factor() == Some(Factor::OtherPorts);
-        other && trial.plan.direction == direction && trial.slices == 0
-    })
+    let tried = model.tried(direction, Factor::OtherPorts);
+    tried.is_some_and(|trial| trial.slices == 0)
 }
 
 /// Whether the streams of a trial's changed setting kept apart for as long as it ran, or have not run.

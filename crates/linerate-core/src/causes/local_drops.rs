@@ -7,7 +7,7 @@ use super::lossy::sent_again;
 use super::path_rate::held_back;
 use super::predict::{GAIN, bystander};
 use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
-use crate::model::{Load, Local, LocalEvent, Model, TrialModel};
+use crate::model::{Load, Local, LocalEvent, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
@@ -124,10 +124,7 @@ pub(crate) fn most(load: &Load, direction: Direction) -> Option<&Local> {
 
 /// What more room gained, where that was tried.
 fn lifted(model: &Model, direction: Direction) -> Option<f64> {
-    let of = |t: &&TrialModel| {
-        t.plan.direction == direction && t.plan.factor() == Some(Factor::HostRoom)
-    };
-    let effect = model.trials.iter().find(of)?.effect?;
+    let effect = model.tried(direction, Factor::HostRoom)?.effect?;
     (effect.low > EQUAL.high).then_some(effect.mid)
 }
 

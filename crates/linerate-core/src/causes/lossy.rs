@@ -2,12 +2,11 @@
 
 use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr};
-use crate::model::{Load, Model, TrialModel};
-use crate::plan::Direction;
+use crate::model::{Load, Model};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
 const VANISHES: Range = Range {
@@ -23,27 +22,13 @@ pub(super) const STAYS: Range = Range {
     high: f64::MAX,
 };
 
-/// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
-/// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
-//= RFC 9438, section 5.2
-const GROWS: Range = Range {
-    low: 2.5,
-    high: f64::MAX,
-};
-
-/// The same where packets are lost at any rate: no larger one.
-pub(super) const ALIKE: Range = Range {
-    low: 0.3,
-    high: 2.0,
-};
-
 /// How much better another congestion control may fill such a rate: one loss-based stream fills at least
 /// a quarter of it.
 const FILLED_BY_OTHER: f64 = 4.0;
 
 /// What more streams carry of a rate that drops what exceeds it: each halves its window at each loss,
 /// and loses many packets at once, so that several may fill it better, or out of step a little worse.
-const FILLED: Range = Range {
+pub(super) const FILLED: Range = Range {
     low: 0.9,
     high: 1.5,
 };
@@ -91,7 +76,7 @@ fn matters_far(load: &Load, share: f64) -> bool {
     share > 0.0 && is_far(load) && load.keeps_losing && explains
 }
 
-fn is_far(load: &Load) -> bool {
+pub(super) fn is_far(load: &Load) -> bool {
     load.tcp.min_rtt.is_some_and(|rtt| rtt >= FAR)
 }
 
@@ -218,60 +203,4 @@ pub(super) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let paced = trial.factor() == Some(Factor::Paced);
     (paced && only_dropped(model, load)).then_some(VANISHES)
-}
-
-/// The same of a rate that all streams share: many lose more of it than a few.
-pub(super) fn of_a_shared_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
-    match trial.factor()? {
-        Factor::Crowd => Some(GROWS),
-        _ => of_a_rate(model, trial),
-    }
-}
-
-/// How many times as many streams are a few, and how many times those are many.
-const TIMES: u32 = 4;
-
-/// Most streams of a trial.
-const MOST: u32 = 64;
-
-/// How many times as much as a load carries what was lost at half the pace would leave to it, if it does not hold it.
-const UNHELD: f64 = 3.0;
-
-/// A few streams and many, where they tell one rate from loss at any rate: each halves its window when it loses, so
-/// that those of one rate lose the oftener the smaller their windows are, and those that lose at random do not. Where a
-/// few carry far more than the load did, the rate of all is not what held that; and what is lost at half the pace, or
-/// all the time, is lost at any.
-pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
-    let dir = model.direction(direction)?;
-    let load = &dir.base;
-    let few = load.streams.checked_mul(TIMES)?;
-    let many = few.checked_mul(TIMES).filter(|n| *n <= MOST)?;
-    let more: Vec<f64> = dir.sweep.iter().map(|more| more.over(load).mid).collect();
-    let share = !more.is_empty() && more.iter().all(|gain| *gain <= FILLED.high);
-    let unheld = match lost_at_half_pace(model, direction) {
-        Some(lost) => loss_leaves(load, lost)? >= load.goodput.mean * UNHELD,
-        // Nothing would be seen of it then.
-        None => often_sent_again(load).is_none() && !load.keeps_losing,
-    };
-    let law = follows_law(load) && !bbr::sends(load);
-    (share && unheld && law && only_dropped(model, load)).then_some([few, many])
-}
-
-/// Segments in flight from which each of many streams still has a window to halve.
-const WINDOWS: f64 = 100.0;
-
-/// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
-/// waits for timers.
-fn follows_law(load: &Load) -> bool {
-    let in_flight =
-        |rtt: Nanos, mss: Bytes| load.goodput.mean / 8.0 * rtt.secs() / mss.0.max(1) as f64;
-    let flown = load.tcp.min_rtt.zip(load.tcp.mss);
-    is_far(load) && flown.is_some_and(|(rtt, mss)| in_flight(rtt, mss) >= WINDOWS)
-}
-
-/// The share of segments that had to be sent again at half the pace, where that was tried.
-fn lost_at_half_pace(model: &Model, direction: Direction) -> Option<f64> {
-    let of =
-        |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(Factor::Paced);
-    model.trials.iter().find(of)?.lost[1]
 }

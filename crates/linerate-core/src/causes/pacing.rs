@@ -77,12 +77,8 @@ impl Cause for Pacing {
         &[Factor::Unpaced]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let gain = model
-            .trials
-            .iter()
-            .find(|t| t.plan.direction == direction && t.plan.factor() == Some(Factor::Unpaced))
-            .and_then(|t| t.effect)
-            .map(|effect| effect.mid);
+        let tried = model.tried(direction, Factor::Unpaced);
+        let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
         let ours = model
             .direction(direction)
             .is_none_or(|d| d.base.knobs.pacing.is_some());

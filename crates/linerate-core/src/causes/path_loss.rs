@@ -1,9 +1,8 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
+use super::crowd::ALIKE;
 use super::datagrams::{self, on_the_way};
-use super::lossy::{
-    ALIKE, EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again,
-};
+use super::lossy::{EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -195,9 +194,6 @@ fn evidence(
 /// BBR does not take loss for a full path.
 fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
-    let tried = model.trials.iter().find(|t| {
-        t.plan.direction == direction && t.plan.after.congestion.as_deref() == Some("bbr")
-    });
-    let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
+    let gain = bbr::gained(model, direction);
     bbr::advice(model, load, direction.sender(), gain)
 }

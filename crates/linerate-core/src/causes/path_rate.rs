@@ -1,9 +1,10 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
 use super::cpu_share::stands;
+use super::crowd::GROWS;
 use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
-use super::lossy::{erratic, filled, lost, of_a_shared_rate, often_sent_again};
+use super::lossy::{erratic, filled, lost, of_a_rate, often_sent_again};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
@@ -11,7 +12,7 @@ use super::{
     Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops, percent,
     reached,
 };
-use crate::model::{DirectionModel, Load, Model, TrialModel};
+use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
@@ -55,7 +56,10 @@ impl Cause for PathRate {
         one_rate(model, trial)
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        of_a_shared_rate(model, trial)
+        match trial.factor()? {
+            Factor::Crowd => Some(GROWS),
+            _ => of_a_rate(model, trial),
+        }
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams, Factor::Paced, Factor::Crowd]
@@ -191,8 +195,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
         return 0.0;
     };
     let idle = |factor| {
-        let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
-        let effect = model.trials.iter().find(of).and_then(|t| t.effect);
+        let effect = model.tried(direction, factor).and_then(|t| t.effect);
         effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
     };
     let held = [
@@ -338,13 +341,11 @@ fn shared(load: &Load) -> Option<String> {
 /// How many times as much more streams carried: by the trial of as many, which takes turns with the load,
 /// else by one short look at them.
 fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
-    let of = |t: &&TrialModel| {
-        t.plan.direction == direction
-            && t.plan.factor() == Some(Factor::MoreStreams)
-            && t.plan.after.streams == more.streams
-    };
-    let tried = model.trials.iter().find(of).and_then(|t| t.effect);
-    tried.unwrap_or_else(|| more.over(load))
+    let tried = model.tried(direction, Factor::MoreStreams);
+    let tried = tried.filter(|t| t.plan.after.streams == more.streams);
+    tried
+        .and_then(|t| t.effect)
+        .unwrap_or_else(|| more.over(load))
 }
 
 /// How much of what speaks for a limit of each stream a short look at twice as many leaves.

@@ -88,10 +88,7 @@ impl Cause for PathReordering {
         &[Factor::OtherCongestion]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let tried = model.trials.iter().find(|t| {
-            t.plan.direction == direction && t.plan.after.congestion.as_deref() == Some("bbr")
-        });
-        let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
+        let gain = bbr::gained(model, direction);
         let load = model.direction(direction).map(|d| &d.base);
         let spread = Advice {
             action: "find what spreads the packets of one connection over several ways: load balancing \

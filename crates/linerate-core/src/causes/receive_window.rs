@@ -166,15 +166,11 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
 /// Whether a trial gave the receiver a larger buffer, and it offered no larger window.
 fn is_clamped(model: &Model, direction: Direction) -> bool {
     let base = model.direction(direction).map(|d| &d.base);
-    let larger = model.trials.iter().filter(|t| {
-        let factor = t.plan.factor();
-        t.plan.direction == direction
-            && matches!(factor, Some(Factor::LargerWindow | Factor::HostWindow))
-    });
-    larger
-        .filter_map(|t| t.changed.as_ref().filter(|_| t.effect.is_none()))
-        .any(|changed| {
-            let memory = |load: Option<&Load>| load.and_then(|load| load.recv_memory);
-            stayed(base, Some(changed)) && memory(Some(changed)) > memory(base)
-        })
+    let memory = |load: Option<&Load>| load.and_then(|load| load.recv_memory);
+    let larger = [Factor::LargerWindow, Factor::HostWindow];
+    let tried = larger.into_iter().filter_map(|f| model.tried(direction, f));
+    tried.filter(|t| t.effect.is_none()).any(|t| {
+        let changed = t.changed.as_ref();
+        stayed(base, changed) && memory(changed) > memory(base)
+    })
 }

@@ -6,7 +6,7 @@ use super::datagrams::{AS_MANY, at_the_socket, words};
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Datagrams, Load, Model, TrialModel};
+use crate::model::{Datagrams, Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range};
@@ -152,10 +152,8 @@ fn of_datagrams(model: &Model, direction: Direction, told: &Datagrams, busy: f64
 
 /// Whether as many were lost with a larger receive buffer.
 fn room_did_not_help(model: &Model, direction: Direction) -> bool {
-    let larger = |t: &&TrialModel| {
-        t.plan.direction == direction && t.plan.factor() == Some(Factor::LargerWindow)
-    };
-    let loss = model.trials.iter().find(larger).and_then(|t| t.loss);
+    let larger = model.tried(direction, Factor::LargerWindow);
+    let loss = larger.and_then(|t| t.loss);
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 

@@ -57,10 +57,7 @@ impl Cause for SenderCore {
 
 /// The trial that saved the copy, and its effect.
 fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interval)> {
-    let of = |t: &&TrialModel| {
-        t.plan.direction == direction && t.plan.factor() == Some(Factor::ZeroCopy)
-    };
-    let trial = model.trials.iter().find(of)?;
+    let trial = model.tried(direction, Factor::ZeroCopy)?;
     Some((trial, trial.effect?))
 }
 

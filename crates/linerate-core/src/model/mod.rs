@@ -61,6 +61,7 @@ use crate::facts::Gap;
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
+use crate::trial::Factor;
 use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
@@ -95,6 +96,12 @@ impl Model {
     /// The model of a direction, when it was measured.
     pub fn direction(&self, direction: Direction) -> Option<&DirectionModel> {
         self.directions.iter().find(|d| d.direction == direction)
+    }
+
+    /// The trial of a factor that a direction had: it has one of each.
+    pub fn tried(&self, direction: Direction, factor: Factor) -> Option<&TrialModel> {
+        let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
+        self.trials.iter().find(of)
     }
 
     /// The direction that carries less than half of what the other one does: the one that somebody looks into

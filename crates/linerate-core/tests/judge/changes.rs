@@ -20,11 +20,7 @@ const ALL: [&str; 9] = [
 
 /// A load that the receiver's window holds, whose host allows no larger one to be asked for.
 fn windowed() -> Model {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let mut m = model(base);
+    let mut m = model(held_by_window());
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
     m
 }

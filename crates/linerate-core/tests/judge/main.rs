@@ -7,6 +7,7 @@ mod clock;
 mod collision;
 mod copy;
 mod cpu;
+mod crowd;
 mod datagrams;
 mod flow;
 mod host;
@@ -113,6 +114,15 @@ fn load() -> Load {
 
 /// The round trip of a path on which nothing queues: windows and buffers may bind.
 const UNQUEUED: Option<Nanos> = Some(Nanos::from_micros(110));
+
+/// A load that the receive window holds nearly all the time, on a path without a queue.
+fn held_by_window() -> Load {
+    let mut base = load();
+    base.tcp.rwnd_limited = Some(0.97);
+    base.tcp.rtt = UNQUEUED;
+    base.tcp.network = Some(0.03);
+    base
+}
 
 fn model(base: Load) -> Model {
     let host = |side| {

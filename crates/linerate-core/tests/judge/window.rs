@@ -35,11 +35,7 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
 #[test]
 fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     let judged = |micros| {
-        let mut base = load();
-        base.tcp.rwnd_limited = Some(0.97);
-        base.tcp.rtt = UNQUEUED;
-        base.tcp.network = Some(0.03);
-        let mut m = model(base);
+        let mut m = model(held_by_window());
         m.idle = m.idle.map(|idle| Latency {
             least: Nanos::from_micros(micros),
             ..idle
@@ -56,11 +52,7 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
 
 #[test]
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let mut m = model(base);
+    let mut m = model(held_by_window());
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
     let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
     assert_eq!(next.kind, "more-streams");
@@ -72,10 +64,7 @@ fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
 
 #[test]
 fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
+    let base = held_by_window();
     let judged = |window, memory| {
         let mut m = model(base.clone());
         tried(&mut m, "larger-window", 1.0);
@@ -106,10 +95,7 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
 #[test]
 fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
     let judged = |scaled| {
-        let mut base = load();
-        base.tcp.rwnd_limited = Some(0.97);
-        base.tcp.rtt = UNQUEUED;
-        base.tcp.network = Some(0.03);
+        let mut base = held_by_window();
         base.tcp.window_scaling = Some(scaled);
         let m = model(base);
         let trial = next_trial(&m, Direction::Forward, 0).expect("a trial");
@@ -132,11 +118,7 @@ fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
 
 #[test]
 fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
-    let mut base = load();
-    base.tcp.rwnd_limited = Some(0.97);
-    base.tcp.rtt = UNQUEUED;
-    base.tcp.network = Some(0.03);
-    let mut m = model(base);
+    let mut m = model(held_by_window());
     assert_eq!(
         next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
         "larger-window"
