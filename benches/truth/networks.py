@@ -10,6 +10,8 @@ run. Prints a table. Needs root, iperf3 and nftables, and target/release/linerat
 """
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -23,9 +25,19 @@ BITES = 1.10
 
 def sh(command, **more):
     """Runs a line of shell in which @NAME stands for `ip netns exec` of that host."""
+    return subprocess.run(on_hosts(command), shell=True, check=True, capture_output=True, text=True, **more)
+
+
+def on_hosts(command):
     for host in ("near", "far", "r1", "r2", "switch"):
         command = command.replace(f"@{host} ", f"ip netns exec {PREFIX}{host} ")
-    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True, **more)
+    return command
+
+
+def beside(command):
+    """A line of shell that runs until its group of processes is ended."""
+    return subprocess.Popen(on_hosts(command), shell=True, start_new_session=True,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def host(name):
@@ -60,6 +72,26 @@ def vxlan():
         sh(f"@{name} ip link set vx0 up")
         address(name, "vx0", f"10.79.0.{own}/24")
     return "10.79.0.2"
+
+
+def macvlan():
+    """Two hosts on one port of a switch that a third one owns."""
+    for name in ("near", "far", "switch"):
+        host(name)
+    sh("@switch ip link add name up type veth peer name down && ip netns exec %sswitch ip link set up up" % PREFIX)
+    sh("@switch ip link set down up")
+    for name, a in (("near", "10.77.0.1/24"), ("far", "10.77.0.2/24")):
+        sh(f"ip -n {PREFIX}switch link add name to-{name} link up type macvlan mode bridge")
+        sh(f"ip -n {PREFIX}switch link set to-{name} netns {PREFIX}{name} name eth0")
+        sh(f"@{name} ip link set eth0 up")
+        address(name, "eth0", a)
+    return "10.77.0.2"
+
+
+def jumbo():
+    far = wire()
+    sh("@near ip link set eth0 mtu 9000 && ip netns exec %sfar ip link set eth0 mtu 9000" % PREFIX)
+    return far
 
 
 def bridge():
@@ -111,7 +143,28 @@ def rules(at, family, hook, rule):
     return f"@{at} nft '{table}; add rule {family} x c {rule}'"
 
 
-# name: network, congestion control, direction of the fault, its commands, what is expected.
+def shaped(at, port, rate):
+    """A class of htb that everything goes through."""
+    return [f"@{at} tc qdisc add dev {port} root handle 1: htb default 1",
+            f"@{at} tc class add dev {port} parent 1: classid 1:1 htb rate {rate} burst 64k"]
+
+
+# Two busy loops for each CPU, where there are two.
+HOGS = "for n in 1 2 3 4; do sh -c 'while :; do :; done' & done; wait &"
+GROUP = f"/sys/fs/cgroup/cpu/lr{os.getpid()}"
+
+
+def quota(percent):
+    return f"mkdir -p {GROUP} && echo {percent * 1000} > {GROUP}/cpu.cfs_quota_us"
+
+
+def inside():
+    """What starts a program in the group that has the quota."""
+    return f"sh -c 'echo $$ > {GROUP}/cgroup.procs; exec \"$@\"' sh "
+
+
+# name: network, congestion control, direction of the fault, its commands, what is expected, and what each host's
+# programs are started by.
 ROWS = {
     "wire-cubic": (wire, "cubic", None, [], CORES),
     "wire-bbr": (wire, "bbr", None, [], CORES),
@@ -149,35 +202,87 @@ ROWS = {
     "two-routers-both": (two_routers, "cubic", "forward",
                          ["@r1 tc qdisc add dev to-r2 root tbf rate 300mbit burst 64k latency 10ms",
                           "@r2 tc qdisc add dev to-r1 root tbf rate 900mbit burst 64k latency 10ms"], ("path-rate",)),
+    # The second campaign.
+    "macvlan-healthy-bbr": (macvlan, "bbr", None, [], CORES),
+    "jumbo-healthy": (jumbo, "cubic", None, [], CORES),
+    "router-htb": (router, "cubic", "forward", shaped("r1", "to-far", "250mbit"), ("path-rate",)),
+    "own-htb-reverse": (wire, "bbr", "reverse", shaped("far", "eth0", "2gbit"), ("host-shaping",)),
+    "bridge-tiny-queue": (bridge, "cubic", "forward",
+                          ["@switch tc qdisc add dev to-far root tbf rate 2gbit burst 64k limit 20k"], ("path-rate",)),
+    "six-police-reverse": (six, "bbr", "reverse",
+                           [rules("r1", "ip6", "forward", "ip6 saddr fd77:1::2 limit rate over 90 mbytes/second burst 2 mbytes drop")],
+                           ("path-rate",)),
+    "bursts-of-loss": (router, "cubic", "forward",
+                       [rules("r1", "ip", "forward", "ip saddr 10.77.0.1 numgen inc mod 8000 < 40 drop")], ("path-loss",)),
+    "loss-bbr": (bridge, "bbr", "forward",
+                 [rules("switch", "bridge", "forward", "ip saddr 10.77.0.1 numgen random mod 20 == 0 drop")], ("path-loss",)),
+    "little-loss": (two_routers, "cubic", "reverse",
+                    [rules("r2", "ip", "forward", "ip saddr 10.77.2.2 numgen random mod 1500 == 0 drop")], ("path-loss",)),
+    "flow-rate-reverse": (router, "bbr", "reverse",
+                          ["@r1 nft 'add table ip x; add chain ip x c { type filter hook forward priority 0; }; "
+                           "add set ip x m { type ipv4_addr . inet_service . inet_service; flags dynamic; }; "
+                           "add rule ip x c ip saddr 10.77.1.2 add @m { ip saddr . tcp sport . tcp dport "
+                           "limit rate over 60 mbytes/second burst 2 mbytes } drop'"], ("flow-rate-cap",)),
+    "slow-acks": (two_routers, "cubic", "forward",
+                  ["@r1 tc qdisc add dev to-near root tbf rate 3mbit burst 16k latency 50ms"], ("path-rate",)),
+    "mss-536": (bridge, "cubic", "forward",
+                ["@far ip route change 10.77.0.0/24 dev eth0 advmss 536"], ("small-packets",)),
+    "mtu-600": (wire, "cubic", "forward",
+                ["@near ip link set eth0 mtu 600", "@far ip link set eth0 mtu 600"], ("small-packets",)),
+    "gro-off-at-far": (wire, "cubic", "forward", ["@far ethtool -K eth0 gro off", "@near ethtool -K eth0 tso off gso off"],
+                       ("small-packets",)),
+    "window-at-near": (six, "cubic", "reverse", ["@near sysctl -qw net.ipv4.tcp_rmem='4096 16384 16384'"], ("receive-window",)),
+    "buffer-at-far": (two_routers, "bbr", "reverse", ["@far sysctl -qw net.ipv4.tcp_wmem='4096 8192 8192'"], ("send-buffer",)),
+    "competing": (bridge, "cubic", "forward",
+                  ["@switch tc qdisc add dev to-far root tbf rate 600mbit burst 64k latency 10ms",
+                   "@far iperf3 -s -p 5999 &", "sleep 1; @near iperf3 -c 10.77.0.2 -p 5999 -P 3 -t 300 &"], ("path-rate",)),
+    "window-then-rate": (bridge, "cubic", "forward",
+                         ["@switch tc qdisc add dev to-far root tbf rate 900mbit burst 64k latency 10ms",
+                          "@far sysctl -qw net.ipv4.tcp_rmem='4096 6144 6144'"], ("receive-window", "path-rate")),
+    "police-and-loss": (two_routers, "cubic", "forward",
+                        [rules("r2", "ip", "forward", "ip saddr 10.77.0.1 limit rate over 100 mbytes/second burst 1 mbytes drop"),
+                         rules("r1", "ip", "forward", "ip saddr 10.77.0.1 numgen random mod 30 == 0 drop")],
+                        ("path-loss", "path-rate")),
+    "rate-and-hogs": (router, "cubic", "forward",
+                      ["@r1 tc qdisc add dev to-far root tbf rate 150mbit burst 64k latency 10ms", HOGS], ("path-rate",)),
+    "hogs": (wire, "cubic", "forward", [HOGS], ("cpu-contention",)),
+    "quota-at-near": (wire, "cubic", "forward", [quota(30)], ("cpu-quota",), {"near": inside()}),
+    "quota-at-far": (router, "bbr", "forward", [quota(20)], ("cpu-quota",), {"far": inside()}),
+    "one-cpu": (wire, "cubic", "forward", [], ("shared-core", *CORES), {"near": "taskset -c 1 ", "far": "taskset -c 1 "}),
+    "black-hole-reverse": (router, "bbr", "reverse",
+                           ["@r1 ip link set to-near mtu 1280", "@near ip link set to-r1 mtu 1280",
+                            rules("r1", "ip", "output", "icmp type destination-unreachable drop"),
+                            "@near ip route change 10.77.0.0/24 dev to-r1 advmss 1460 || true",
+                            "@near ip route change 10.77.1.0/24 via 10.77.0.2 advmss 1460"], ("mtu-black-hole",)),
 }
 
 
 def start(name, command):
     """A process on a host."""
-    enter = ["ip", "netns", "exec", PREFIX + name, *command.split()]
+    enter = ["ip", "netns", "exec", PREFIX + name, *shlex.split(command)]
     process = subprocess.Popen(enter, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     return process
 
 
-def iperf3(far, congestion, direction):
+def iperf3(far, congestion, direction, by):
     """Goodput in bits per second."""
-    server = start("far", "iperf3 -s -1")
+    server = start("far", by.get("far", "") + "iperf3 -s -1")
     try:
         reverse = "-R" if direction == "reverse" else ""
-        done = sh(f"@near iperf3 -c {far} -C {congestion} -J -t 4 -O 1 {reverse}", timeout=60)
+        done = sh(f"@near {by.get('near', '')}iperf3 -c {far} -C {congestion} -J -t 4 -O 1 {reverse}", timeout=60)
         return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
     finally:
         server.kill()
         server.wait()
 
 
-def diagnose(far, congestion, record):
+def diagnose(far, congestion, record, by):
     """The whole diagnosis, and how long it took."""
-    server = start("far", f"{LINERATE} serve --open")
+    server = start("far", f"{by.get('far', '')}{LINERATE} serve --open")
     began = time.monotonic()
     try:
-        sh(f"@near {LINERATE} run {far} --open --quiet --congestion {congestion} --save {record} || true", timeout=200)
+        sh(f"@near {by.get('near', '')}{LINERATE} run {far} --open --quiet --congestion {congestion} --save {record} || true", timeout=200)
         took = time.monotonic() - began
         done = subprocess.run([LINERATE, "show", "--save", record, "--json"], capture_output=True, text=True)
         return json.loads(done.stdout), took
@@ -187,15 +292,22 @@ def diagnose(far, congestion, record):
 
 
 def row(name, out):
-    network, congestion, direction, commands, expected = ROWS[name]
+    network, congestion, direction, commands, expected, by = (*ROWS[name], {})[:6]
+    running = []
     try:
         far = network()
-        without = iperf3(far, congestion, direction) if direction else None
+        without = iperf3(far, congestion, direction, {}) if direction else None
         for command in commands:
-            sh(command)
-        truth = iperf3(far, congestion, direction) if direction else None
-        result, took = diagnose(far, congestion, os.path.join(out, name))
+            if command.endswith("&"):
+                running.append(beside(command.removesuffix("&")))
+            else:
+                sh(command)
+        truth = iperf3(far, congestion, direction, by) if direction else None
+        result, took = diagnose(far, congestion, os.path.join(out, name), by)
     finally:
+        for process in running:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.split()
         for ns in [n for n in names if n.startswith(PREFIX)]:
             subprocess.run(["ip", "netns", "del", ns], check=False)

@@ -1,8 +1,9 @@
 //! The search for the highest rate at which a path loses no more than a share: doubling until a rate loses
 //! more, halving what lies between, and a longer step at the end, which decides.
 //!
-//! A rate fails where two steps in a row lose too much, and a sender is at its limit where it sent too little
-//! in two: what else a host does costs a datagram, or a moment, now and then.
+//! A rate fails where two steps in a row lose too much. A sender is at its limit where it sent too little in
+//! two, and no more when it was asked for twice as much: what else a host does costs a datagram, or a moment,
+//! now and then, and a busy host costs a share of every rate.
 //= https://www.rfc-editor.org/rfc/rfc2544#section-26.1
 
 use crate::units::Rate;
@@ -13,7 +14,7 @@ const FIRST: Rate = Rate(10_000_000);
 const LEAST: Rate = Rate(100_000);
 /// The search is over where the rates that pass and fail are as close as this share of the higher one.
 const CLOSE: f64 = 0.01;
-/// A sender that sends less than this share of what it was asked for is at its own limit.
+/// A sender that sends less than this share of what it was asked for may be at its own limit.
 const ACHIEVED: f64 = 0.95;
 /// What arrived of too much is what the path carries; so much less of it is tried next.
 const BELOW: f64 = 0.995;
@@ -38,7 +39,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Whether the sender was at its own limit: its rate says nothing of higher ones.
+    /// Whether the sender sent too little.
     fn short_of(&self) -> bool {
         self.sent < self.asked.0 as f64 * ACHIEVED
     }
@@ -143,7 +144,7 @@ impl Search {
     /// The next rate, after a short step that passed or failed.
     fn between(&self) -> Ask {
         match (self.passed, self.failed) {
-            (Some(passed), _) if passed.short_of() => {
+            (Some(passed), _) if self.at_limit(&passed) => {
                 Ask::Long(Rate((passed.sent as u64).max(LEAST.0)))
             }
             (Some(passed), None) if passed.asked >= self.most => Ask::Long(passed.asked),
@@ -162,6 +163,16 @@ impl Search {
             }
             (None, None) => self.next,
         }
+    }
+
+    /// Whether the sender could send no more than in this step: it sent too little, as little as when it
+    /// was asked for another rate, and never more.
+    fn at_limit(&self, look: &Look) -> bool {
+        let as_little = |l: &Look| l.short_of() && look.sent * ACHIEVED <= l.sent;
+        let mut others = self.looks.iter().filter(|l| l.asked != look.asked);
+        look.short_of()
+            && self.looks.iter().all(|l| l.sent * ACHIEVED <= look.sent)
+            && (look.asked >= self.most || others.any(as_little))
     }
 
     /// The share that may be lost.
@@ -193,7 +204,7 @@ impl Search {
     pub fn sender_limit(&self) -> Option<f64> {
         // One short step may have been disturbed: it counts when it was repeated, or the longer one says so.
         let mut told = [self.confirmed, self.passed].into_iter().flatten();
-        told.find(Look::short_of).map(|look| look.sent)
+        told.find(|look| self.at_limit(look)).map(|look| look.sent)
     }
 }
 
@@ -289,6 +300,7 @@ mod tests {
         assert_eq!(search.sender_limit(), Some(700e6));
         assert!(search.found().is_some_and(|l| l.sent > 690e6));
         assert_eq!(search.failed(), None);
+        assert!(search.looks().len() < 20);
         let bound = path(1e12).search(0.0, Some(Rate(50_000_000)));
         assert_eq!(bound.found().map(|l| l.asked), Some(Rate(50_000_000)));
         assert_eq!(bound.sender_limit(), None);
@@ -328,7 +340,25 @@ mod tests {
         search.told(late);
         assert_eq!(search.next(), Ask::Short(Rate(15_000_000)));
         search.told(late);
-        assert_eq!(search.next(), Ask::Long(Rate(1_000_000)));
+        // It sent more when it was asked for more: it was not at its limit, but disturbed.
+        assert_eq!(search.next(), Ask::Short(Rate(17_500_000)));
+    }
+
+    #[test]
+    fn a_sender_that_is_disturbed_at_every_rate_is_not_at_its_limit() {
+        let mut search = Search::new(0.0, None);
+        while let Ask::Short(asked) = search.next() {
+            let sent = asked.0 as f64 * 0.93;
+            let lost = (1.0 - 20e6 / sent).max(0.0);
+            search.told(Look {
+                sent,
+                lost,
+                ..path(20e6).look(asked, false)
+            });
+        }
+        let found = search.passed().unwrap();
+        assert!(found.sent > 19e6 && found.sent <= 20e6, "{found:?}");
+        assert_eq!(search.sender_limit(), None);
     }
 
     proptest! {
