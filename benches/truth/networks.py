@@ -78,10 +78,10 @@ def macvlan():
     """Two hosts on one port of a switch that a third one owns."""
     for name in ("near", "far", "switch"):
         host(name)
-    sh("@switch ip link add name up type veth peer name down && ip netns exec %sswitch ip link set up up" % PREFIX)
-    sh("@switch ip link set down up")
+    sh("@switch ip link add name uplink type veth peer name wall && ip netns exec %sswitch ip link set uplink up" % PREFIX)
+    sh("@switch ip link set wall up")
     for name, a in (("near", "10.77.0.1/24"), ("far", "10.77.0.2/24")):
-        sh(f"ip -n {PREFIX}switch link add name to-{name} link up type macvlan mode bridge")
+        sh(f"ip -n {PREFIX}switch link add name to-{name} link uplink type macvlan mode bridge")
         sh(f"ip -n {PREFIX}switch link set to-{name} netns {PREFIX}{name} name eth0")
         sh(f"@{name} ip link set eth0 up")
         address(name, "eth0", a)
@@ -213,7 +213,7 @@ ROWS = {
                            [rules("r1", "ip6", "forward", "ip6 saddr fd77:1::2 limit rate over 90 mbytes/second burst 2 mbytes drop")],
                            ("path-rate",)),
     "bursts-of-loss": (router, "cubic", "forward",
-                       [rules("r1", "ip", "forward", "ip saddr 10.77.0.1 numgen inc mod 8000 < 40 drop")], ("path-loss",)),
+                       [rules("r1", "ip", "forward", "ip saddr 10.77.0.1 numgen inc mod 6000 < 6 drop")], ("path-loss",)),
     "loss-bbr": (bridge, "bbr", "forward",
                  [rules("switch", "bridge", "forward", "ip saddr 10.77.0.1 numgen random mod 20 == 0 drop")], ("path-loss",)),
     "little-loss": (two_routers, "cubic", "reverse",
@@ -257,9 +257,9 @@ ROWS = {
 }
 
 
-def start(name, command):
-    """A process on a host."""
-    enter = ["ip", "netns", "exec", PREFIX + name, *shlex.split(command)]
+def start(name, command, by):
+    """A process on a host, started by what its programs are started by."""
+    enter = [*shlex.split(by.get(name, "")), "ip", "netns", "exec", PREFIX + name, *command.split()]
     process = subprocess.Popen(enter, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     return process
@@ -267,10 +267,10 @@ def start(name, command):
 
 def iperf3(far, congestion, direction, by):
     """Goodput in bits per second."""
-    server = start("far", by.get("far", "") + "iperf3 -s -1")
+    server = start("far", "iperf3 -s -1", by)
     try:
         reverse = "-R" if direction == "reverse" else ""
-        done = sh(f"@near {by.get('near', '')}iperf3 -c {far} -C {congestion} -J -t 4 -O 1 {reverse}", timeout=60)
+        done = sh(f"{by.get('near', '')}@near iperf3 -c {far} -C {congestion} -J -t 4 -O 1 {reverse}", timeout=60)
         return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
     finally:
         server.kill()
@@ -279,10 +279,10 @@ def iperf3(far, congestion, direction, by):
 
 def diagnose(far, congestion, record, by):
     """The whole diagnosis, and how long it took."""
-    server = start("far", f"{by.get('far', '')}{LINERATE} serve --open")
+    server = start("far", f"{LINERATE} serve --open", by)
     began = time.monotonic()
     try:
-        sh(f"@near {by.get('near', '')}{LINERATE} run {far} --open --quiet --congestion {congestion} --save {record} || true", timeout=200)
+        sh(f"{by.get('near', '')}@near {LINERATE} run {far} --open --quiet --congestion {congestion} --save {record} || true", timeout=200)
         took = time.monotonic() - began
         done = subprocess.run([LINERATE, "show", "--save", record, "--json"], capture_output=True, text=True)
         return json.loads(done.stdout), took
@@ -358,8 +358,8 @@ def main():
             continue
         try:
             r = row(name, out)
-        except subprocess.CalledProcessError as e:
-            print(f"{name}: {e.cmd}: {e.stderr}", file=sys.stderr, flush=True)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
+            print(f"{name}: {e}: {e.stderr}", file=sys.stderr, flush=True)
             continue
         rows.append(r)
         with open(kept, "a") as f:

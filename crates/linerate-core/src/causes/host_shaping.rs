@@ -21,6 +21,10 @@ pub(super) struct HostShaping;
 /// that are too small for a timer, and recovery from what was lost, take some.
 const NEAR: f64 = 0.9;
 
+/// Times in a second from which a shaper that always has packets waiting binds whatever its ceiling leaves: one
+/// that is not full is hardly ever out of tokens, and a full one for each packet, or each wake of its timer.
+const OFTEN: f64 = 100.0;
+
 /// Share of samples with packets waiting in a shaper from which it holds them back all the time.
 const WAITING: f64 = 0.9;
 
@@ -39,6 +43,17 @@ impl Used<'_> {
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
         // fq does not count what its limits hold back.
         waits && (held || self.shaper.rate.is_none())
+    }
+
+    /// Whether it holds packets back so often that its buckets, or the timer that fills them, leave less than
+    /// its rate, or that others send through it, too.
+    fn falls_short(&self) -> bool {
+        self.holds() && self.shaper.held.is_some_and(|held| held >= OFTEN)
+    }
+
+    /// Whether it may bind.
+    fn may_bind(&self) -> bool {
+        self.share >= NEAR || self.falls_short()
     }
 }
 
@@ -68,7 +83,7 @@ impl Cause for HostShaping {
             used.formula,
             used.ceiling
         );
-        if used.share < NEAR {
+        if !used.may_bind() {
             return Answer::Clear(told);
         }
         let waited = used
@@ -116,7 +131,7 @@ impl Cause for HostShaping {
 /// Why the network does not hold a direction back: a shaper of the sender's own port does.
 pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
     let used = used(load)?;
-    let binds = used.share >= FULL || (used.share >= NEAR && used.holds());
+    let binds = used.share >= FULL || (used.may_bind() && used.holds());
     binds.then(|| {
         format!(
             "{} of the {} host itself lets no more than {} pass",

@@ -2,6 +2,7 @@
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
+use super::cpu_steal;
 use super::datagrams::{AS_MANY, at_the_socket, words};
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
@@ -67,7 +68,7 @@ impl Cause for ReceiverApp {
                 "{} more arrived than the program read, and gathered unread",
                 percent(behind)
             );
-            return idle_program(direction.receiver(), busy, 1.0, gathered);
+            return idle_program(model, direction, direction.receiver(), busy, 1.0, gathered);
         }
         let Some(unread) = unread_share(load) else {
             return lacks(model, "socket", direction.receiver());
@@ -82,7 +83,7 @@ impl Cause for ReceiverApp {
             "{} of payload waited for the program on average",
             Bytes(load.unread.unwrap_or_default() as u64)
         );
-        idle_program(direction.receiver(), busy, unread, waited)
+        idle_program(model, direction, direction.receiver(), busy, unread, waited)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -140,10 +141,10 @@ fn of_datagrams(model: &Model, direction: Direction, told: &Datagrams, busy: f64
         return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
     }
     let words = words(told, dropped, "dropped at its socket");
-    match idle_program(direction.receiver(), busy, dropped, words) {
+    match idle_program(model, direction, direction.receiver(), busy, dropped, words) {
         // Too little room for what comes at once looks the same.
         Answer::Finding(found) => Answer::Finding(Finding {
-            enough: room_did_not_help(model, direction),
+            enough: found.enough && room_did_not_help(model, direction),
             ..found
         }),
         answer => answer,
@@ -158,13 +159,20 @@ fn room_did_not_help(model: &Model, direction: Direction) -> bool {
 }
 
 /// The finding of a program that did not come for a share of its time, as `seen`, though its thread had
-/// time left.
-pub(super) fn idle_program(side: Side, busy: f64, share: f64, seen: String) -> Answer {
+/// time left. Where a hypervisor takes CPUs away, a program that does not come may wait for one.
+pub(super) fn idle_program(
+    model: &Model,
+    direction: Direction,
+    side: Side,
+    busy: f64,
+    share: f64,
+    seen: String,
+) -> Answer {
     let idle = format!("its thread used its CPU only {} of the time", percent(busy));
     Answer::Finding(Finding {
         side: Place::from(side),
         share: (1.0 - busy) * share,
-        enough: true,
+        enough: !cpu_steal::takes(model, direction, side),
         reached: false,
         evidence: vec![seen, idle],
     })

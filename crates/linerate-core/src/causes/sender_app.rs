@@ -89,7 +89,7 @@ impl Cause for SenderApp {
             "the program left the connection without data in {} of the samples",
             percent(starved)
         );
-        idle_program(direction.sender(), busy, starved, left)
+        idle_program(model, direction, direction.sender(), busy, starved, left)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;

@@ -1,5 +1,6 @@
 //! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
 
+use super::TcpShares;
 use super::losses::loses_throughout;
 use super::readings::{Window, growth};
 use super::silence::silences;
@@ -8,11 +9,16 @@ use crate::plan::Side;
 use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
 
-/// Least time after which a sender sends again what was not acknowledged, without any sign of more; and how
-/// many such times may follow each other before it is the path that was away: one, and one twice as long.
-//= Linux, TCP_RTO_MIN; RFC 6298, section 5.5: the timer doubles
+/// Least time after which a sender sends again what was not acknowledged, without any sign of more.
+//= Linux, TCP_RTO_MIN
 pub(super) const TIMEOUT: Nanos = Nanos::from_millis(200);
-const TIMEOUTS: u64 = 3;
+
+/// Timers that may run out one after the other, each twice as long as the one before, before it is the path that was
+/// away: two, and as many more as what is sent again is lost once more in one case of so many.
+//= RFC 6298, section 5.5: the timer doubles
+const TIMERS: u32 = 2;
+const TIMERS_MAX: u32 = 6;
+const SELDOM: f64 = 1e-3;
 
 /// What a link says of a step that the user ended.
 const STOPPED: &str = "stopped";
@@ -46,7 +52,7 @@ pub(super) fn interruptions(
     step: &Step,
     set: u32,
     ticks: &[(u64, f64)],
-    rtt: Option<Nanos>,
+    tcp: &TcpShares,
 ) -> Vec<String> {
     let mut found = outages(step);
     let of_the_path = silences(ticks)
@@ -55,9 +61,9 @@ pub(super) fn interruptions(
     if let Some(samples) = of_the_path.map(|silence| silence.samples).max() {
         // A path that is long compared with a sample is silent between two windows, and one that drops
         // packets all the time while its sender waits for a timeout.
-        let rtt = rtt.unwrap_or_default().0;
+        let rtt = tcp.rtt.unwrap_or_default().0;
         let waits = if loses_throughout(step) {
-            TIMEOUTS.saturating_mul(TIMEOUT.0.saturating_add(rtt))
+            timeouts(tcp.retransmitted).saturating_mul(TIMEOUT.0.saturating_add(rtt))
         } else {
             rtt.saturating_mul(2)
         };
@@ -76,6 +82,13 @@ pub(super) fn interruptions(
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found
+}
+
+/// How many times the first timer may a sender be silent that loses such a share of what it sends.
+fn timeouts(lost: Option<f64>) -> u64 {
+    let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
+    let in_a_row = (SELDOM.ln() / lost.ln()).ceil() as u32;
+    (1 << in_a_row.clamp(TIMERS, TIMERS_MAX)) - 1
 }
 
 /// Links and ends that were away during a step, whatever its payload says.
@@ -283,7 +296,18 @@ mod tests {
             clock: None,
             trouble: None,
         };
-        !interruptions(&step, 0, &ticks, None).is_empty()
+        !interruptions(&step, 0, &ticks, &TcpShares::default()).is_empty()
+    }
+
+    #[test]
+    fn the_more_is_lost_the_more_timers_run_out_in_a_row() {
+        let of = |share| timeouts(Some(share));
+        assert_eq!(
+            (timeouts(None), of(0.0), of(0.001), of(0.031)),
+            (3, 3, 3, 3)
+        );
+        assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
+        assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (63, 63, 3));
     }
 
     fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {

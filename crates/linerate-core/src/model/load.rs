@@ -100,7 +100,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
-        interruptions: interruptions(step, set.plan.id, &ticks, tcp.rtt),
+        interruptions: interruptions(step, set.plan.id, &ticks, &tcp),
         tcp,
         datagrams,
         ticks: rates,

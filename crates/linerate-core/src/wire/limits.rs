@@ -41,6 +41,10 @@ const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
 /// their operations open.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
+/// How many times what one session may take all of them may take together, and those of one address: whatever
+/// one address takes, half of a session is left to others.
+const ALL_SESSIONS: f64 = 2.0;
+const ONE_ADDRESS: f64 = 1.5;
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Columns that are read of one stream at most: its thread, its socket, its connection.
@@ -73,11 +77,22 @@ impl Taken {
     /// With another set beside them.
     #[must_use]
     pub fn with(self, plan: &SetPlan) -> Self {
+        self.and(Self {
+            sets: 1,
+            streams: plan.knobs.streams,
+            threads: threads(plan),
+            room: room(plan),
+        })
+    }
+
+    /// With the sets of another session.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
         Self {
-            sets: self.sets + 1,
-            streams: self.streams.saturating_add(plan.knobs.streams),
-            threads: self.threads.saturating_add(threads(plan)),
-            room: Bytes(self.room.0.saturating_add(room(plan).0)),
+            sets: self.sets.saturating_add(other.sets),
+            streams: self.streams.saturating_add(other.streams),
+            threads: self.threads.saturating_add(other.threads),
+            room: Bytes(self.room.0.saturating_add(other.room.0)),
         }
     }
 }
@@ -176,6 +191,31 @@ impl PlanLimits {
             return Err("extra work of more than 1 us per byte".into());
         }
         named(knobs)
+    }
+
+    /// Whether all sessions may take so much together, and those from one address so much of it.
+    pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
+        self.times(ALL_SESSIONS, all)
+            .map_err(|what| format!("more than {what} in all sessions"))?;
+        self.times(ONE_ADDRESS, of_one_address)
+            .map_err(|what| format!("more than {what} in all sessions from one address"))
+    }
+
+    /// Whether so many times what one session may take suffices; the error is what does not.
+    fn times(&self, factor: f64, taken: Taken) -> Result<(), String> {
+        let most = |one: u64| (one as f64 * factor) as u64;
+        let (streams, threads) = (most(self.streams.into()), most(self.threads.into()));
+        let room = Bytes(most(ROOM_MAX.0));
+        if u64::from(taken.streams) > streams {
+            return Err(format!("{streams} streams at a time"));
+        }
+        if u64::from(taken.threads) > threads {
+            return Err(format!("{threads} threads at a time"));
+        }
+        if taken.room > room {
+            return Err(format!("{room} of operations"));
+        }
+        Ok(())
     }
 
     /// Whether a step may be armed; `connected` tells the streams of a set that is connected.
@@ -317,6 +357,29 @@ mod tests {
         assert!(limits.set(&pings(1), beside).is_err());
         beside.room.0 -= 1;
         assert!(limits.set(&pings(1), beside).is_ok());
+    }
+
+    #[test]
+    fn sessions_are_bounded_together_and_of_one_address() {
+        let limits = PlanLimits::default();
+        let streams = |streams| taken(1, streams);
+        assert_eq!(limits.together(streams(80_000), streams(60_000)), Ok(()));
+        let all = limits.together(streams(80_001), streams(1)).unwrap_err();
+        assert_eq!(all, "more than 80000 streams at a time in all sessions");
+        let one = limits.together(streams(60_001), streams(60_001));
+        assert!(one.unwrap_err().ends_with("from one address"));
+        let threads = |threads| Taken {
+            threads,
+            ..Taken::default()
+        };
+        assert!(limits.together(threads(8192), threads(6144)).is_ok());
+        assert!(limits.together(threads(8192), threads(6145)).is_err());
+        let room = |gib: u64| Taken {
+            room: Bytes(gib << 30),
+            ..Taken::default()
+        };
+        assert!(limits.together(room(8), room(6)).is_ok());
+        assert!(limits.together(room(9), room(0)).is_err());
     }
 
     #[test]

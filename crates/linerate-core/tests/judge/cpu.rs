@@ -256,6 +256,23 @@ fn steal_invalidates_from_a_tenth_of_a_cpu_in_use() {
     assert_eq!((first.0, first.2), ("cpu-steal", Place::Far));
 }
 
+#[test]
+fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stolen() {
+    for (steal, expected) in [(0.24, "enough"), (0.26, "suspect")] {
+        let mut m = crowded(0.2, 0.0, 0.0);
+        let base = &mut m.directions[0].base;
+        base.senders = vec![kept(0.5, 0.0)];
+        base.cpus[0] = cpus(0.5, 0.0);
+        (base.cpus[0][1].steal, base.cpus[0][1].busy) = (steal, 0.6);
+        base.tcp.starved = Some(0.9);
+        assert_eq!(outcome(&m, "sender-app"), expected, "{steal}");
+        let base = &mut m.directions[0].base;
+        (base.cpus[1][1].steal, base.cpus[1][1].busy) = (steal, 0.6);
+        base.behind = Some(0.1);
+        assert_eq!(outcome(&m, "receiver-app"), expected, "{steal}");
+    }
+}
+
 /// A far thread on CPU 1 beside other threads of the run, and beside softirq there.
 fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);

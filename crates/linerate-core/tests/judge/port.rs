@@ -43,21 +43,24 @@ fn shaped(shaper: Shaping, share: f64) -> Model {
 }
 
 #[test]
-fn a_shaper_is_reached_from_98_per_cent_and_may_hold_from_90() {
+fn a_shaper_is_reached_from_98_per_cent_and_holds_below_where_it_is_often_out_of_tokens() {
+    let held = |held| Shaping {
+        held: Some(held),
+        ..tbf()
+    };
     let idle = || Shaping {
         waiting: Some(0.89),
         ..tbf()
     };
-    let unheld = || Shaping {
-        held: Some(0.5),
-        ..tbf()
-    };
     for (shaper, share, answer) in [
-        (tbf(), 0.899, "clear"),
+        (held(99.0), 0.899, "clear"),
+        (held(101.0), 0.5, "enough"),
+        (idle(), 0.899, "clear"),
         (tbf(), 0.901, "enough"),
         (idle(), 0.979, "suspect"),
         (idle(), 0.981, "enough"),
-        (unheld(), 0.979, "suspect"),
+        (held(0.5), 0.979, "suspect"),
+        (fq(1_000_000_000), 0.899, "clear"),
         (fq(1_000_000_000), 0.901, "enough"),
     ] {
         let words = format!("{shaper:?} at {share}");
@@ -78,14 +81,16 @@ fn a_shaper_is_reached_from_98_per_cent_and_may_hold_from_90() {
 
 #[test]
 fn what_a_shaper_holds_the_network_does_not() {
-    for (share, waiting, path) in [
-        (0.981, 0.0, "clear"),
-        (0.979, 0.89, "enough"),
-        (0.979, 0.91, "clear"),
-        (0.899, 1.0, "enough"),
+    for (share, waiting, held, path) in [
+        (0.981, 0.0, 1.0, "clear"),
+        (0.979, 0.89, 1.0, "enough"),
+        (0.979, 0.91, 1.0, "clear"),
+        (0.899, 1.0, 99.0, "enough"),
+        (0.899, 1.0, 101.0, "clear"),
     ] {
         let shaper = Shaping {
             waiting: Some(waiting),
+            held: Some(held),
             ..tbf()
         };
         let m = shaped(shaper, share);

@@ -7,6 +7,7 @@ use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use linerate_core::wire::limits::{PlanLimits, Taken};
 use linerate_core::wire::message::Secret;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -25,6 +26,8 @@ struct Open {
     room: Arc<Room>,
     /// Group of addresses that its client is of.
     from: IpAddr,
+    /// What its sets take.
+    taken: Taken,
 }
 
 /// Why a session is not opened.
@@ -68,6 +71,7 @@ impl Sessions {
         let open = Open {
             room: Arc::clone(&room),
             from,
+            taken: Taken::default(),
         };
         table.insert(id, open);
         Ok(Ok(Membership {
@@ -100,6 +104,26 @@ impl Membership {
 
     pub(super) fn room(&self) -> &Arc<Room> {
         &self.room
+    }
+
+    /// Takes so much in all instead of what this session took, unless all sessions together, or those from its
+    /// address, would take too much; then nothing is changed, and the error says what is too much.
+    pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
+        let mut table = lock(&self.sessions.table);
+        let from = table.get(&self.id).map(|own| own.from);
+        let others = table.iter().filter(|(id, _)| **id != self.id);
+        let (mut all, mut of_address) = (taken, taken);
+        for (_, open) in others {
+            all = all.and(open.taken);
+            if Some(open.from) == from {
+                of_address = of_address.and(open.taken);
+            }
+        }
+        limits.together(all, of_address)?;
+        if let Some(own) = table.get_mut(&self.id) {
+            own.taken = taken;
+        }
+        Ok(())
     }
 
     /// Says that a step of this session runs from now on.
@@ -253,6 +277,26 @@ mod tests {
             drop(hers);
             assert!(open(&sessions, limit, HOME).is_ok());
         }
+    }
+
+    #[test]
+    fn what_sessions_take_is_bounded_by_address_and_given_back() {
+        let (sessions, limits) = (Arc::new(Sessions::default()), PlanLimits::default());
+        let open = |from| sessions.open(9, from).unwrap().ok().unwrap();
+        let streams = |streams| Taken {
+            streams,
+            ..Taken::default()
+        };
+        let (a, b, other) = (open(HOME), open(HOME), open(IpAddr::from([192, 0, 2, 1])));
+        assert!(a.take(streams(40_000), &limits).is_ok());
+        assert!(b.take(streams(20_001), &limits).is_err());
+        assert!(b.take(streams(20_000), &limits).is_ok());
+        assert!(other.take(streams(20_001), &limits).is_err());
+        assert!(other.take(streams(20_000), &limits).is_ok());
+        assert!(a.take(streams(10_000), &limits).is_ok());
+        assert!(b.take(streams(50_000), &limits).is_ok());
+        drop(b);
+        assert!(a.take(streams(60_000), &limits).is_ok());
     }
 
     #[test]

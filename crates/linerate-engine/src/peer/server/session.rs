@@ -256,9 +256,10 @@ impl Session {
         if self.sets.contains_key(&plan.id) {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
-        let held = self.sets.values();
-        let beside = held.fold(Taken::default(), |taken, held| taken.with(&held.plan));
-        if let Err(what) = self.limits.plan.set(plan, beside) {
+        let (beside, limits) = (self.taken(), &self.limits.plan);
+        let allowed = limits.set(plan, beside);
+        let allowed = allowed.and_then(|()| self.membership.take(beside.with(plan), limits));
+        if let Err(what) = allowed {
             return self.refuse(&format!("the server does not allow {what}"));
         }
         match self.end.prepare(plan) {
@@ -272,8 +273,23 @@ impl Session {
                 self.log_change(plan);
                 self.answer(&Answer::Offered { offer })
             }
-            Err(e) => self.refuse_load(&e),
+            Err(e) => {
+                self.give_back();
+                self.refuse_load(&e)
+            }
         }
+    }
+
+    /// What all sets take.
+    fn taken(&self) -> Taken {
+        let held = self.sets.values();
+        held.fold(Taken::default(), |taken, held| taken.with(&held.plan))
+    }
+
+    /// Lets other sessions have what a set took that is gone.
+    fn give_back(&self) {
+        // Less than what was taken is not too much.
+        let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
     /// Who serves hears of each setting that a trial changes here.
@@ -312,6 +328,7 @@ impl Session {
         self.sets.remove(&set);
         self.membership.room().forget(set);
         self.end.release(set);
+        self.give_back();
     }
 
     fn step(&mut self, plan: &StepPlan) -> Result<(), Ended> {
