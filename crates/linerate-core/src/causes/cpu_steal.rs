@@ -82,9 +82,11 @@ impl Cause for CpuSteal {
     }
 }
 
-/// Whether the hypervisor takes so much of an end that what it does not do may be for want of a CPU.
+/// Whether the hypervisor takes so much of an end's machine that what it does not do may be for want of a CPU.
 pub(super) fn takes(model: &Model, direction: Direction, side: Side) -> bool {
-    at(model, direction, side).is_ok()
+    let of_machine = |other: &Side| *other == side || model.same_machine;
+    let mut sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
+    sides.any(|side| at(model, direction, side).is_ok())
 }
 
 /// Of the CPUs that an end's threads are kept on, or of all where they move, the one that was stolen

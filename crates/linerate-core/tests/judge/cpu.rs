@@ -267,9 +267,15 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stole
         base.tcp.starved = Some(0.9);
         assert_eq!(outcome(&m, "sender-app"), expected, "{steal}");
         let base = &mut m.directions[0].base;
+        base.cpus[0][1].steal = 0.0;
         (base.cpus[1][1].steal, base.cpus[1][1].busy) = (steal, 0.6);
         base.behind = Some(0.1);
         assert_eq!(outcome(&m, "receiver-app"), expected, "{steal}");
+        let base = &mut m.directions[0].base;
+        (base.tcp.starved, base.behind) = (Some(0.9), Some(0.0));
+        assert_eq!(outcome(&m, "sender-app"), "enough", "another machine's CPU");
+        m.same_machine = true;
+        assert_eq!(outcome(&m, "sender-app"), expected, "{steal}");
     }
 }
 
