@@ -123,7 +123,10 @@ mod tests {
         let [_, next, _] = told(&[short]);
         assert_eq!(next, None, "one step may have been disturbed");
         let [_, next, _] = told(&[short, short]);
-        let words = "not tried: the sender could not send more than 8 Mb/s";
+        assert_eq!(next, None, "a busy host costs a share of every rate");
+        let more = look(20_000_000, 8.1e6, 0.0, false);
+        let [_, next, _] = told(&[short, short, more, more]);
+        let words = "not tried: the sender could not send more than 8.1 Mb/s";
         assert_eq!(next.as_deref(), Some(words));
     }
 }
