@@ -3,7 +3,7 @@
 use super::cpu_share::{cpus, home, worst};
 use super::predict::threads;
 use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Cpu, Model};
+use crate::model::{Cpu, Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -82,23 +82,27 @@ impl Cause for CpuSteal {
     }
 }
 
-/// Whether the hypervisor takes so much of an end's machine that what it does not do may be for want of a CPU.
-pub(super) fn takes(model: &Model, direction: Direction, side: Side) -> bool {
-    let of_machine = |other: &Side| *other == side || model.same_machine;
-    let mut sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
-    sides.any(|side| at(model, direction, side).is_ok())
+/// The share of its CPU that the hypervisor may have kept from an end's program at most.
+pub(super) fn most(load: &Load, same_machine: bool, direction: Direction, side: Side) -> f64 {
+    let of_machine = |other: &Side| *other == side || same_machine;
+    let sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
+    let stolen = sides.filter_map(|side| most_stolen(load, direction, side));
+    stolen.map(|cpu| cpu.steal).fold(0.0, f64::max)
 }
 
 /// Of the CPUs that an end's threads are kept on, or of all where they move, the one that was stolen
 /// most.
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Stolen<'_>, Answer> {
-    let load = base(model, direction)?;
+fn most_stolen(load: &Load, direction: Direction, side: Side) -> Option<&Cpu> {
     let cpus = cpus(load, direction, side);
     let workers = threads(load, direction, side);
     let homes: Option<Vec<&Cpu>> = workers.iter().map(|thread| home(thread, cpus)).collect();
     let used = homes.unwrap_or_else(|| cpus.iter().collect()).into_iter();
-    let cpu = used.max_by(|a, b| a.steal.total_cmp(&b.steal));
-    let cpu = cpu.ok_or_else(|| lacks(model, "cpu", side))?;
+    used.max_by(|a, b| a.steal.total_cmp(&b.steal))
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Stolen<'_>, Answer> {
+    let load = base(model, direction)?;
+    let cpu = most_stolen(load, direction, side).ok_or_else(|| lacks(model, "cpu", side))?;
     let little = cpu.steal < STOLEN || cpu.busy < WANTED;
     if little && cpu.steal < HEAVY {
         return Err(Answer::Clear(format!(

@@ -6,7 +6,7 @@ use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
 use super::{Answer, Cause, Finding, percent};
-use crate::model::{Estimate, Load, Model};
+use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -22,9 +22,9 @@ const WITHIN: f64 = 0.12;
 /// How many times as many streams tell that each has a rate of its own, where no other cause is left.
 const MANY: f64 = 4.0;
 
-/// Half the interval of its goodput, of the goodput, up to which a stream is held to one rate; what a queue or a
-/// stolen CPU leaves varies more.
-const SURE: f64 = 0.5;
+/// By what share the goodput of a stream may be another up to which it is held to one rate; what a queue or a stolen
+/// CPU leaves varies more.
+const SURE: f64 = 0.3;
 
 /// Share of its rate that each of four streams gets at least.
 const EACH: f64 = 0.75;
@@ -72,8 +72,8 @@ impl Cause for FlowRateCap {
         })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        let base = model.direction(direction).map(|d| d.base.goodput);
-        many(model, direction).is_some() && base.is_some_and(is_one_rate)
+        let doubt = model.direction(direction).and_then(|d| d.base.doubt());
+        many(model, direction).is_some() && doubt.is_some_and(|doubt| doubt <= SURE)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
@@ -105,12 +105,6 @@ impl Cause for FlowRateCap {
     fn page(&self) -> &'static str {
         include_str!("pages/flow-rate-cap.md")
     }
-}
-
-/// Whether the goodput of one stream is known well enough for a rate that it could be held to.
-fn is_one_rate(goodput: Estimate) -> bool {
-    let half = goodput.interval.map(|i| (i.high - i.low) / 2.0);
-    half.is_none_or(|half| half <= goodput.mean * SURE)
 }
 
 /// The most streams, where they are many times as many and got a whole rate each, and how many times as much they

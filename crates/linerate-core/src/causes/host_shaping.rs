@@ -21,8 +21,10 @@ pub(super) struct HostShaping;
 /// that are too small for a timer, and recovery from what was lost, take some.
 const NEAR: f64 = 0.9;
 
-/// Times in a second from which a shaper that always has packets waiting binds whatever its ceiling leaves: one
-/// that is not full is hardly ever out of tokens, and a full one for each packet, or each wake of its timer.
+/// Share of a shaper's ceiling, and times in a second that it is out of tokens, from which it may bind where packets
+/// always wait in it: buckets that are far too small for a timer take up to so much. One that is not full is hardly
+/// ever out of tokens, and a full one for each packet, or each wake of its timer.
+const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
 /// Share of samples with packets waiting in a shaper from which it holds them back all the time.
@@ -34,6 +36,7 @@ struct Used<'a> {
     ceiling: Rate,
     formula: String,
     share: f64,
+    datagrams: bool,
 }
 
 impl Used<'_> {
@@ -45,15 +48,18 @@ impl Used<'_> {
         waits && (held || self.shaper.rate.is_none())
     }
 
-    /// Whether it holds packets back so often that its buckets, or the timer that fills them, leave less than
-    /// its rate, or that others send through it, too.
-    fn falls_short(&self) -> bool {
-        self.holds() && self.shaper.held.is_some_and(|held| held >= OFTEN)
+    /// How often in a second it is out of tokens, where that is so often that its buckets, or the timer that fills
+    /// them, leave less than its rate. Of what a path beyond it loses, less arrives too: datagrams do not tell.
+    fn falls_short(&self) -> Option<f64> {
+        let connections = !self.datagrams && self.share >= SHORT && self.holds();
+        self.shaper
+            .held
+            .filter(|held| connections && *held >= OFTEN)
     }
 
     /// Whether it may bind.
     fn may_bind(&self) -> bool {
-        self.share >= NEAR || self.falls_short()
+        self.share >= NEAR || self.falls_short().is_some()
     }
 }
 
@@ -90,13 +96,15 @@ impl Cause for HostShaping {
             .shaper
             .waiting
             .map(|w| format!("packets waited in it in {} of the samples", percent(w)));
+        let short = used.falls_short().filter(|_| used.share < NEAR);
+        let short = short.map(|held| format!("it was out of tokens {held:.0} times a second"));
         let reached = used.share >= FULL;
         Answer::Finding(Finding {
             side: Place::from(direction.sender()),
             share: used.share.min(1.0),
             enough: reached || used.holds(),
             reached,
-            evidence: std::iter::once(told).chain(waited).collect(),
+            evidence: std::iter::once(told).chain(waited).chain(short).collect(),
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -150,6 +158,7 @@ fn used(load: &Load) -> Option<Used<'_>> {
         ceiling,
         formula,
         share: goodput / (ceiling.0 as f64).max(1.0),
+        datagrams: load.datagrams.is_some(),
     })
 }
 

@@ -41,7 +41,7 @@ impl Cause for ReceiverApp {
             return lacks(model, "thread", direction.receiver());
         };
         if let Some(told) = &load.datagrams {
-            return of_datagrams(model, direction, told, busy);
+            return of_datagrams(model, direction, (load, told), busy);
         }
         let Some(limited) = load.tcp.rwnd_limited else {
             return lacks(model, "tcp", direction.sender());
@@ -63,12 +63,18 @@ impl Cause for ReceiverApp {
         if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
             return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
         }
+        let idle = |share, seen| Idle {
+            side: direction.receiver(),
+            busy,
+            share,
+            seen,
+        };
         if behind >= BEHIND {
             let gathered = format!(
                 "{} more arrived than the program read, and gathered unread",
                 percent(behind)
             );
-            return idle_program(model, direction, direction.receiver(), busy, 1.0, gathered);
+            return Answer::Finding(idle(1.0, gathered).finding(model, load, direction));
         }
         let Some(unread) = unread_share(load) else {
             return lacks(model, "socket", direction.receiver());
@@ -83,7 +89,7 @@ impl Cause for ReceiverApp {
             "{} of payload waited for the program on average",
             Bytes(load.unread.unwrap_or_default() as u64)
         );
-        idle_program(model, direction, direction.receiver(), busy, unread, waited)
+        Answer::Finding(idle(unread, waited).finding(model, load, direction))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -129,7 +135,12 @@ impl Cause for ReceiverApp {
 
 /// The answer for a load by datagrams: those that come while the program does other things are dropped at its
 /// socket, and more room is full a moment later.
-fn of_datagrams(model: &Model, direction: Direction, told: &Datagrams, busy: f64) -> Answer {
+fn of_datagrams(
+    model: &Model,
+    direction: Direction,
+    (load, told): (&Load, &Datagrams),
+    busy: f64,
+) -> Answer {
     let dropped = match at_the_socket(model, direction, told) {
         Ok(dropped) => dropped,
         Err(answer) => return answer,
@@ -140,15 +151,18 @@ fn of_datagrams(model: &Model, direction: Direction, told: &Datagrams, busy: f64
     if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
         return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
     }
-    let words = words(told, dropped, "dropped at its socket");
-    match idle_program(model, direction, direction.receiver(), busy, dropped, words) {
-        // Too little room for what comes at once looks the same.
-        Answer::Finding(found) => Answer::Finding(Finding {
-            enough: found.enough && room_did_not_help(model, direction),
-            ..found
-        }),
-        answer => answer,
-    }
+    let idle = Idle {
+        side: direction.receiver(),
+        busy,
+        share: dropped,
+        seen: words(told, dropped, "dropped at its socket"),
+    };
+    let found = idle.finding(model, load, direction);
+    // Too little room for what comes at once looks the same.
+    Answer::Finding(Finding {
+        enough: found.enough && room_did_not_help(model, direction),
+        ..found
+    })
 }
 
 /// Whether as many were lost with a larger receive buffer.
@@ -158,24 +172,38 @@ fn room_did_not_help(model: &Model, direction: Direction) -> bool {
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 
-/// The finding of a program that did not come for a share of its time, as `seen`, though its thread had
-/// time left. Where a hypervisor takes CPUs away, a program that does not come may wait for one.
-pub(super) fn idle_program(
-    model: &Model,
-    direction: Direction,
-    side: Side,
-    busy: f64,
-    share: f64,
-    seen: String,
-) -> Answer {
-    let idle = format!("its thread used its CPU only {} of the time", percent(busy));
-    Answer::Finding(Finding {
-        side: Place::from(side),
-        share: (1.0 - busy) * share,
-        enough: !cpu_steal::takes(model, direction, side),
-        reached: false,
-        evidence: vec![seen, idle],
-    })
+/// What a program did not do, though its thread had time left.
+pub(super) struct Idle {
+    pub(super) side: Side,
+    /// Share of its CPU that its thread needed.
+    pub(super) busy: f64,
+    /// Share of time, or of what there was to do, in which it did not come.
+    pub(super) share: f64,
+    /// That in words.
+    pub(super) seen: String,
+}
+
+impl Idle {
+    /// The finding. Where a hypervisor took the rest of the CPU away, the program may have waited for that.
+    pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
+        let stolen = cpu_steal::most(load, model.same_machine, direction, self.side);
+        let idle = format!(
+            "its thread used its CPU only {} of the time",
+            percent(self.busy)
+        );
+        let enough = self.busy + stolen < BUSY;
+        let taken = (!enough).then(|| {
+            let stolen = percent(stolen);
+            format!("the hypervisor took {stolen} of a CPU, which it may have waited for")
+        });
+        Finding {
+            side: Place::from(self.side),
+            share: (1.0 - self.busy) * self.share,
+            enough,
+            reached: false,
+            evidence: [self.seen, idle].into_iter().chain(taken).collect(),
+        }
+    }
 }
 
 /// Half the bytes in each operation of a thread that pauses between operations: half the goodput,

@@ -4,7 +4,7 @@ use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
 use super::predict::{UNCOPIED, added_work, around, bystander, per_stream, wanted};
-use super::receiver_app::{BUSY, halved, idle_program, operation};
+use super::receiver_app::{BUSY, Idle, halved, operation};
 use super::{Answer, Cause, base, lacks, percent};
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -85,11 +85,16 @@ impl Cause for SenderApp {
                 percent(starved)
             ));
         }
-        let left = format!(
-            "the program left the connection without data in {} of the samples",
-            percent(starved)
-        );
-        idle_program(model, direction, direction.sender(), busy, starved, left)
+        let idle = Idle {
+            side: direction.sender(),
+            busy,
+            share: starved,
+            seen: format!(
+                "the program left the connection without data in {} of the samples",
+                percent(starved)
+            ),
+        };
+        Answer::Finding(idle.finding(model, load, direction))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;

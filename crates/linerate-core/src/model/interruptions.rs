@@ -14,10 +14,10 @@ use crate::units::Nanos;
 pub(super) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
 /// Timers that may run out one after the other, each twice as long as the one before, before it is the path that was
-/// away: two, and as many more as what is sent again is lost once more in one case of so many.
+/// away: two, or as many as it takes for all streams to lose what they send again in one case of so many.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
-const TIMERS_MAX: u32 = 6;
+const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
 /// What a link says of a step that the user ended.
@@ -53,6 +53,7 @@ pub(super) fn interruptions(
     set: u32,
     ticks: &[(u64, f64)],
     tcp: &TcpShares,
+    streams: u32,
 ) -> Vec<String> {
     let mut found = outages(step);
     let of_the_path = silences(ticks)
@@ -63,7 +64,7 @@ pub(super) fn interruptions(
         // packets all the time while its sender waits for a timeout.
         let rtt = tcp.rtt.unwrap_or_default().0;
         let waits = if loses_throughout(step) {
-            timeouts(tcp.retransmitted).saturating_mul(TIMEOUT.0.saturating_add(rtt))
+            timeouts(tcp.retransmitted, streams).saturating_mul(TIMEOUT.0.saturating_add(rtt))
         } else {
             rtt.saturating_mul(2)
         };
@@ -84,10 +85,10 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timer may a sender be silent that loses such a share of what it sends.
-fn timeouts(lost: Option<f64>) -> u64 {
+/// How many times the first timer may streams be silent that lose such a share of what they send.
+fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
-    let in_a_row = (SELDOM.ln() / lost.ln()).ceil() as u32;
+    let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
     (1 << in_a_row.clamp(TIMERS, TIMERS_MAX)) - 1
 }
 
@@ -247,12 +248,17 @@ mod tests {
     /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender sent again in
     /// these of its 30 rows.
     fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
+        told(silent, socket_that_counts(counted, again))
+    }
+
+    /// A socket, or a queue, whose counter grew in these of 30 rows.
+    fn socket_that_counts(counted: m::Metric, again: impl Fn(usize) -> bool) -> Table {
         let rows = 0..=30_usize;
         let sent_again = rows.clone().scan(0, |sum, row| {
             *sum += i64::from(again(row));
             Some(*sum)
         });
-        let socket = Table {
+        Table {
             source: counted.source.to_owned(),
             subject: "s0/0".to_owned(),
             at: rows.map(|row| row as u64 * 100_000_000).collect(),
@@ -262,12 +268,16 @@ mod tests {
                 kind: counted.kind,
                 values: sent_again.collect(),
             }],
-        };
-        told(silent, socket)
+        }
     }
 
     /// Whether so many silent samples count in a step of which one end read this.
     fn told(silent: usize, table: Table) -> bool {
+        told_with(silent, table, None)
+    }
+
+    /// The same of a stream that sent such a share of its bytes again.
+    fn told_with(silent: usize, table: Table, lost: Option<f64>) -> bool {
         let ticks: Vec<(u64, f64)> = (0..30)
             .map(|n| {
                 let rate = if (12..12 + silent).contains(&n) {
@@ -296,18 +306,30 @@ mod tests {
             clock: None,
             trouble: None,
         };
-        !interruptions(&step, 0, &ticks, &TcpShares::default()).is_empty()
+        let tcp = TcpShares {
+            retransmitted: lost,
+            ..TcpShares::default()
+        };
+        !interruptions(&step, 0, &ticks, &tcp, 1).is_empty()
     }
 
     #[test]
     fn the_more_is_lost_the_more_timers_run_out_in_a_row() {
-        let of = |share| timeouts(Some(share));
+        let of = |share| timeouts(Some(share), 1);
         assert_eq!(
-            (timeouts(None), of(0.0), of(0.001), of(0.031)),
+            (timeouts(None, 1), of(0.0), of(0.001), of(0.031)),
             (3, 3, 3, 3)
         );
         assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
-        assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (63, 63, 3));
+        assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (15, 15, 3));
+        assert_eq!((timeouts(Some(0.101), 2), timeouts(Some(1.0), 64)), (3, 3));
+        // Silence of 600 ms, and of 1.4 s where so much is lost.
+        let behind = |silent, lost| {
+            let sent_again = socket_that_counts(m::TCP_RETRANS, |row| row % 2 == 1);
+            told_with(silent, sent_again, Some(lost))
+        };
+        assert!(!behind(6, 0.031) && behind(7, 0.031));
+        assert!(!behind(14, 0.032) && behind(15, 0.032));
     }
 
     fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {

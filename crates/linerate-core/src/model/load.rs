@@ -100,7 +100,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
-        interruptions: interruptions(step, set.plan.id, &ticks, &tcp),
+        interruptions: interruptions(step, set.plan.id, &ticks, &tcp, set.plan.knobs.streams),
         tcp,
         datagrams,
         ticks: rates,
@@ -186,7 +186,7 @@ impl Load {
     /// By what share its goodput may be another: the interval of its mean; of one short look three standard
     /// errors, as a few samples tell them; of a longer load that wanders too slowly for an interval, all
     /// that its samples span.
-    fn doubt(&self) -> Option<f64> {
+    pub(crate) fn doubt(&self) -> Option<f64> {
         let known = self.goodput.interval.and_then(Interval::relative);
         known.or_else(|| {
             let n = self.ticks.len() as f64;

@@ -85,7 +85,7 @@ impl Taken {
         })
     }
 
-    /// With the sets of another session.
+    /// With other sets beside these.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -70,18 +70,24 @@ fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_lef
 #[test]
 fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole_rate_each() {
     for (streams, gain, within, named) in [
-        (8, 7.1, 0.1, Some("flow-rate-cap")),
-        (8, 6.9, 0.1, None),
-        (3, 3.0, 0.1, None),
-        (8, 7.1, 0.49, Some("flow-rate-cap")),
-        (8, 7.1, 0.51, None),
+        (8, 7.1, Some(0.1), Some("flow-rate-cap")),
+        (8, 6.9, Some(0.1), None),
+        (3, 3.0, Some(0.1), None),
+        (8, 7.1, Some(0.29), Some("flow-rate-cap")),
+        (8, 7.1, Some(0.31), None),
+        // It wandered too slowly for an interval, by half.
+        (8, 7.1, None, None),
     ] {
         let mut m = model(load());
-        m.directions[0].base.goodput.interval = Some(Interval {
+        let base = &mut m.directions[0].base;
+        base.goodput.interval = within.map(|within| Interval {
             low: 1e9 * (1.0 - within),
             mid: 1e9,
             high: 1e9 * (1.0 + within),
         });
+        base.ticks = (0..30)
+            .map(|n| 0.75e9 + 1e9 / 60.0 * f64::from(n))
+            .collect();
         let look = &mut m.directions[0].sweep[0];
         look.goodput = steady(2e9);
         let mut many = look.clone();
@@ -95,6 +101,6 @@ fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole
         });
         let verdict = judge(&m);
         let first = verdict.limits.first();
-        assert_eq!(first.map(|l| l.cause), named, "{streams} {gain} {within}");
+        assert_eq!(first.map(|l| l.cause), named, "{streams} {gain} {within:?}");
     }
 }

@@ -77,6 +77,7 @@ impl Sessions {
         Ok(Ok(Membership {
             sessions: Arc::clone(self),
             id,
+            from,
             room,
         }))
     }
@@ -94,6 +95,7 @@ impl Sessions {
 pub(super) struct Membership {
     sessions: Arc<Sessions>,
     id: SessionId,
+    from: IpAddr,
     room: Arc<Room>,
 }
 
@@ -110,12 +112,11 @@ impl Membership {
     /// address, would take too much; then nothing is changed, and the error says what is too much.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
-        let from = table.get(&self.id).map(|own| own.from);
         let others = table.iter().filter(|(id, _)| **id != self.id);
         let (mut all, mut of_address) = (taken, taken);
         for (_, open) in others {
             all = all.and(open.taken);
-            if Some(open.from) == from {
+            if open.from == self.from {
                 of_address = of_address.and(open.taken);
             }
         }

@@ -257,10 +257,14 @@ impl Session {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
         let (beside, limits) = (self.taken(), &self.limits.plan);
-        let allowed = limits.set(plan, beside);
-        let allowed = allowed.and_then(|()| self.membership.take(beside.with(plan), limits));
-        if let Err(what) = allowed {
+        if let Err(what) = limits.set(plan, beside) {
             return self.refuse(&format!("the server does not allow {what}"));
+        }
+        if let Err(what) = self.membership.take(beside.with(plan), limits) {
+            return self.answer(&Answer::Refused {
+                what: format!("the server does not allow {what}"),
+                hint: "others measure there, too: try again when they have ended".into(),
+            });
         }
         match self.end.prepare(plan) {
             Ok(offer) => {

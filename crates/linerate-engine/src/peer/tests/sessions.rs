@@ -286,3 +286,31 @@ fn the_wildcard_serves_both_families() {
         server.logged(&format!("{host}: session "));
     }
 }
+
+#[test]
+fn what_all_sessions_take_is_bounded_and_what_one_gives_back_others_may_take() {
+    let mut limits = Limits::default();
+    limits.plan.streams = 4;
+    let server = Harness::start(None, limits);
+    let [mut first, mut second] = [(); 2].map(|()| server.connect_with(None).unwrap());
+    let set = |id, streams| stream(id, Direction::Forward, streams);
+    first.prepare(&set(0, 2)).unwrap();
+    first.prepare(&set(1, 2)).unwrap();
+    second.prepare(&set(0, 2)).unwrap();
+    // From one address half as many again as one session may take.
+    let refused = second.prepare(&set(1, 1));
+    let Err(LinkError::Refused { what, hint, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        what.contains("6 streams at a time in all sessions from one address"),
+        "{what}"
+    );
+    assert!(hint.contains("others measure there"), "{hint}");
+    first.release(1).unwrap();
+    second.prepare(&set(1, 2)).unwrap();
+    drop(first);
+    assert!(eventually(|| server.server.sessions() == 1));
+    let step = second.step(&step(&[0, 1], 100), &mut go_on).unwrap();
+    assert_eq!(step.trouble, None);
+}

@@ -38,12 +38,7 @@ fn found(search: &Search) -> String {
 /// What the next higher rate lost, or why none was tried.
 fn next(search: &Search) -> Option<String> {
     let Some(look) = search.failed() else {
-        let most = search.sender_limit()?;
-        let words = format!(
-            "not tried: the sender could not send more than {}",
-            rate(most)
-        );
-        return Some(words);
+        return not_tried(search);
     };
     let place = match look.at_socket {
         Some(0) => ", none of it at the receiver's socket".to_owned(),
@@ -55,6 +50,21 @@ fn next(search: &Search) -> Option<String> {
     };
     let sent = rate(look.sent);
     Some(format!("{sent}: {:.2} % lost{place}", look.lost * 100.0))
+}
+
+/// Why no higher rate was tried.
+fn not_tried(search: &Search) -> Option<String> {
+    if let Some(most) = search.sender_limit() {
+        let most = rate(most);
+        return Some(format!(
+            "not tried: the sender could not send more than {most}"
+        ));
+    }
+    let short = search.found().filter(|look| look.short_of())?;
+    let (sent, asked) = (rate(short.sent), short.asked);
+    Some(format!(
+        "not tried: the sender sent {sent} where it was asked for {asked}"
+    ))
 }
 
 fn steps(search: &Search) -> String {
@@ -124,6 +134,10 @@ mod tests {
         assert_eq!(next, None, "one step may have been disturbed");
         let [_, next, _] = told(&[short, short]);
         assert_eq!(next, None, "a busy host costs a share of every rate");
+        let long = look(8_000_000, 7e6, 0.0, true);
+        let [_, next, _] = told(&[short, short, long]);
+        let words = "not tried: the sender sent 7 Mb/s where it was asked for 8 Mb/s";
+        assert_eq!(next.as_deref(), Some(words));
         let more = look(20_000_000, 8.1e6, 0.0, false);
         let [_, next, _] = told(&[short, short, more, more]);
         let words = "not tried: the sender could not send more than 8.1 Mb/s";
