@@ -1,12 +1,36 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use linerate_core::model::derive;
 use linerate_core::record::frame;
+use linerate_core::verdict::judge;
+
+/// The bytes as frames with the lengths and checksums that belong to them: mutations alone hardly ever hit one.
+/// Each begins with its kind and its length.
+fn framed(mut bytes: &[u8]) -> Vec<u8> {
+    let mut file = frame::header();
+    while let Some((head, rest)) = bytes.split_first_chunk::<5>() {
+        let [kind, length @ ..] = *head;
+        let (payload, rest) = rest.split_at(rest.len().min(u32::from_le_bytes(length) as usize));
+        bytes = rest;
+        let length = (payload.len() as u32).to_le_bytes();
+        let mut sum = crc32fast::Hasher::new();
+        for part in [&length[..], &[kind], payload] {
+            sum.update(part);
+        }
+        file.extend(length);
+        file.extend(sum.finalize().to_le_bytes());
+        file.push(kind);
+        file.extend(payload);
+    }
+    file
+}
 
 fuzz_target!(|bytes: &[u8]| {
-    // As a file, and as what follows a header that is right: most inputs would end at the header.
-    let _ = frame::decode(bytes);
-    let mut file = frame::header().to_vec();
-    file.extend_from_slice(bytes);
-    let _ = frame::decode(&file);
+    // As a file, and as the frames of one: most inputs would end at the header.
+    for file in [bytes, &framed(bytes)] {
+        if let Ok((record, _)) = frame::decode(file) {
+            let _ = judge(&derive(&record));
+        }
+    }
 });
