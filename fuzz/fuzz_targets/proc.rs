@@ -49,7 +49,7 @@ fuzz_target!(|text: &[u8]| {
     let _ = interrupts::by_cpu(text, Some);
     let _ = (infiniband::state(text), infiniband::rate(text));
     let (first, second) = text.split_at(text.len() / 2);
-    let _ = cgroup::place(first, second);
+    let _ = cgroup::place("cpu", first, second);
     let _ = modules::load_order(first, second, &["a", "9p"]);
-    let _ = cgroup::place(b"0::/a\n", text);
+    let _ = cgroup::place("cpu", b"0::/a\n", text);
 });

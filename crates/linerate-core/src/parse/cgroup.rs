@@ -24,13 +24,8 @@ pub struct Place {
     pub group: String,
 }
 
-/// Finds the cgroup of our CPU controller from the two files. `Ok(None)`: there is none.
-pub fn place(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malformed> {
-    place_of("cpu", membership, mountinfo)
-}
-
-/// As [`place`], of a controller by its name.
-pub fn place_of(
+/// Finds our cgroup of a controller from the two files. `Ok(None)`: there is none.
+pub fn place(
     controller: &str,
     membership: &[u8],
     mountinfo: &[u8],
@@ -130,7 +125,7 @@ fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Bytes, Place, Version, limit, place, place_of, quota};
+    use super::{Bytes, Malformed, Place, Version, limit, place, quota};
 
     fn at(version: Version, mount: &str, group: &str) -> Place {
         Place {
@@ -140,46 +135,50 @@ mod tests {
         }
     }
 
+    fn cpu(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malformed> {
+        place("cpu", membership, mountinfo)
+    }
+
     #[test]
     fn v1_hybrid_v2_and_containers() {
         let hybrid = b"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
             33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n\
             32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu\n\
             41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let got = place(b"2:cpuacct:/x\n1:cpu:/a/b\n0::/c\n", hybrid).unwrap();
+        let got = cpu(b"2:cpuacct:/x\n1:cpu:/a/b\n0::/c\n", hybrid).unwrap();
         assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu", "/a/b")));
 
         let unified = b"30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let got = place(b"0::/user.slice/s-3.scope\n", unified).unwrap();
+        let got = cpu(b"0::/user.slice/s-3.scope\n", unified).unwrap();
         assert_eq!(
             got,
             Some(at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope"))
         );
-        let got = place(b"0::/\n", unified).unwrap();
+        let got = cpu(b"0::/\n", unified).unwrap();
         assert_eq!(got, Some(at(Version::V2, "/sys/fs/cgroup", "")));
 
         let docker =
             b"9 8 0:30 /docker/f00 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n";
-        let got = place(b"4:cpu,cpuacct:/docker/f00\n", docker).unwrap();
+        let got = cpu(b"4:cpu,cpuacct:/docker/f00\n", docker).unwrap();
         assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu,cpuacct", "")));
         assert!(
-            place(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(),
+            cpu(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(),
             "another container"
         );
         assert!(
-            place(b"0::/../../x\n", unified).is_err(),
+            cpu(b"0::/../../x\n", unified).is_err(),
             "outside what we can see"
         );
     }
 
     #[test]
     fn none_is_none_and_blanks_are_unescaped() {
-        assert_eq!(place(b"", b""), Ok(None));
-        assert_eq!(place(b"3:memory:/\n", b""), Ok(None));
-        assert!(place(b"0::/\n", b"").is_err());
+        assert_eq!(cpu(b"", b""), Ok(None));
+        assert_eq!(cpu(b"3:memory:/\n", b""), Ok(None));
+        assert!(cpu(b"0::/\n", b"").is_err());
         let odd = b"1 1 0:1 / /mnt/a\\040b rw - cgroup2 none rw\n";
         assert_eq!(
-            place(b"0::/\n", odd).unwrap(),
+            cpu(b"0::/\n", odd).unwrap(),
             Some(at(Version::V2, "/mnt/a b", ""))
         );
     }
@@ -189,7 +188,7 @@ mod tests {
         let mounts = b"1 1 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n\
             1 1 0:2 / /cg/cpu rw - cgroup cgroup rw,cpu\n";
         let membership = b"2:memory:/m\n1:cpu:/c\n";
-        let got = place_of("memory", membership, mounts).unwrap();
+        let got = place("memory", membership, mounts).unwrap();
         assert_eq!(got, Some(at(Version::V1, "/cg/memory", "/m")));
     }
 
@@ -210,8 +209,8 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(a: Vec<u8>, b: Vec<u8>) {
-            let _ = (place(&a, &b), quota(&a), limit(&b));
-            let _ = place(b"0::/\n", &[b"1 1 0:1 / /", &b[..], b" rw - cgroup2 none rw\n"].concat());
+            let _ = (cpu(&a, &b), quota(&a), limit(&b));
+            let _ = cpu(b"0::/\n", &[b"1 1 0:1 / /", &b[..], b" rw - cgroup2 none rw\n"].concat());
         }
     }
 }

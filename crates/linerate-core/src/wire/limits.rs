@@ -1,6 +1,6 @@
 //! What a plan may ask of a server: a client that was let in may measure, not use the host up.
 
-use super::codec::Bounds;
+use super::samples::{fits, read_of};
 use crate::plan::{Knobs, Pattern, SetPlan, StepPlan};
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -21,19 +21,6 @@ pub struct PlanLimits {
 
 /// Most streams of a load that have a thread each, with buffers of its own; more share as many threads at most.
 pub const THREADS_MAX: u32 = 64;
-/// Streams of a set whose connections are read: of more, so many stand for all.
-const READ_MAX: u32 = 1024;
-
-/// Every how many streams of a set one is read.
-pub fn read_every(streams: u32) -> u32 {
-    streams.div_ceil(READ_MAX).max(1)
-}
-
-/// How many streams of a set are read.
-pub fn read_of(streams: u32) -> u32 {
-    streams.div_ceil(read_every(streams))
-}
-
 /// Largest operation or message: buffers of this size are made, one or two for each thread.
 const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// Buffers of all streams of a set together.
@@ -47,14 +34,6 @@ const ALL_SESSIONS: f64 = 2.0;
 const ONE_ADDRESS: f64 = 1.5;
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
-/// Columns that are read of one stream at most: its thread, its socket, its connection.
-const STREAM_COLUMNS: u64 = 64;
-/// Values that fit into an answer, each at its longest.
-const VALUES_MAX: u64 = Bounds::ANSWER.bytes as u64 / 9;
-/// Time from one sample to the next in a step that is short.
-const TICK: Nanos = Nanos::from_millis(100);
-/// Samples of a long step: beside its streams hundreds of CPUs are read, and all has to fit into an answer.
-const TICKS: u64 = 1_200;
 /// Largest socket buffer asked for; the kernel has its own bound below.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
@@ -255,23 +234,6 @@ impl PlanLimits {
     }
 }
 
-/// Time from one sample to the next in a step that reads so many streams: the shorter the better, as long as all
-/// that is read fits into an answer.
-pub fn tick(length: Nanos, streams: u64) -> Nanos {
-    let decades = (0..).map_while(|k| TICK.0.checked_mul(10_u64.checked_pow(k)?));
-    let mut ticks = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]);
-    let few = |tick: u64| length.0 / tick <= TICKS && fits(length.0, tick, streams);
-    // Where not even two rows fit, the answer is the server's to refuse.
-    let tick = ticks.find(|tick| few(*tick) || *tick >= length.0);
-    tick.map_or(length, Nanos)
-}
-
-/// Whether the readings of all streams fit into an answer. Beside the ticks there are a first and a last row.
-fn fits(length: u64, tick: u64, streams: u64) -> bool {
-    let rows = length / tick + 2;
-    streams.saturating_mul(rows).saturating_mul(STREAM_COLUMNS) <= VALUES_MAX
-}
-
 /// Whether what a set names has a name that can be, and a value within bounds.
 fn named(knobs: &Knobs) -> Result<(), String> {
     // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
@@ -292,6 +254,7 @@ mod tests {
     use super::*;
     use crate::change::{HostChange, Setting};
     use crate::plan::{Direction, Purpose, Side};
+    use crate::wire::samples::{TICK, tick};
 
     fn stream(knobs: Knobs) -> SetPlan {
         let direction = Direction::Forward;
@@ -522,19 +485,6 @@ mod tests {
     }
 
     #[test]
-    fn of_many_streams_some_stand_for_all() {
-        for (streams, read) in [
-            (1, 1),
-            (1024, 1024),
-            (1025, 513),
-            (2048, 1024),
-            (10_000, 1000),
-        ] {
-            assert_eq!(read_of(streams), read, "{streams}");
-        }
-    }
-
-    #[test]
     fn what_many_streams_cost_together_is_bounded() {
         let limits = PlanLimits::default();
         let write = |streams, size| {
@@ -552,8 +502,8 @@ mod tests {
         assert!(alone(&ping(64)).is_ok());
         assert!(alone(&ping(65)).is_err());
         let step = step(10_000, 100_000_000, &[0, 1]);
-        let most = (VALUES_MAX / STREAM_COLUMNS / 102 / 2) as u32;
-        assert!(most > 256, "{most}");
+        let fits = |streams: &u64| fits(10_000_000_000, 100_000_000, 2 * streams);
+        let most = (256..=10_000).take_while(fits).last().unwrap() as u32;
         assert!(limits.step(&step, |_| Some(most)).is_ok());
         assert!(limits.step(&step, |_| Some(most + 1)).is_err());
     }

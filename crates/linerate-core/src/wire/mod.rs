@@ -16,6 +16,7 @@ pub mod limits;
 pub mod message;
 pub mod preamble;
 pub mod proof;
+pub mod samples;
 
 /// Why bytes from a peer are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,6 +20,7 @@ mod port;
 mod proof;
 #[path = "../slot/mod.rs"]
 mod slot;
+mod steal;
 mod thresholds;
 mod underlay;
 mod window;

@@ -7,6 +7,7 @@ use std::io;
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
+use linerate_core::parse::Malformed;
 use linerate_core::parse::cgroup::{self, Place, Version};
 use linerate_core::parse::{cpu_stat, sysctl};
 use linerate_core::record::Table;
@@ -120,12 +121,7 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
             .map_err(|error| unreadable("cgroup", path, &error, ""))
     };
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
-    let place = cgroup::place(&membership, &mounts)
-        .or_else(|error| {
-            by_ancestor(machine, "cpu", &membership)
-                .map(Some)
-                .ok_or(error)
-        })
+    let place = place_of(machine, "cpu", &membership, &mounts)
         .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), UNSEEN))?;
     place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
 }
@@ -133,13 +129,23 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
 /// Most processes above our own that are asked.
 const ANCESTORS: usize = 32;
 
-/// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
-/// mounts /sys anew for us, without control groups below it. To look through another's eyes takes root's rights.
-pub(super) fn by_ancestor(
+/// Where our cgroup of a controller is, as we see it or, where it is hidden from us, a process above our own.
+pub(super) fn place_of(
     machine: &dyn Machine,
     controller: &str,
     membership: &[u8],
-) -> Option<Place> {
+    mounts: &[u8],
+) -> Result<Option<Place>, Malformed> {
+    let own = cgroup::place(controller, membership, mounts);
+    own.or_else(|error| {
+        let seen = by_ancestor(machine, controller, membership);
+        seen.map(Some).ok_or(error)
+    })
+}
+
+/// Where a process above our own sees our cgroup of a controller, if it looks at the same hierarchy: `ip netns exec`
+/// mounts /sys anew for us, without control groups below it. To look through another's eyes takes root's rights.
+fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;
     let mut who = "self".to_owned();
@@ -150,7 +156,7 @@ pub(super) fn by_ancestor(
             return None;
         }
         let mounts = machine.file(&format!("/proc/{who}/mountinfo")).ok()?;
-        if let Ok(place) = cgroup::place_of(controller, membership, &mounts) {
+        if let Ok(place) = cgroup::place(controller, membership, &mounts) {
             return place.map(|place| Place {
                 mount: format!("/proc/{who}/root{}", place.mount),
                 ..place

@@ -5,7 +5,7 @@ use linerate_core::model::derive;
 use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
 use linerate_core::record::Step;
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::limits::{read_of, tick};
+use linerate_core::wire::samples::{read_of, tick};
 
 use super::Run;
 use crate::event::{Event, Flow, Level};

@@ -6,7 +6,7 @@ use linerate_core::parse::{cpuinfo, sysctl};
 use linerate_core::units::Bytes;
 
 use super::{PROC, Reader, STATUS, SYS};
-use crate::host::cgroup::by_ancestor;
+use crate::host::cgroup::place_of;
 use crate::host::{gap, invalid, read};
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -138,11 +138,7 @@ impl Reader<'_> {
     fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
         let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
-        let place = cgroup::place_of(controller, &membership, &mounts);
-        let place = place.or_else(|error| {
-            let seen = by_ancestor(self.machine, controller, &membership);
-            seen.map(Some).ok_or(error)
-        });
+        let place = place_of(self.machine, controller, &membership, &mounts);
         place.map_err(invalid).unwrap_or_else(|error| {
             self.miss(fact, MOUNTS, &error, "");
             None

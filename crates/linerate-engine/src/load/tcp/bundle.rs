@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::plan::{Handover, Knobs};
-use linerate_core::wire::limits::read_every;
+use linerate_core::wire::samples::read_every;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 

@@ -16,7 +16,8 @@ mod sender;
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
-use linerate_core::wire::limits::{THREADS_MAX, read_of};
+use linerate_core::wire::limits::THREADS_MAX;
+use linerate_core::wire::samples::read_of;
 use linerate_sys::thread;
 
 use self::bundle::OP_MOST;
