@@ -5,7 +5,7 @@ use super::predict::wanted;
 use super::relay::relayed;
 use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::facts::Gap;
-use crate::model::{Load, Model, stayed};
+use crate::model::{Load, Model, a_read, stayed};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -97,12 +97,7 @@ impl Cause for ReceiveWindow {
 /// Unread payload as a share of what one stream could have outstanding: in flight and unread. What
 /// one read takes does not count: a reader may let so much gather before it wakes (`SO_RCVLOWAT`).
 pub(super) fn unread_share(load: &Load) -> Option<f64> {
-    let a_read = load
-        .receivers
-        .iter()
-        .filter_map(|t| t.bytes_per_op)
-        .fold(0.0, f64::max);
-    let unread = (load.unread? - a_read).max(0.0);
+    let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
     let flight = load.tcp.in_flight?.0 as f64;
     let outstanding = unread + flight;
     Some(if outstanding > 0.0 {

@@ -25,6 +25,10 @@ pub(super) const BUSY: f64 = 0.8;
 /// as a limit gains at least when it is lifted.
 const BEHIND: f64 = GAIN - 1.0;
 
+/// Share of the looks that found nothing left to read from which a program is woken late, not slow: the
+/// queue of one that pauses between reads is hardly ever empty while the window is full.
+const CAUGHT_UP: f64 = 0.25;
+
 impl Cause for ReceiverApp {
     fn id(&self) -> &'static str {
         "receiver-app"
@@ -63,33 +67,17 @@ impl Cause for ReceiverApp {
         if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
             return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
         }
-        let idle = |share, seen| Idle {
+        let (share, seen) = match waits(model, load, direction, behind) {
+            Ok(waits) => waits,
+            Err(answer) => return answer,
+        };
+        let idle = Idle {
             side: direction.receiver(),
             busy,
             share,
             seen,
         };
-        if behind >= BEHIND {
-            let gathered = format!(
-                "{} more arrived than the program read, and gathered unread",
-                percent(behind)
-            );
-            return Answer::Finding(idle(1.0, gathered).finding(model, load, direction));
-        }
-        let Some(unread) = unread_share(load) else {
-            return lacks(model, "socket", direction.receiver());
-        };
-        if unread <= UNREAD {
-            return Answer::Clear(format!(
-                "the program kept up: only {} of the outstanding payload was unread",
-                percent(unread)
-            ));
-        }
-        let waited = format!(
-            "{} of payload waited for the program on average",
-            Bytes(load.unread.unwrap_or_default() as u64)
-        );
-        Answer::Finding(idle(unread, waited).finding(model, load, direction))
+        Answer::Finding(idle.finding(model, load, direction))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -131,6 +119,38 @@ impl Cause for ReceiverApp {
     fn page(&self) -> &'static str {
         include_str!("pages/receiver-app.md")
     }
+}
+
+/// Share of what there is to read that waits for the program, and that in words.
+fn waits(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    behind: f64,
+) -> Result<(f64, String), Answer> {
+    if behind >= BEHIND {
+        let more = percent(behind);
+        let gathered = format!("{more} more arrived than the program read, and gathered unread");
+        return Ok((1.0, gathered));
+    }
+    let Some(unread) = unread_share(load) else {
+        return Err(lacks(model, "socket", direction.receiver()));
+    };
+    if unread <= UNREAD {
+        return Err(Answer::Clear(format!(
+            "the program kept up: only {} of the outstanding payload was unread",
+            percent(unread)
+        )));
+    }
+    if let Some(caught_up) = load.caught_up.filter(|share| *share >= CAUGHT_UP) {
+        return Err(Answer::Clear(format!(
+            "the program had read all there was in {} of the looks",
+            percent(caught_up)
+        )));
+    }
+    let mean = Bytes(load.unread.unwrap_or_default() as u64);
+    let waited = format!("{mean} of payload waited for the program on average");
+    Ok((unread, waited))
 }
 
 /// The answer for a load by datagrams: those that come while the program does other things are dropped at its

@@ -84,6 +84,7 @@ fn load() -> Load {
         copied: None,
         unread: None,
         behind: None,
+        caught_up: None,
         recv_memory: None,
         cpus: [Vec::new(), Vec::new()],
         throttled: [None, None],

@@ -1,7 +1,7 @@
-//! Whether the receiving program falls behind what arrives.
+//! Whether the receiving program falls behind what arrives, or catches up with it.
 
 use super::Thread;
-use super::readings::{Window, gauge};
+use super::readings::{Window, gauge, mean};
 use crate::metric::SOCKET_UNREAD;
 use crate::record::EndReadings;
 
@@ -21,17 +21,48 @@ pub(super) fn behind(
     goodput: f64,
     readers: &[Thread],
 ) -> Option<f64> {
-    let prefix = format!("s{set}/");
-    let grown: Vec<f64> = receiving
-        .about("socket", |s| s.starts_with(&prefix))
-        .map(|table| steady_growth(&gauge(table, SOCKET_UNREAD, window)))
+    let grown: Vec<f64> = looks(receiving, set, window)
+        .iter()
+        .map(|looks| steady_growth(looks))
         .collect::<Option<_>>()?;
-    let a_read = readers.iter().filter_map(|t| t.bytes_per_op);
-    let a_read = a_read.fold(0.0, f64::max);
+    let a_read = a_read(readers);
     let seconds = window.to.saturating_sub(window.from) as f64 / 1e9;
     let read = (goodput / 8.0 * seconds).max(1.0);
     let unread: f64 = grown.iter().map(|g| (g - a_read).max(0.0)).sum();
     (!grown.is_empty()).then_some(unread / read)
+}
+
+/// Share of the looks at the receive queues, of all streams, that found no more than one read takes: the
+/// program had read all there was. `None` where nobody looked.
+pub(super) fn caught_up(
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+    readers: &[Thread],
+) -> Option<f64> {
+    let a_read = a_read(readers);
+    let looks = looks(receiving, set, window);
+    mean(
+        looks
+            .into_iter()
+            .flatten()
+            .map(|unread| if unread <= a_read { 1.0 } else { 0.0 }),
+    )
+}
+
+/// What was seen unread at each look, by stream.
+fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
+    let prefix = format!("s{set}/");
+    receiving
+        .about("socket", |s| s.starts_with(&prefix))
+        .map(|table| gauge(table, SOCKET_UNREAD, window))
+        .collect()
+}
+
+/// The most that one read takes.
+pub(crate) fn a_read(readers: &[Thread]) -> f64 {
+    let sizes = readers.iter().filter_map(|t| t.bytes_per_op);
+    sizes.fold(0.0, f64::max)
 }
 
 /// Growth over all of a series, had it grown as in its slowest quarter.
@@ -49,6 +80,7 @@ fn steady_growth(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Column, Table};
 
     fn series(at: impl Fn(f64) -> f64) -> Option<f64> {
         let values: Vec<f64> = (0..40).map(|i| at(f64::from(i) / 40.0)).collect();
@@ -69,6 +101,29 @@ mod tests {
         assert!((500.0..900.0).contains(&until_full), "{until_full}");
         let full_soon = series(|t| 1000.0 * t.min(0.5));
         assert_eq!(full_soon, Some(0.0));
+    }
+
+    #[test]
+    fn a_look_that_finds_less_than_a_read_tells_of_a_program_that_has_caught_up() {
+        let unread = |values: &[i64]| EndReadings {
+            tables: vec![Table {
+                source: "socket".into(),
+                subject: "s0/0".into(),
+                at: (0..values.len() as u64).collect(),
+                columns: vec![Column {
+                    name: SOCKET_UNREAD.name.into(),
+                    unit: SOCKET_UNREAD.unit,
+                    kind: SOCKET_UNREAD.kind,
+                    values: values.to_vec(),
+                }],
+            }],
+            ..EndReadings::default()
+        };
+        let whole = Window { from: 0, to: 9 };
+        let share = |values| caught_up(&unread(values), 0, whole, &[]);
+        assert_eq!(share(&[0, 9, 0, 9]), Some(0.5));
+        assert_eq!(share(&[9, 9, 9]), Some(0.0));
+        assert_eq!(caught_up(&EndReadings::default(), 0, whole, &[]), None);
     }
 
     #[test]

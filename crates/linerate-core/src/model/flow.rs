@@ -167,6 +167,8 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         behind: (!sends)
             .then(|| behind(near, 0, window, goodput, &receivers))
             .flatten(),
+        // A look at a transfer that runs is too short to tell.
+        caught_up: None,
         receivers,
         recv_memory: socket(m::SOCKET_RCVBUF)
             .filter(|_| !sends)

@@ -1,6 +1,6 @@
 //! One direction of one step under load.
 
-use super::behind::behind;
+use super::behind::{behind, caught_up};
 use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
 use super::datagrams::datagrams;
@@ -80,6 +80,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         copied: copied(sending, set.plan.id, window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
+        caught_up: caught_up(receiving, set.plan.id, window, &receivers),
         receivers,
         recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
             .map(|v| Bytes(v.max(0.0) as u64))

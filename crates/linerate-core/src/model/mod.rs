@@ -34,6 +34,7 @@ mod tcp;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use behind::a_read;
 pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
@@ -263,6 +264,9 @@ pub struct Load {
     /// Payload that arrived and stayed unread, throughout, over what the program read: by how much what
     /// arrives is faster than the reader. 0 where it keeps up, or where the window is full of it.
     pub behind: Option<f64>,
+    /// Share of the looks at the receive queues that found no more than one read takes: the program had
+    /// read all there was. `None` where nobody looked.
+    pub caught_up: Option<f64>,
     /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.

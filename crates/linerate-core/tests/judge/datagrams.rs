@@ -37,6 +37,7 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
         receivers: vec![thread(receiver)],
         unread: None,
         behind: None,
+        caught_up: None,
         recv_memory: Some(Bytes(64 << 10)),
         ..load()
     }

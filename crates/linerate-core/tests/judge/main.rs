@@ -93,6 +93,7 @@ fn load() -> Load {
         copied: None,
         unread: Some(0.0),
         behind: Some(0.0),
+        caught_up: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
         cpus: [Vec::new(), Vec::new()],
         throttled: [None, None],

@@ -101,6 +101,15 @@ const ROWS: &[(&str, Change, Cases)] = &[
     ),
     (
         "receiver-app",
+        |l, v| {
+            l.tcp.rwnd_limited = Some(0.5);
+            l.unread = Some(1e6);
+            l.caught_up = Some(v);
+        },
+        &[(0.24, "enough"), (0.26, "clear")],
+    ),
+    (
+        "receiver-app",
         |l, v| l.behind = Some(v),
         &[(0.049, "clear"), (0.051, "enough")],
     ),

@@ -267,7 +267,7 @@ impl Stage {
         self.listen(program.args(["serve", "--open"]).args(args))
     }
 
-    /// Starts a server on far and waits until it says something on standard error.
+    /// Starts a server on far and waits until it says on standard error that it listens.
     fn listen(&self, program: Program) -> Result<Running, Problem> {
         let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
         let Some(errors) = server.stderr.take() else {
@@ -281,10 +281,14 @@ impl Stage {
                 let _ = tell.send(line);
             }
         });
-        match told.recv_timeout(Duration::from_secs(10)) {
-            Ok(line) if line.starts_with("error") => Err(Problem::Serve(line)),
-            Ok(_) => Ok(server),
-            Err(_) => Err(Problem::Serve("it said nothing for 10 s".to_owned())),
+        loop {
+            match told.recv_timeout(Duration::from_secs(10)) {
+                Ok(line) if line.starts_with("error") => return Err(Problem::Serve(line)),
+                // What it says before, as that it runs as root, comes while the port is still closed.
+                Ok(line) if line.contains("listening") => return Ok(server),
+                Ok(_) => {}
+                Err(_) => return Err(Problem::Serve("it does not listen".to_owned())),
+            }
         }
     }
 }

@@ -170,6 +170,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         copied: None,
         unread: None,
         behind: None,
+        caught_up: None,
         recv_memory: None,
         cpus: [Vec::new(), Vec::new()],
         throttled: [None, None],

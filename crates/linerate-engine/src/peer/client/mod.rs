@@ -192,8 +192,16 @@ impl Client {
     }
 
     fn receive(&mut self, time: Duration) -> Result<Answer, LinkError> {
+        match self.receive_by(Instant::now() + time)? {
+            Some(answer) => Ok(answer),
+            None => Err(self.broke(&ChannelError::TimedOut)),
+        }
+    }
+
+    /// The next answer; `None` when it has not come whole by then. What has come of it is kept.
+    fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
-        let received = self.channel.receive(Instant::now() + time);
+        let received = self.channel.receive(deadline);
         let decoded = received.and_then(|bytes| Ok(Answer::decode(&bytes)?));
         match decoded {
             Ok(Answer::Bye { what }) => Err(self.lose(&what, "")),
@@ -201,7 +209,8 @@ impl Client {
                 what: format!("the far end refused: {what}"),
                 hint,
             }),
-            Ok(answer) => Ok(answer),
+            Ok(answer) => Ok(Some(answer)),
+            Err(ChannelError::TimedOut) => Ok(None),
             Err(e) => Err(self.broke(&e)),
         }
     }

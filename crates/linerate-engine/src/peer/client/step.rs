@@ -7,13 +7,11 @@ use linerate_core::plan::{Pattern, Side, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
 use linerate_core::wire::message::{Answer, Ask};
 
-use rustix::event::PollFlags;
-
 use super::{ANSWER, Client, load};
 use crate::end::Running;
 use crate::event::Flow;
 use crate::link::{Link, LinkError, Live};
-use crate::peer::channel::{ChannelError, wait};
+use crate::peer::channel::ChannelError;
 
 /// Time from one call of `watch` to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -207,24 +205,23 @@ fn silent(client: &mut Client) -> bool {
     false
 }
 
-/// What the far end read. A user who wants to stop does not wait for an end that is silent.
+/// What the far end read. A user who wants to stop does not wait for an end that is silent, or that says
+/// it a byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
     let mut until = Instant::now() + patience(watch.stopped);
     loop {
         let look = until.min(Instant::now() + LOOK);
-        let waited = wait(client.channel.stream(), PollFlags::IN, None, look);
-        if !matches!(waited, Err(ChannelError::TimedOut)) || look == until {
-            break;
+        match client.receive_by(look)? {
+            Some(Answer::Readings { end }) => return Ok(end),
+            Some(_) => return Err(client.out_of_turn()),
+            None if look == until => return Err(client.broke(&ChannelError::TimedOut)),
+            None => {}
         }
         if watch.stops() {
             until = Instant::now() + patience(true);
         }
-    }
-    match client.receive(until.saturating_duration_since(Instant::now()))? {
-        Answer::Readings { end } => Ok(end),
-        _ => Err(client.out_of_turn()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use linerate_core::plan::{Direction, Pattern, SetPlan};
 use linerate_core::units::{Bytes, Nanos};
+use linerate_core::wire::limits::PlanLimits;
 use linerate_core::wire::message::{Answer, Ask, Secret};
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
@@ -11,6 +12,7 @@ use rustix::net::sockopt;
 
 use super::sessions::{step, stream};
 use super::*;
+use crate::change::tests::larger;
 use crate::load::Lines;
 use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::client::{RawDialler, hold};
@@ -280,6 +282,26 @@ fn requests_that_make_no_sense_are_refused() {
         Answer::Released
     ));
     drop(lines);
+}
+
+#[test]
+fn a_set_that_the_engine_refuses_gives_back_its_place() {
+    let server = Harness::keyed();
+    let (mut raw, mut other) = (Raw::open(&server), Raw::open(&server));
+    let all = PlanLimits::default().streams;
+    let quarter = |id| stream(id, Direction::Forward, all / 4);
+    (0..2).for_each(|id| raw.prepared(&quarter(id)));
+    let mut refused = quarter(2);
+    // Nobody here may change anything.
+    refused.knobs.host = Some(larger());
+    let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan: refused }) else {
+        panic!("nobody allowed the change");
+    };
+    assert!(what.contains("may not be changed"), "{what}");
+    // One address may have half as many again as one session.
+    (0..4).for_each(|id| other.prepared(&quarter(id)));
+    let one_more = other.ask(&Ask::Prepare { plan: quarter(4) });
+    assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
 }
 
 /// How far a client goes before it vanishes.
