@@ -55,13 +55,24 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
 /// Segments in flight from which each of many streams still has a window to halve.
 const WINDOWS: f64 = 100.0;
 
+/// How many times as much as its loss would leave to it a load carries whose segments are lost in groups: cubic's own law
+/// leaves up to ten times as much as the one that is reckoned with here.
+//= RFC 9438, section 5.1
+const IN_GROUPS: f64 = 10.0;
+
 /// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
 /// waits for timers.
 fn follows_law(load: &Load) -> bool {
     let in_flight =
         |rtt: Nanos, mss: Bytes| load.goodput.mean / 8.0 * rtt.secs() / mss.0.max(1) as f64;
     let flown = load.tcp.min_rtt.zip(load.tcp.mss);
-    is_far(load) && flown.is_some_and(|(rtt, mss)| in_flight(rtt, mss) >= WINDOWS)
+    let left = load
+        .tcp
+        .retransmitted
+        .and_then(|lost| loss_leaves(load, lost));
+    is_far(load)
+        && flown.is_some_and(|(rtt, mss)| in_flight(rtt, mss) >= WINDOWS)
+        && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)
 }
 
 /// The share of segments that had to be sent again at half the pace, where that was tried.

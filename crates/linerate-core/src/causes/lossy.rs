@@ -95,10 +95,16 @@ const BEYOND: f64 = 3.0;
 
 /// The queue whose overflow is all that is lost: had loss held the sender, no queue would stand.
 pub(super) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
+    let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
+    beyond.then(|| long_queue(model, load))?
+}
+
+/// The queue on the way that holds most of what is in flight: a window that is made smaller now and then still fills
+/// the path.
+pub(super) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;
     let long = load.tcp.rtt?.0 >= empty.0.saturating_add(LONG.0);
-    let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
-    (long && beyond && mostly_queued(model, load)).then(|| standing_queue(model, load))?
+    (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
 }
 
 /// Segments that came late, for each segment that was sent again, from which they tell why.

@@ -1,6 +1,6 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
-use super::lossy::{Late, late, lost, sent_again};
+use super::lossy::{Late, late, long_queue, lost, sent_again};
 use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -63,6 +63,9 @@ impl Cause for PathReordering {
                 "{} of the bytes were lost indeed, and less than that came late",
                 percent(lost)
             ));
+        }
+        if let Some(queue) = long_queue(model, load) {
+            return Answer::Clear(format!("it costs nothing beside {queue}"));
         }
         Answer::Finding(Finding {
             side: Place::Path,

@@ -34,6 +34,9 @@ fn many_streams_are_set_beside_a_few_where_those_hardly_carry_more() {
     // So many segments in flight that sixteen streams still have windows: 101 and 98.
     assert!(but(&|l| l.goodput = steady(5.85e7)).is_some());
     assert_eq!(but(&|l| l.goodput = steady(5.7e7)), None);
+    // 1 % would leave 7.09 Mb/s: ten times that is carried only where many segments are lost at a time.
+    assert!(but(&|l| l.goodput = steady(7.05e7)).is_some());
+    assert_eq!(but(&|l| l.goodput = steady(7.15e7)), None);
     // 1448 B / 20 ms x 1.2247 / sqrt(11 of a million) = 214 Mb/s, three times what was carried; of 12, 205 Mb/s.
     let at_half = |lost| {
         let mut m = seldom_lost(1.2);

@@ -370,6 +370,24 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
 }
 
 #[test]
+fn packets_that_overtake_cost_nothing_where_most_of_what_is_in_flight_stands_in_a_queue() {
+    let at = |idle: Nanos, loaded: Nanos| {
+        let mut m = held_by_loss(1.05);
+        m.idle.as_mut().expect("timed").percentiles = vec![(50.0, idle)];
+        let tcp = &mut m.directions[0].base.tcp;
+        (tcp.min_rtt, tcp.rtt) = (Some(idle), Some(loaded));
+        (tcp.repeated, tcp.needless) = (Some(100.0), Some(100.0));
+        outcome(&m, "path-reordering")
+    };
+    let millis = Nanos::from_millis;
+    assert_eq!(at(millis(20), millis(40)), "suspect");
+    assert_eq!(at(millis(20), millis(41)), "clear");
+    let micros = Nanos::from_micros;
+    assert_eq!(at(millis(2), micros(6_900)), "suspect");
+    assert_eq!(at(millis(2), micros(7_100)), "clear");
+}
+
+#[test]
 fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
     for (gain, answer) in [(3.1, "suspect"), (2.9, "clear")] {
         let mut m = held_by_loss(2.0);
