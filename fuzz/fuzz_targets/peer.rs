@@ -1,8 +1,12 @@
 #![no_main]
 
 use std::str::FromStr as _;
+use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
+use linerate_core::model::derive;
+use linerate_core::record::{EndReadings, Record, frame};
+use linerate_core::verdict::judge;
 use linerate_core::wire::chunk::Assembler;
 use linerate_core::wire::limits::{PlanLimits, Taken};
 use linerate_core::wire::message::{Answer, Ask};
@@ -10,6 +14,21 @@ use linerate_core::wire::preamble::{Hello, Reply};
 use linerate_core::wire::proof::Claim;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::keys::Key;
+
+/// Judges readings of a far end as those of a real run.
+fn judged(far: EndReadings) {
+    static RUN: LazyLock<Record> = LazyLock::new(|| {
+        let file = include_bytes!("../../crates/linerate/tests/records/planted-two-streams.lnr");
+        frame::decode(file).expect("a kept record").0
+    });
+    let mut record = RUN.clone();
+    for step in &mut record.steps {
+        if let [_, end] = &mut step.ends[..] {
+            *end = far.clone();
+        }
+    }
+    let _ = judge(&derive(&record));
+}
 
 fuzz_target!(|bytes: &[u8]| {
     // What was read is written again, and reads the same. Without the second half a decoder that
@@ -22,7 +41,9 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert_eq!(Ask::decode(&again), Ok(ask));
     }
-    let _ = Answer::decode(bytes);
+    if let Ok(Answer::Readings { end }) = Answer::decode(bytes) {
+        judged(end);
+    }
     let _ = bytes.first_chunk().map(Hello::decode);
     let _ = bytes.first_chunk().map(Reply::decode);
     let _ = bytes.first_chunk().map(Claim::decode);

@@ -83,7 +83,10 @@ fn states(tcp: &Table, socket: Option<&Table>, window: Window) -> Vec<State> {
 
 /// Share of the send buffer that is in use at the row nearest to `at`.
 fn buffer(socket: &Table, at: u64) -> Option<f64> {
-    let row = (0..socket.at.len()).min_by_key(|i| socket.at[*i].abs_diff(at))?;
+    let next = socket.at.partition_point(|t| *t < at);
+    let near = |row: &usize| Some(socket.at.get(*row)?.abs_diff(at));
+    let beside = next.checked_sub(1).into_iter().chain([next]);
+    let row = beside.min_by_key(|row| near(row).unwrap_or(u64::MAX))?;
     let value = |metric| Some(*socket.column(metric)?.get(row)? as f64);
     let size = value(m::SOCKET_SNDBUF)?;
     (size > 0.0).then_some(value(m::SOCKET_WMEM_QUEUED)? / size)

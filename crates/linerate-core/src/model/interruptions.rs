@@ -160,7 +160,7 @@ fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
         let before = table.at.iter().rposition(|at| *at <= pause.from)?;
         let after = table.at.iter().position(|at| *at >= pause.to)?;
         let add = |sum: &mut (f64, f64), a: usize, b: usize| {
-            sum.0 += (bytes[b] - bytes[a]) as f64;
+            sum.0 += bytes[b].saturating_sub(bytes[a]) as f64;
             sum.1 = sum.1.max((table.at[b] - table.at[a]) as f64);
         };
         add(&mut inside, before, after);

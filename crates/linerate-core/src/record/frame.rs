@@ -184,10 +184,9 @@ pub fn values(step: &Step) -> u64 {
 /// Refuses what [`decode`] would refuse.
 fn check(step: &Step) -> Result<(), FrameError> {
     for table in step.ends.iter().flat_map(|e| &e.tables) {
-        let ragged = |c: &&super::Column| c.values.len() != table.at.len();
-        if let Some(column) = table.columns.iter().find(ragged) {
+        if let Some(column) = table.ragged() {
             return Err(FrameError::Ragged {
-                table: format!("{} {}", table.source, table.subject),
+                table: table.name(),
                 column: column.name.clone(),
             });
         }

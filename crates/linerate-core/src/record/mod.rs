@@ -208,6 +208,17 @@ impl Table {
             .flatten()
             .map(|c| c.values.as_slice())
     }
+
+    /// The first column that is not as long as the time axis.
+    pub(crate) fn ragged(&self) -> Option<&Column> {
+        let rows = self.at.len();
+        self.columns.iter().find(|c| c.values.len() != rows)
+    }
+
+    /// Source and subject, for errors.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.source, self.subject)
+    }
 }
 
 /// A histogram of times: counts by value, sparse.

@@ -11,7 +11,7 @@ use super::WireError;
 use super::codec::{self, Bounds};
 use crate::facts::HostFacts;
 use crate::plan::{SetPlan, StepPlan};
-use crate::record::{EndReadings, SetEnd};
+use crate::record::{EndReadings, SetEnd, Table};
 
 /// From near to far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,9 +176,18 @@ impl Answer {
         codec::encode(self, Bounds::ANSWER)
     }
 
-    /// From CBOR that came from outside.
+    /// From CBOR that came from outside. Readings are what a model can be made of: columns as long as a time axis
+    /// that only goes on.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        codec::decode(bytes, Bounds::ANSWER)
+        let answer = codec::decode(bytes, Bounds::ANSWER)?;
+        if let Self::Readings { end } = &answer {
+            let bent = |t: &&Table| t.ragged().is_some() || !t.at.is_sorted();
+            if let Some(table) = end.tables.iter().find(bent) {
+                let table = table.name();
+                return Err(WireError::Readings { table });
+            }
+        }
+        Ok(answer)
     }
 }
 
@@ -187,7 +196,7 @@ mod tests {
     use super::*;
     use crate::metric::{Kind, Unit};
     use crate::plan::{Direction, Knobs, Pattern, Purpose};
-    use crate::record::{Column, Table, Total};
+    use crate::record::{Column, Total};
     use crate::units::{Bytes, Nanos};
     use proptest::prelude::*;
 
@@ -244,7 +253,7 @@ mod tests {
             let table = |(name, values): (String, Vec<i64>)| Table {
                 source: name.clone(),
                 subject: "s0/tx0".into(),
-                at: values.iter().map(|v| v.unsigned_abs()).collect(),
+                at: (0..values.len() as u64).map(|row| row * row).collect(),
                 columns: vec![Column {
                     name,
                     unit: Unit::Bytes,
@@ -277,6 +286,35 @@ mod tests {
         };
         assert!(!format!("{welcome:?}").contains("201"));
         assert_eq!(Answer::decode(&welcome.encode().unwrap()), Ok(welcome));
+    }
+
+    #[test]
+    fn readings_that_nobody_can_have_made_are_refused() {
+        let of = |at: &[u64], values: &[i64]| {
+            let table = Table {
+                source: "worker".into(),
+                subject: "s0/tx0".into(),
+                at: at.to_vec(),
+                columns: vec![Column {
+                    name: "bytes".into(),
+                    unit: Unit::Bytes,
+                    kind: Kind::Counter,
+                    values: values.to_vec(),
+                }],
+            };
+            let end = EndReadings {
+                tables: vec![table],
+                ..EndReadings::default()
+            };
+            Answer::decode(&Answer::Readings { end }.encode().unwrap()).map(drop)
+        };
+        let refused = Err(WireError::Readings {
+            table: "worker s0/tx0".into(),
+        });
+        assert_eq!(of(&[0, 5, 5], &[1, 2, 3]), Ok(()));
+        assert_eq!(of(&[0, 5, 4], &[1, 2, 3]), refused);
+        assert_eq!(of(&[0, 5], &[1]), refused);
+        assert_eq!(of(&[0, 5], &[1, 2, 3]), refused);
     }
 
     #[test]

@@ -56,6 +56,12 @@ pub enum WireError {
         /// What the decoder met.
         why: String,
     },
+    /// Readings that nobody can have made: a column is not as long as the time axis, or that goes back.
+    #[error("malformed readings of {table}")]
+    Readings {
+        /// Source and subject.
+        table: String,
+    },
     /// A message could not be written.
     #[error("message cannot be encoded: {why}")]
     Encode {
