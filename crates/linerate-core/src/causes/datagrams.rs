@@ -6,6 +6,7 @@ use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, LOSSY, host_shaping, lacks, local_drops, percent};
 use crate::model::{Datagrams, Load, Model};
 use crate::plan::Direction;
+use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::verdict::{Measure, Stage};
 
@@ -36,6 +37,24 @@ pub(super) const AS_MANY: Range = Range {
     low: 0.71,
     high: f64::MAX,
 };
+
+/// Memory for some groups of joined datagrams of 64 KiB each.
+const GROUPS: f64 = (4 * (64 << 10)) as f64;
+
+/// Seconds of what arrives that fill a receive buffer, until which a reader is woken surely.
+const WOKEN: f64 = 0.001;
+
+/// Whether the larger receive buffer of a trial has so much room that a reader that comes in time loses nothing. The
+/// kernel doubles what is asked for, and counts about as much for itself.
+pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
+    let arrives = load
+        .datagrams
+        .map(|told| load.goodput.mean / 8.0 / (1.0 - told.lost).max(0.01));
+    let asked = trial.after.recv_buffer.map(|bytes| bytes.0 as f64);
+    arrives
+        .zip(asked)
+        .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
+}
 
 /// Why what was found at an end does not bind a load by datagrams: what makes their sender slow does not where
 /// many of them are lost, and what makes their reader slow does not where few are. Ports and the network lose

@@ -3,7 +3,7 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::cpu_steal;
-use super::datagrams::{AS_MANY, at_the_socket, words};
+use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
@@ -180,14 +180,15 @@ fn of_datagrams(
     let found = idle.finding(model, load, direction);
     // Too little room for what comes at once looks the same.
     Answer::Finding(Finding {
-        enough: found.enough && room_did_not_help(model, direction),
+        enough: found.enough && room_did_not_help(model, load, direction),
         ..found
     })
 }
 
 /// Whether as many were lost with a larger receive buffer.
-fn room_did_not_help(model: &Model, direction: Direction) -> bool {
+fn room_did_not_help(model: &Model, load: &Load, direction: Direction) -> bool {
     let larger = model.tried(direction, Factor::LargerWindow);
+    let larger = larger.filter(|t| has_room(load, &t.plan));
     let loss = larger.and_then(|t| t.loss);
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }

@@ -1,7 +1,7 @@
 //! Datagrams reach the receiving host and find no room at the socket, although its reader has time.
 
 use super::core_bound::kept_from_its_cpu;
-use super::datagrams::{FEWER, at_the_socket, reader, words};
+use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
 use super::predict::{bystander, wanted};
 use super::{Answer, BUSY, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Model};
@@ -81,8 +81,9 @@ impl Cause for SocketDrops {
             _ => bystander(model, trial),
         }
     }
-    fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        (trial.factor()? == Factor::LargerWindow).then_some(FEWER)
+    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let load = &model.direction(trial.direction)?.base;
+        (trial.factor()? == Factor::LargerWindow && has_room(load, trial)).then_some(FEWER)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::LargerWindow]

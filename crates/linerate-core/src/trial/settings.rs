@@ -1,5 +1,6 @@
 //! What a trial changes of the connections that the tool itself owns.
 
+use super::slice::loses_little;
 use super::{Factor, SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
 use crate::causes::{crowded, crowds, often_sent_again, raised};
 use crate::facts::BufferLimits;
@@ -23,7 +24,12 @@ pub(super) fn settings(
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;
-            after.recv_buffer = Some(larger(window_memory(load)?, limit)?);
+            let larger = larger(window_memory(load)?, limit)?;
+            after.recv_buffer = Some(if load.datagrams.is_some() {
+                larger.max(Bytes(ROOM.0.min(limit?)))
+            } else {
+                larger
+            });
         }
         Factor::LargerSendBuffer => {
             let limit = buffers(model, direction.sender()).wmem_max;
@@ -77,6 +83,10 @@ pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     load.recv_memory.filter(|_| scaled)
 }
 
+/// What to ask for to hold some milliseconds of any rate of datagrams that one thread can read. A few times the room is
+/// no more of it where one group of joined datagrams fills that.
+const ROOM: Bytes = Bytes(4 << 20);
+
 /// Smallest window that is asked for: the kernel gives no smaller one than about a segment.
 //= Linux, tcp_set_window_clamp(): SOCK_MIN_RCVBUF / 2
 const WINDOW_MIN: u64 = 4096;
@@ -128,9 +138,15 @@ fn smaller_mss(load: &Load) -> Option<u32> {
 }
 
 /// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
-/// to tell something.
+/// to tell something. Where little is lost, another congestion control that may gain comes first: it shows by goodput.
 fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
-    if often_sent_again(load).is_none() && raised(model, direction).is_err() {
+    let long = || raised(model, direction).is_ok();
+    if often_sent_again(load).is_none() && !long() {
+        return None;
+    }
+    let gains = || other_congestion(model, direction, load).as_deref() == Some("bbr");
+    let untried = || model.tried(direction, Factor::OtherCongestion).is_none();
+    if loses_little(load) && load.datagrams.is_none() && !long() && gains() && untried() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));

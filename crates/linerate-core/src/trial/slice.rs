@@ -23,14 +23,22 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
     if factor != Some(Factor::Paced) {
         return SLICE;
     }
-    let losses = || {
-        let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
-        Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
-    };
     let beside = load.latency.as_ref().and_then(|l| l.percentile(50.0));
     let trips = beside.map(|trip| trip.secs() * ROUND_TRIPS);
-    let longest = losses().unwrap_or(0.0).max(trips.unwrap_or(0.0));
+    let losses = until_lost(load).unwrap_or(0.0);
+    let longest = losses.max(trips.unwrap_or(0.0));
     Nanos((longest.clamp(SLICE.secs(), LONGEST) * 1e9) as u64)
+}
+
+/// Seconds until so many segments are lost at half the pace that their number tells something.
+fn until_lost(load: &Load) -> Option<f64> {
+    let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
+    Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
+}
+
+/// Whether so little is lost at half the pace that slices of it hardly tell anything.
+pub(super) fn loses_little(load: &Load) -> bool {
+    until_lost(load).is_some_and(|secs| secs > LONGEST)
 }
 
 /// Time that a slice leaves for queues and windows to settle. Connections of the other setting were

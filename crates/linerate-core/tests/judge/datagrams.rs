@@ -180,6 +180,31 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     assert_eq!(with((0.05, 0.69)), [("socket-drops", Certainty::Proved)]);
     assert_eq!(with((0.72, 1.2)), [("receiver-app", Certainty::Supported)]);
     assert_eq!(with((0.5, 0.9)), [("socket-drops", Certainty::Supported)]);
+    // Room that holds not even a few groups of joined datagrams, or a millisecond of what arrives, tells nothing.
+    let lost_as_many = |rate: f64, allowed: u64| {
+        let mut base = datagrams(told(0.2, 0.2), [0.5, 0.4]);
+        base.goodput = steady(rate * 0.8);
+        let mut m = model(base);
+        m.hosts[1].facts.buffers.rmem_max = Some(allowed);
+        tried_with_loss(&mut m, "larger-window", 1.0, (0.72, 1.2));
+        named(&m)
+    };
+    let room = [("socket-drops", Certainty::Supported)];
+    let app = [("receiver-app", Certainty::Supported)];
+    assert_eq!(lost_as_many(8e8, 262_143), room);
+    assert_eq!(lost_as_many(8e8, 262_144), app);
+    assert_eq!(lost_as_many(8.1e9, 1_000_000), room);
+    assert_eq!(lost_as_many(7.9e9, 1_000_000), app);
+    // As much is asked for as the host allows, within reason.
+    let asked = |allowed| {
+        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.4]));
+        m.hosts[1].facts.buffers.rmem_max = Some(allowed);
+        let plan = kind("larger-window")?.propose(&m, Direction::Forward, 0)?;
+        plan.after.recv_buffer.map(|bytes| bytes.0)
+    };
+    assert_eq!(asked(40 << 10), None, "hardly more than it has");
+    assert_eq!(asked(416 << 10), Some(416 << 10));
+    assert_eq!(asked(64 << 20), Some(4 << 20));
     // Of a reader that is rather busy either may be so.
     let with = |loss| {
         let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.85]));

@@ -31,6 +31,33 @@ fn half_the_pace_is_tried_only_where_enough_is_lost() {
     assert_eq!(proposed(dead), None, "there is no half of nothing");
 }
 
+#[test]
+fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() {
+    // 12 Mb/s are 1036 segments of 1448 bytes in a second, of which 0.77 % are eight: four at half the pace.
+    let m = |share| {
+        let mut base = lossy(share);
+        (base.goodput, base.tcp.mss) = (steady(1.2e7), Some(Bytes(1448)));
+        base.made[0].congestion = "cubic".into();
+        let mut m = model(base);
+        m.hosts[0].facts.congestion_available = vec!["cubic".into(), "bbr".into()];
+        m
+    };
+    let half_pace = kind("half-pace").expect("a known kind");
+    let comes = |m: &Model| half_pace.propose(m, Direction::Forward, 0).is_some();
+    assert_eq!((comes(&m(0.0078)), comes(&m(0.0076))), (true, false));
+    let mut little = m(0.0076);
+    tried(&mut little, "other-congestion", 1.0);
+    assert!(comes(&little), "that was tried");
+    let but = |change: &dyn Fn(&mut Model)| {
+        let mut m = m(0.0076);
+        change(&mut m);
+        comes(&m)
+    };
+    let sends_by_bbr = |m: &mut Model| m.directions[0].base.made[0].congestion = "bbr".into();
+    assert!(but(&sends_by_bbr), "cubic gains nothing");
+    assert!(but(&|m| m.hosts[0].facts.congestion_available.truncate(1)));
+}
+
 /// Adds a trial whose effects are these ratios, of goodput and of the share sent again.
 pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
     tried(m, id, goodput);
