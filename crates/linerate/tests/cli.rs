@@ -444,13 +444,19 @@ fn pair(home: &Path, port: u16, key: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_key_is_shown_once_and_kept_only_where_it_is_accepted() {
+fn a_key_stays_out_of_logs_and_is_kept_only_where_it_is_accepted() {
     let (home, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let kept = |line: &str| {
+        let file = line.split("cat ").nth(1).unwrap().trim_end_matches(')');
+        fs::read_to_string(file).unwrap().trim().to_owned()
+    };
     let (server, port, line) = serve(home.path());
-    let key = line.strip_prefix("new key: ").unwrap().to_owned();
+    assert!(line.starts_with("new key is in "), "{line}");
+    let key = kept(&line);
+    assert!(!line.contains(&key), "{line}");
     let wrong = {
         let (_server, _, line) = serve(other.path());
-        line.strip_prefix("new key: ").unwrap().to_owned()
+        kept(&line)
     };
 
     let (code, text) = pair(other.path(), port, &wrong);
@@ -468,7 +474,6 @@ fn a_key_is_shown_once_and_kept_only_where_it_is_accepted() {
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("linerate serve"), "{text}");
     let (_server, _, line) = serve(home.path());
-    assert!(!line.contains(&key), "a kept key went into a log");
-    let file = line.split("cat ").nth(1).unwrap().trim_end_matches(')');
-    assert_eq!(fs::read_to_string(file).unwrap().trim(), key);
+    assert!(line.starts_with("the key is in "), "{line}");
+    assert_eq!(kept(&line), key);
 }

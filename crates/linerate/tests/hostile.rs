@@ -189,7 +189,7 @@ fn a_low_limit_of_descriptors_is_raised_or_named() {
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("Too many open files"), "{said}");
     assert!(
-        said.contains("hint: ") && said.contains("ulimit -n"),
+        said.contains("hint: ") && said.contains("ulimit -Hn"),
         "{said}"
     );
 }

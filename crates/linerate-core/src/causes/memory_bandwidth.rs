@@ -193,7 +193,11 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let traffic = load.memory[usize::from(side != direction.sender())];
     match (facts.channels, traffic) {
         (Some(channels), Some(traffic)) => counted(side, channels, nodes, traffic * 8.0, goodput),
-        (None, _) => unknown(side, "what its memory modules could move", "sudo linerate"),
+        (None, _) => unknown(
+            side,
+            "what its memory modules could move",
+            "sudo linerate ...",
+        ),
         (_, None) => {
             let hint =
                 "sudo mount -t resctrl resctrl /sys/fs/resctrl, on a processor that counts it";

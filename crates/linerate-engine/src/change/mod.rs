@@ -103,7 +103,7 @@ impl ChangeError {
             Self::Setting { source, .. } | Self::NotUndone { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                "sudo linerate"
+                "sudo linerate ..."
             }
             Self::Journal { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "start linerate once as the user whose file this is"
@@ -243,7 +243,7 @@ impl Changes {
             what: SETTINGS_GAP.to_owned(),
             why: e.to_string(),
             hint: match e.hint() {
-                "sudo linerate" => "sudo linerate ... --allow-changes".to_owned(),
+                "sudo linerate ..." => "sudo linerate ... --allow-changes".to_owned(),
                 hint => hint.to_owned(),
             },
         };

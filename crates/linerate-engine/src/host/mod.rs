@@ -163,7 +163,7 @@ fn gap(what: &str, why: &str, hint: &str) -> Gap {
 /// A gap for `path`; where permission is missing the hint says how to get it, else it is `hint`.
 fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
     let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => "sudo linerate",
+        io::ErrorKind::PermissionDenied => "sudo linerate ...",
         _ => hint,
     };
     gap(what, &format!("cannot read {path}: {error}"), hint)

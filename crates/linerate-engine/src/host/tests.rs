@@ -117,7 +117,7 @@ fn what_cannot_be_read_for_lack_of_permission_says_how() {
     let (_, gaps) = Fake::default()
         .failing("/proc/stat", &[], Errno::ACCESS)
         .watch("cpu", 1);
-    assert_eq!(gaps[0].hint, "sudo linerate");
+    assert_eq!(gaps[0].hint, "sudo linerate ...");
     let (_, gaps) = Fake::default()
         .failing("/proc/pressure/cpu", &[], Errno::OPNOTSUPP)
         .watch("psi", 1);

@@ -129,7 +129,8 @@ impl LoadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Call { source, .. } if used_up(source) => {
-                "ask for fewer --streams, or raise the limit of this shell: ulimit -n 8192"
+                "ask for fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
+                 /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
             Self::NoDatagrams { .. } => {
                 "let UDP through to the far host, to the ports of net.ipv4.ip_local_port_range there; \

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use linerate_core::wire::preamble::Versions;
 
+use super::PORT;
 use super::address::Family;
 use super::channel::ChannelError;
 use crate::link::LinkError;
@@ -167,6 +168,12 @@ fn range(versions: Versions) -> String {
     }
 }
 
+/// How to get the key of a server.
+fn pair(host: &str, address: SocketAddr) -> String {
+    let port = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
+    format!("linerate pair {host}{}", port.unwrap_or_default())
+}
+
 impl PeerError {
     /// What helps; empty when nothing does.
     pub fn hint(&self) -> String {
@@ -190,14 +197,15 @@ impl PeerError {
                 "update linerate on this host".into()
             }
             Self::Version { .. } => "update linerate on the far host".into(),
-            Self::NeedsKey { host, .. } | Self::WrongKey { host, .. } => {
-                format!("linerate pair {host}")
+            Self::NeedsKey { host, address } | Self::WrongKey { host, address } => {
+                pair(host, *address)
             }
             Self::UnexpectedlyOpen { host, .. } => format!(
                 "run `linerate serve` without --open there, or remove the key kept for {host}"
             ),
-            Self::NotAskedOpen { host, .. } => format!(
-                "`linerate pair {host}` with a server that has a key, or --open to trust this one"
+            Self::NotAskedOpen { host, address } => format!(
+                "`{}` with a server that has a key, or --open to trust this one",
+                pair(host, *address)
             ),
             Self::FamilyMismatch { family, .. } => match family {
                 Family::V4 => "leave out -4".into(),

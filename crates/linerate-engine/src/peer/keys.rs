@@ -97,7 +97,7 @@ impl KeyError {
                 "copy the whole key that `linerate serve` shows".into()
             }
             Self::Content { path, .. } => format!("remove {} and pair again", path.display()),
-            Self::NoHome => format!("set {KEY_VARIABLE} to the key"),
+            Self::NoHome => format!("set HOME, or {KEY_VARIABLE} to the key"),
             _ => String::new(),
         }
     }
@@ -339,11 +339,8 @@ pub fn server_key(directory: &Path) -> Result<(Key, bool), KeyError> {
     Ok((key, true))
 }
 
-/// The key for a far host: from the environment, else from its file.
+/// The key that is kept for a far host.
 pub fn client_key(directory: &Path, host: &str) -> Result<Option<Key>, KeyError> {
-    if let Some(key) = Key::from_environment()? {
-        return Ok(Some(key));
-    }
     Key::load(&client_file(directory, host)?)
 }
 

@@ -75,7 +75,10 @@ impl Run<'_> {
             &Gap {
                 what: words.to_owned(),
                 why: "not measured: no time was left".to_owned(),
-                hint: "--time 60s".to_owned(),
+                hint: format!(
+                    "--time {:.0}s",
+                    (self.record.start.plan.time.secs() * 2.0).ceil()
+                ),
             },
         );
         Ok(())

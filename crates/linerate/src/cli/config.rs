@@ -19,6 +19,9 @@ const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("load", "size", &["write-size", "read-size"]),
     ("records", "save", &["no-save"]),
     ("records", "no-save", &["save"]),
+    ("run", "time", &["quick", "thorough"]),
+    ("run", "quick", &["thorough"]),
+    ("run", "thorough", &["quick"]),
     ("peer", "ipv4", &["ipv6"]),
     ("peer", "ipv6", &["ipv4"]),
 ];
@@ -114,6 +117,7 @@ mod tests {
 
     use linerate_core::units::Bytes;
 
+    use super::super::options;
     use super::*;
 
     fn file(text: &str) -> Table {
@@ -169,6 +173,30 @@ mod tests {
         let options = layer(&typed, file("[load]\nwrite-size = '1MiB'\n")).unwrap();
         assert_eq!(options.load.write_size, None);
         assert_eq!(options.load.size.unwrap().0, Bytes(65_536));
+    }
+
+    #[test]
+    fn a_budget_that_was_typed_outranks_a_quick_or_thorough_look_of_the_file() {
+        let of = |run: options::Run, text: &str| {
+            let typed = Options {
+                run,
+                ..Options::default()
+            };
+            let run = layer(&typed, file(text)).unwrap().run;
+            (run.quick, run.thorough)
+        };
+        let timed = options::Run {
+            time: "2min".parse().ok(),
+            ..options::Run::default()
+        };
+        let thorough = options::Run {
+            thorough: Some(true),
+            ..options::Run::default()
+        };
+        let quick = "[run]\nquick = true\n";
+        assert_eq!(of(timed, quick), (None, None));
+        assert_eq!(of(thorough, quick), (None, Some(true)));
+        assert_eq!(of(options::Run::default(), quick), (Some(true), None));
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! `linerate demo`: see it at work on a network made on this machine.
 
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::store::Store;
 use linerate_lab::{Cell, CellKind};
+use tempfile::TempDir;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
-use super::out;
+use super::{out, reach};
 use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
 use crate::show::{Ink, Page, Style};
 
@@ -61,9 +62,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
     let drawn = draw(args, options)?;
     if !args.json {
-        out::print(&opening(&drawn, style))?;
+        out::print(&opening(&drawn, args, style))?;
     }
-    let save = directory(options)?;
+    let save = Kept::of(options)?;
     let time = options.demo.time.map_or(DEFAULT_TIME, |t| t.0);
     let shown = show(&Wish {
         cell: &drawn.cell,
@@ -71,13 +72,13 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         run_args: vec!["--time".to_owned(), format!("{}ns", time.0)],
         loader: args.truth,
         audible: !args.json,
-        save: &save,
+        save: save.directory(),
     })
     .map_err(Failure::not_measured)?;
     let text = if args.json {
         line(&drawn, args, &shown)?
     } else {
-        closing(&drawn, &shown, style)
+        closing(&drawn, &shown, matches!(save, Kept::Not(_)), style)
     };
     out::print(&text)?;
     Ok(match shown.scored.outcome {
@@ -113,16 +114,37 @@ fn offered(id: &str) -> Option<&'static CellKind> {
     CellKind::named(id).filter(|kind| kind.is_answerable())
 }
 
-/// Where the run's record is kept: with the user's others.
-fn directory(options: &Options) -> Result<PathBuf, Failure> {
-    match &options.records.save {
-        Some(dir) => Ok(dir.clone()),
-        None => Store::of_user(|name| std::env::var_os(name))
-            .map(|store| store.dir().to_owned())
+/// Where the run's record is kept.
+enum Kept {
+    /// With the user's others, or where the user said.
+    In(PathBuf),
+    /// Nowhere, once the story is told.
+    Not(TempDir),
+}
+
+impl Kept {
+    fn of(options: &Options) -> Result<Self, Failure> {
+        if options.records.no_save == Some(true) {
+            let dir = reach::system(TempDir::new(), "cannot make a folder for the record");
+            return dir.map(Self::Not);
+        }
+        if let Some(dir) = &options.records.save {
+            return Ok(Self::In(dir.clone()));
+        }
+        let store = Store::of_user(|name| std::env::var_os(name));
+        store
+            .map(|store| Self::In(store.dir().to_owned()))
             .map_err(|e| {
                 let hint = e.hint();
                 Failure::not_measured(e).hint(hint)
-            }),
+            })
+    }
+
+    fn directory(&self) -> &Path {
+        match self {
+            Self::In(dir) => dir,
+            Self::Not(dir) => dir.path(),
+        }
     }
 }
 
@@ -134,10 +156,12 @@ fn list(style: Style) -> String {
     page.finish()
 }
 
-fn opening(drawn: &Drawn, style: Style) -> String {
+fn opening(drawn: &Drawn, args: &Args, style: Style) -> String {
     let mut page = Page::new(style);
     let seed = drawn.seed;
-    let again = format!("linerate demo {} --seed {seed}", drawn.kind.id);
+    let by = args.congestion.as_ref();
+    let by = by.map_or_else(String::new, |by| format!(" --congestion {by}"));
+    let again = format!("linerate demo {} --seed {seed}{by}", drawn.kind.id);
     let text = format!(
         "Two hosts, near and far, with a router between them, are made of namespaces on this \
          machine. Something may be wrong on the way; the run that follows is not told what \
@@ -148,8 +172,13 @@ fn opening(drawn: &Drawn, style: Style) -> String {
     page.finish()
 }
 
-fn closing(drawn: &Drawn, shown: &Shown, style: Style) -> String {
+fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool, style: Style) -> String {
     let mut page = Page::new(style);
+    if forgotten {
+        let text = "the record of the run goes with this story (--no-save)";
+        page.entry("Not kept", &[(Ink::Plain, text)], 0);
+        page.gap();
+    }
     page.line(&[(Ink::Bold, "What it was really")], 0);
     page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell))], 0);
     if let Some(truth) = &shown.truth {

@@ -21,7 +21,9 @@ pub(crate) fn command() -> Command {
 
 /// A single measurement takes no more streams than were asked for, and an iperf3 server only so many.
 fn single(verb: Command) -> Command {
-    let streams = format!("Connections of the load, 1 to {STREAMS_MAX} [default: 1]");
+    let streams = format!(
+        "Connections of the load, 1 to 10000 (an iperf3 server's: {STREAMS_MAX}) [default: 1]"
+    );
     verb.mut_arg("streams", |arg| arg.help(streams))
 }
 

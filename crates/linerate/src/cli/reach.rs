@@ -10,11 +10,7 @@ use super::options::Peer;
 
 /// The far end that `text` means; its own port outranks `--port`.
 pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
-    let mut target: Target = text.parse().map_err(Failure::usage)?;
-    if target.port == PORT {
-        target.port = port(options);
-    }
-    Ok(target)
+    Target::parse(text, port(options)).map_err(Failure::usage)
 }
 
 pub(crate) fn port(options: &Peer) -> u16 {
@@ -33,6 +29,9 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
 pub(crate) fn key(target: &Target, options: &Peer) -> Result<Option<Key>, Failure> {
     if options.open == Some(true) {
         return Ok(None);
+    }
+    if let Some(key) = Key::from_environment().map_err(key_failure)? {
+        return Ok(Some(key));
     }
     let directory = keys::directory().map_err(key_failure)?;
     keys::client_key(&directory, &target.host).map_err(key_failure)

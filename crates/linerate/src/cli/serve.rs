@@ -168,19 +168,20 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
     }
     let directory = keys::directory().map_err(reach::key_failure)?;
     let (key, new) = keys::server_key(&directory).map_err(reach::key_failure)?;
-    // A kept key stays out of logs, and of a terminal that is to be quiet.
+    // A key stays out of logs, and a kept one of a terminal that is to be quiet.
     let quiet = options.global.quiet == Some(true);
-    let show = new || (!quiet && std::io::stderr().is_terminal());
+    let show = (new || !quiet) && std::io::stderr().is_terminal();
     let words = key_words(&key, new, show, &keys::server_file(&directory));
     Ok((Some(key), words))
 }
 
 /// The key itself if it may be shown, else where it is.
 fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
-    let what = match (new, show) {
-        (true, _) => format!("new key: {}", key.text()),
-        (false, true) => format!("the key: {}", key.text()),
-        (false, false) => format!("the key is in {0}    (cat {0})", file.display()),
+    let which = if new { "new" } else { "the" };
+    let what = if show {
+        format!("{which} key: {}", key.text())
+    } else {
+        format!("{which} key is in {0}    (cat {0})", file.display())
     };
     format!("{what}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n")
 }
@@ -202,13 +203,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_key_is_shown_only_where_it_may_be() {
+    fn a_key_is_shown_only_where_it_may_be() {
         let key = Key::generate();
         let words = |new, show| key_words(&key, new, show, Path::new("/home/a/serve.key"));
-        let hidden = words(false, false);
-        assert!(!hidden.contains(&key.text()));
-        assert!(hidden.contains("cat /home/a/serve.key"), "{hidden}");
-        assert!(words(false, true).contains(&key.text()));
-        assert!(words(true, true).contains(&key.text()));
+        for new in [false, true] {
+            let hidden = words(new, false);
+            assert!(!hidden.contains(&key.text()));
+            assert!(hidden.contains("cat /home/a/serve.key"), "{hidden}");
+            assert!(words(new, true).contains(&key.text()));
+        }
     }
 }

@@ -159,7 +159,7 @@ impl Missed {
     fn gap(self, all: usize) -> Option<linerate_core::facts::Gap> {
         let (number, error) = self.first?;
         let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => "sudo linerate",
+            io::ErrorKind::PermissionDenied => "sudo linerate ...",
             _ => PROC,
         };
         let why = format!(

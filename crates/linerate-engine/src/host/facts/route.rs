@@ -41,7 +41,7 @@ impl Reader<'_> {
         pci::find_parents(&mut all);
         if let Some(first) = hidden.first() {
             let why = format!("what {first} tells of the payload of its packets is for root");
-            self.lack(gap("facts.route.payload", &why, "sudo linerate"));
+            self.lack(gap("facts.route.payload", &why, "sudo linerate ..."));
         }
         all
     }

@@ -129,8 +129,8 @@ pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
 pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
     Gap {
         hint: format!(
-            "sudo modprobe tcp_{name}; sudo sysctl net.ipv4.tcp_available_congestion_control \
-             net.ipv4.tcp_allowed_congestion_control"
+            "sudo modprobe tcp_{name}; sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=\
+             \"$(sysctl -n net.ipv4.tcp_allowed_congestion_control) {name}\""
         ),
         ..refused("congestion", &format!("{name}: {why}"))
     }
