@@ -78,10 +78,19 @@ def interval(ratios):
 def compare(pairs, busy, alike):
     near, far = (CPUS[0], CPUS[-1]) if alike else (None, None)
     rows = []
-    with Servers(busy, far):
+    with Servers(busy, far) as (ours, theirs):
+        # Sockperf's busy server spins while nobody asks, too: it would take a CPU from the other tool.
+        others = {linerate: theirs, sockperf: ours}
+
+        def alone(tool):
+            others[tool].send_signal(signal.SIGSTOP)
+            told = tool(busy, cpu=near)[0]
+            others[tool].send_signal(signal.SIGCONT)
+            return told
+
         for pair in range(pairs):
             order = (linerate, sockperf) if pair % 2 == 0 else (sockperf, linerate)
-            found = {tool: tool(busy, cpu=near)[0] for tool in order}
+            found = {tool: alone(tool) for tool in order}
             rows.append((found[linerate], found[sockperf]))
     for p in (50, 99):
         both = [(a[p], b[p]) for a, b in rows if p in a and p in b]

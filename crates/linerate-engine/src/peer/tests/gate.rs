@@ -24,7 +24,8 @@ fn a_wrong_key_is_refused_in_words() {
     let server = Harness::keyed();
     let (what, hint) = hint(server.connect_with(Some(&Key::generate())));
     assert!(what.contains("does not accept the key"), "{what}");
-    assert_eq!(hint, "linerate pair 127.0.0.1");
+    let port = server.options(None).target.port;
+    assert_eq!(hint, format!("linerate pair 127.0.0.1 --port {port}"));
     server.logged("wrong key");
     server.still_serves();
 }
@@ -34,7 +35,17 @@ fn no_key_is_refused_in_words() {
     let server = Harness::keyed();
     let (what, hint) = hint(server.connect_with(None));
     assert!(what.contains("asks for a key"), "{what}");
-    assert_eq!(hint, "linerate pair 127.0.0.1");
+    let port = server.options(None).target.port;
+    assert_eq!(hint, format!("linerate pair 127.0.0.1 --port {port}"));
+}
+
+#[test]
+fn the_usual_port_is_not_named_where_a_key_is_wanted() {
+    let needs_key = PeerError::NeedsKey {
+        address: ([10, 0, 0, 1], PORT).into(),
+        host: "brook".to_owned(),
+    };
+    assert_eq!(needs_key.hint(), "linerate pair brook");
 }
 
 #[test]
