@@ -78,7 +78,8 @@ def inside_advice(far, direction):
         return said
     advice = limit["advice"][0]
     # "on the near host: sysctl -w ...   (a buffer of ...)"
-    command = advice["do"].split(":", 1)[1].split("   (")[0]
+    # The lab is root of its own.
+    command = advice["do"].split(":", 1)[1].split("   (")[0].replace("sudo ", "")
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)
     again = ("--no-trials", "--streams", "1", "--time", "25s")
     after = measured(far, direction, *again)

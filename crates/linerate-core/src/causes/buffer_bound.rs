@@ -184,11 +184,11 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     // Where autotuning may go so far already, something else keeps it from doing so.
     (memory > max).then(|| Advice {
         action: format!(
-            "on the {} host: sysctl -w {sysctl}=\"{min} {default} {memory}\"   (a buffer of {})",
+            "on the {} host: sudo sysctl -w {sysctl}=\"{min} {default} {memory}\"   (a buffer of {})",
             side.name(),
             Bytes(memory)
         ),
-        undo: format!("sysctl -w {sysctl}=\"{min} {default} {max}\""),
+        undo: format!("sudo sysctl -w {sysctl}=\"{min} {default} {max}\""),
         gain,
     })
 }

@@ -107,7 +107,7 @@ impl Cause for Duplex {
                     host.side.name(),
                     nic.name
                 ),
-                undo: format!("ethtool -s {} autoneg off duplex half", nic.name),
+                undo: format!("sudo ethtool -s {} autoneg off duplex half", nic.name),
                 gain: None,
             })
         };

@@ -211,19 +211,27 @@ fn lift(shaper: &Shaping, direction: Direction) -> Option<Advice> {
     let (action, undo) = if is_class {
         (
             format!(
-                "tc class change dev {port} classid {id} {kind} with a higher limit than {limit}"
+                "sudo tc class change dev {port} classid {id} {kind} with a higher limit than {limit}"
             ),
             format!("the same with {limit}; `tc -d class show dev {port}` tells the rest"),
         )
     } else if kind == "fq" {
         (
-            format!("tc qdisc change dev {port} root fq maxrate 34gbit"),
-            format!("tc qdisc change dev {port} root fq maxrate {}bit", limit.0),
+            format!("sudo tc qdisc change dev {port} root fq maxrate 34gbit"),
+            format!(
+                "sudo tc qdisc change dev {port} root fq maxrate {}bit",
+                limit.0
+            ),
         )
     } else {
         (
-            format!("tc qdisc del dev {port} root, or a higher rate than {limit} in its place"),
-            format!("as it was: note `tc -d qdisc show dev {port}` before"),
+            format!(
+                "a higher rate than {limit} for its {kind}, or, where nothing else stands at the root, sudo tc qdisc \
+                 del dev {port} root"
+            ),
+            format!(
+                "as it was: note `tc -d qdisc show dev {port}; tc class show dev {port}; tc filter show dev {port}` before"
+            ),
         )
     };
     Some(Advice {

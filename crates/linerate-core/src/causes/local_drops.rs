@@ -286,19 +286,23 @@ fn room(local: &Local) -> Option<Advice> {
             String::new(),
         ),
         (LocalEvent::Queue, Some(kind)) => (
-            format!("tc qdisc replace dev {port} root fq_codel, or a longer limit for its {kind}"),
+            format!(
+                "sudo tc qdisc replace dev {port} root fq_codel, or a longer limit for its {kind}"
+            ),
             before(&format!("tc -d qdisc show dev {port}")),
         ),
         (LocalEvent::Ring, _) => (
-            format!("ethtool -G {port} rx N, N being the maximum that ethtool -g {port} shows"),
+            format!(
+                "sudo ethtool -G {port} rx N, N being the maximum that ethtool -g {port} shows"
+            ),
             before(&format!("ethtool -g {port}")),
         ),
         (LocalEvent::Backlog, _) => (
-            "sysctl -w net.core.netdev_max_backlog=10000".to_owned(),
+            "sudo sysctl -w net.core.netdev_max_backlog=10000".to_owned(),
             before("sysctl net.core.netdev_max_backlog"),
         ),
         (LocalEvent::Departure, _) => (
-            format!("ip link set dev {port} txqueuelen 10000"),
+            format!("sudo ip link set dev {port} txqueuelen 10000"),
             before(&format!("ip link show dev {port}")),
         ),
         _ => (

@@ -103,9 +103,9 @@ impl Cause for MtuBlackHole {
         } else {
             Advice {
                 action: format!(
-                    "until then, on the {sender} host: sysctl -w net.ipv4.tcp_mtu_probing=1"
+                    "until then, on the {sender} host: sudo sysctl -w net.ipv4.tcp_mtu_probing=1"
                 ),
-                undo: "sysctl -w net.ipv4.tcp_mtu_probing=0".to_owned(),
+                undo: "as it was: note `sysctl net.ipv4.tcp_mtu_probing` before".to_owned(),
                 gain: None,
             }
         };

@@ -97,11 +97,11 @@ impl Cause for PauseFrames {
         nic.map(|nic| Advice {
             action: format!(
                 "find out who asks for pauses, and why it cannot keep up: ethtool -S at the receiver, \
-                 the counters of the switch; to lose packets there instead, on {}: ethtool -A {} rx off",
+                 the counters of the switch; to lose packets there instead, on {}: sudo ethtool -A {} rx off",
                 direction.sender().name(),
                 nic.name
             ),
-            undo: format!("ethtool -A {} rx on", nic.name),
+            undo: format!("sudo ethtool -A {} rx on", nic.name),
             gain: None,
         })
         .into_iter()

@@ -128,11 +128,11 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     if !is_scaled(load) {
         return Some(Advice {
-            action: "on the host where `sysctl net.ipv4.tcp_window_scaling` says 0: sysctl -w \
+            action: "on the host where `sysctl net.ipv4.tcp_window_scaling` says 0: sudo sysctl -w \
                      net.ipv4.tcp_window_scaling=1 (if both say 1, a firewall takes the option out of \
                      the handshake)"
                 .to_owned(),
-            undo: "sysctl -w net.ipv4.tcp_window_scaling=0".to_owned(),
+            undo: "sudo sysctl -w net.ipv4.tcp_window_scaling=0".to_owned(),
             gain: None,
         });
     }

@@ -211,7 +211,7 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
                     .iter()
                     .map(|offload| format!("{} {to}", offload.to_lowercase()))
                     .collect();
-                format!("ethtool -K {name} {}", each.join(" "))
+                format!("sudo ethtool -K {name} {}", each.join(" "))
             };
             Some(Advice {
                 action: format!("on {}: {}", side.name(), set("on")),
@@ -221,9 +221,9 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
         }
         Handled::Frames(_) => Some(Advice {
             action: format!(
-                "on both hosts and every switch between: ip link set dev PORT mtu {JUMBO}"
+                "on both hosts and every switch between: sudo ip link set dev PORT mtu {JUMBO}"
             ),
-            undo: "ip link set dev PORT mtu 1500".to_owned(),
+            undo: "as it was: note `ip link show dev PORT` before".to_owned(),
             gain: None,
         }),
         Handled::Grouped | Handled::Unread(_) => None,

@@ -106,11 +106,11 @@ impl Cause for Tunnel {
             match fits {
                 Some((fits, now)) => Advice {
                     action: format!(
-                        "on {}: ip link set dev {} mtu {fits}",
+                        "on {}: sudo ip link set dev {} mtu {fits}",
                         side.name(),
                         nic.name
                     ),
-                    undo: format!("ip link set dev {} mtu {now}", nic.name),
+                    undo: format!("sudo ip link set dev {} mtu {now}", nic.name),
                     gain: None,
                 },
                 None => Advice {

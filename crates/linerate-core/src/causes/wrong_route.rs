@@ -304,8 +304,8 @@ fn advice(detour: &Detour<'_>) -> Advice {
     let name = near.or(far).map_or("", |port| &port.name);
     let bits = if other.is_ipv4() { 32 } else { 128 };
     Advice {
-        action: format!("on {side}: ip route add {other}/{bits} dev {name} src {own}"),
-        undo: format!("ip route del {other}/{bits} dev {name}"),
+        action: format!("on {side}: sudo ip route add {other}/{bits} dev {name} src {own}"),
+        undo: format!("sudo ip route del {other}/{bits} dev {name}"),
         gain: None,
     }
 }

@@ -122,7 +122,7 @@ fn a_full_window_here_is_supported_and_one_with_room_is_not() {
     assert_eq!(full.limits[0].direction, Direction::Reverse);
     let advice = &full.limits[0].advice[0].action;
     assert!(
-        advice.contains("on the near host: sysctl -w net.ipv4.tcp_rmem"),
+        advice.contains("on the near host: sudo sysctl -w net.ipv4.tcp_rmem"),
         "{advice}"
     );
     let roomy = judged(&connection(&download(350_000), 0, &[10]));

@@ -167,11 +167,11 @@ fn what_to_do_with_a_shaper_is_an_exact_command() {
     let advice = told("eth0 fq 8001:", fq(1_000_000_000));
     assert_eq!(
         advice.action,
-        "on near: tc qdisc change dev eth0 root fq maxrate 34gbit"
+        "on near: sudo tc qdisc change dev eth0 root fq maxrate 34gbit"
     );
     assert_eq!(
         advice.undo,
-        "tc qdisc change dev eth0 root fq maxrate 1000000000bit"
+        "sudo tc qdisc change dev eth0 root fq maxrate 1000000000bit"
     );
     let advice = told("eth0 htb 1:10", tbf());
     assert!(advice.action.contains("classid 1:10 htb"), "{advice:?}");
@@ -278,7 +278,7 @@ fn drops_are_named_with_the_command_that_makes_room() {
     assert!(
         limit.advice[0]
             .action
-            .starts_with("on far: ethtool -G eth0 rx")
+            .starts_with("on far: sudo ethtool -G eth0 rx")
     );
     // A CPU that has no time left is why they were dropped.
     let mut m = dropping(ring(60.0), 100.0);

@@ -126,9 +126,9 @@ fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
     );
     assert_eq!(
         limits[1].advice[0].action,
-        "on near: ethtool -K eth0 tso on"
+        "on near: sudo ethtool -K eth0 tso on"
     );
-    assert_eq!(limits[1].advice[0].undo, "ethtool -K eth0 tso off");
+    assert_eq!(limits[1].advice[0].undo, "sudo ethtool -K eth0 tso off");
 }
 
 /// A tunnel at the near end on a card, with CPUs that are so busy.
@@ -167,8 +167,8 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
         cause.advice(m, Direction::Forward).remove(0)
     };
     let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
-    assert_eq!(told.action, "on near: ip link set dev tun0 mtu 1450");
-    assert_eq!(told.undo, "ip link set dev tun0 mtu 1500");
+    assert_eq!(told.action, "on near: sudo ip link set dev tun0 mtu 1450");
+    assert_eq!(told.undo, "sudo ip link set dev tun0 mtu 1500");
 }
 
 #[test]

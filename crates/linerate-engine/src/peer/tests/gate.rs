@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, Versions};
 
 use super::*;
+use crate::peer::PORT;
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, status};
 
 const HELLO: Hello = Hello {
