@@ -103,7 +103,7 @@ impl Cause for Duplex {
             let nic = host.facts.route.as_ref()?.half_duplex()?;
             Some(Advice {
                 action: format!(
-                    "on {}, and at the other end of its cable: ethtool -s {} autoneg on",
+                    "on {}, and at the other end of its cable: sudo ethtool -s {} autoneg on",
                     host.side.name(),
                     nic.name
                 ),

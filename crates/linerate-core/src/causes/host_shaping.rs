@@ -125,9 +125,8 @@ impl Cause for HostShaping {
         &[Factor::MoreStreams]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let shaper = tightest(model, direction);
-        shaper
-            .and_then(|s| lift(s, direction))
+        let load = model.direction(direction).map(|d| &d.base);
+        load.and_then(|load| lift(load, direction))
             .into_iter()
             .collect()
     }
@@ -201,8 +200,10 @@ fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
     }
 }
 
-/// The command that takes a shaper away or raises it.
-fn lift(shaper: &Shaping, direction: Direction) -> Option<Advice> {
+/// The command that takes a shaper away or raises it. A discipline goes by its handle: what it hangs on was not read,
+/// and at the root there may be another one.
+fn lift(load: &Load, direction: Direction) -> Option<Advice> {
+    let (shaper, ..) = load.shaped()?;
     let mut words = shaper.subject.split(' ');
     let (port, kind, id) = (words.next()?, words.next()?, words.next()?);
     let side = direction.sender().name();
@@ -216,18 +217,13 @@ fn lift(shaper: &Shaping, direction: Direction) -> Option<Advice> {
             format!("the same with {limit}; `tc -d class show dev {port}` tells the rest"),
         )
     } else if kind == "fq" {
-        (
-            format!("sudo tc qdisc change dev {port} root fq maxrate 34gbit"),
-            format!(
-                "sudo tc qdisc change dev {port} root fq maxrate {}bit",
-                limit.0
-            ),
-        )
+        let set = |rate: &str| flows_at(load, shaper, port, rate);
+        (set("34gbit"), set(&format!("{}bit", limit.0)))
     } else {
         (
             format!(
-                "a higher rate than {limit} for its {kind}, or, where nothing else stands at the root, sudo tc qdisc \
-                 del dev {port} root"
+                "sudo tc qdisc change dev {port} handle {id} {kind} with a higher rate than {limit}, or, where it \
+                 is the root and nothing is below it, sudo tc qdisc del dev {port} root"
             ),
             format!(
                 "as it was: note `tc -d qdisc show dev {port}; tc class show dev {port}; tc filter show dev {port}` before"
@@ -239,4 +235,19 @@ fn lift(shaper: &Shaping, direction: Direction) -> Option<Advice> {
         undo,
         gain: None,
     })
+}
+
+/// Sets the rate of each flow in all queues of a port with this limit: below `mq` there are several.
+fn flows_at(load: &Load, shaper: &Shaping, port: &str, rate: &str) -> String {
+    let kind = format!("{port} fq ");
+    let alike = load.shapers.iter().flatten();
+    let alike = alike.filter(|s| s.flow_rate == shaper.flow_rate);
+    let handles = alike.filter_map(|s| s.subject.strip_prefix(&kind));
+    let handles: Vec<&str> = handles.collect();
+    let set =
+        |handle: &str| format!("sudo tc qdisc change dev {port} handle {handle} fq maxrate {rate}");
+    match handles[..] {
+        [one] => set(one),
+        _ => format!("for h in {}; do {}; done", handles.join(" "), set("$h")),
+    }
 }

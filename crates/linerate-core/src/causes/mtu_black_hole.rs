@@ -105,7 +105,9 @@ impl Cause for MtuBlackHole {
                 action: format!(
                     "until then, on the {sender} host: sudo sysctl -w net.ipv4.tcp_mtu_probing=1"
                 ),
-                undo: "as it was: note `sysctl net.ipv4.tcp_mtu_probing` before".to_owned(),
+                undo: "sudo sysctl -w net.ipv4.tcp_mtu_probing=N, N being what `sysctl -n \
+                       net.ipv4.tcp_mtu_probing` showed before"
+                    .to_owned(),
                 gain: None,
             }
         };

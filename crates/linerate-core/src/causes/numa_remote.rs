@@ -223,19 +223,17 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
         .iter()
         .map(|p| format!("/sys/class/net/{p}/device/msi_irqs/*"));
     let folders = folders.collect::<Vec<_>>().join(" ");
-    let set = |cpus: &[u32]| {
-        format!(
-            "for i in {folders}; do echo {} | sudo tee /proc/irq/${{i##*/}}/smp_affinity_list; done",
-            ranges(cpus)
-        )
-    };
     Advice {
         action: format!(
-            "on {}, with irqbalance stopped: {}",
+            "on {}, with irqbalance stopped: for i in {folders}; do echo {} | sudo tee \
+             /proc/irq/${{i##*/}}/smp_affinity_list; done",
             side.name(),
-            set(&off.near)
+            ranges(&off.near)
         ),
-        undo: format!("{}; then start irqbalance", set(&off.interrupts)),
+        // Each interrupt has a list of its own, and only all of them together are known.
+        undo: "for each of them: echo LIST | sudo tee /proc/irq/N/smp_affinity_list, N and LIST being what \
+               `grep -H . /proc/irq/*/smp_affinity_list` showed before; then start irqbalance where it ran"
+            .to_owned(),
         gain: None,
     }
 }

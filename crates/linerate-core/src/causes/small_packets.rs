@@ -223,9 +223,24 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
             action: format!(
                 "on both hosts and every switch between: sudo ip link set dev PORT mtu {JUMBO}"
             ),
-            undo: "as it was: note `ip link show dev PORT` before".to_owned(),
+            undo: frames_back(model),
             gain: None,
         }),
         Handled::Grouped | Handled::Unread(_) => None,
     }
+}
+
+/// What sets the ports of both ends back to the frames that they have now; what is between is not known.
+fn frames_back(model: &Model) -> String {
+    let mut all = Vec::new();
+    for side in [Side::Near, Side::Far] {
+        let route = host(model, side).and_then(|host| host.facts.route.as_ref());
+        for nic in route.into_iter().flat_map(|route| &route.ports) {
+            let name = &nic.name;
+            let host = side.name();
+            let set = |mtu: u32| format!("on {host}: sudo ip link set dev {name} mtu {mtu}");
+            all.extend(nic.mtu.map(set));
+        }
+    }
+    all.join("; ")
 }

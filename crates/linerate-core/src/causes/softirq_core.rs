@@ -122,18 +122,17 @@ pub(super) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     // A mask of one word: its other CPUs below 32.
     let others = facts.cpus.iter().filter(|cpu| **cpu != full && **cpu < 32);
     let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
-    let set = |mask: u32| {
-        format!(
-            "for q in /sys/class/net/{port}/queues/rx-*; do echo {mask:x} | sudo tee $q/rps_cpus; done"
-        )
-    };
     (mask != 0).then(|| Advice {
         action: format!(
-            "more streams, where the port has more queues (ethtool -l {port}); or on {}: {}",
-            side.name(),
-            set(mask)
+            "more streams, where the port has more queues (ethtool -l {port}); or on {}: for q in \
+             /sys/class/net/{port}/queues/rx-*; do echo {mask:x} | sudo tee $q/rps_cpus; done",
+            side.name()
         ),
-        undo: set(0),
+        // Somebody may have spread them before, each queue in its own way.
+        undo: format!(
+            "for each queue: echo MASK | sudo tee /sys/class/net/{port}/queues/rx-N/rps_cpus, N and MASK being \
+             what `grep -H . /sys/class/net/{port}/queues/rx-*/rps_cpus` showed before"
+        ),
         gain: None,
     })
 }

@@ -167,18 +167,34 @@ fn what_to_do_with_a_shaper_is_an_exact_command() {
     let advice = told("eth0 fq 8001:", fq(1_000_000_000));
     assert_eq!(
         advice.action,
-        "on near: sudo tc qdisc change dev eth0 root fq maxrate 34gbit"
+        "on near: sudo tc qdisc change dev eth0 handle 8001: fq maxrate 34gbit"
     );
     assert_eq!(
         advice.undo,
-        "sudo tc qdisc change dev eth0 root fq maxrate 1000000000bit"
+        "sudo tc qdisc change dev eth0 handle 8001: fq maxrate 1000000000bit"
     );
     let advice = told("eth0 htb 1:10", tbf());
     assert!(advice.action.contains("classid 1:10 htb"), "{advice:?}");
     let advice = told("eth0 tbf 1:", tbf());
+    assert!(advice.action.contains("handle 1: tbf"), "{advice:?}");
     assert!(
         advice.action.contains("tc qdisc del dev eth0 root"),
         "{advice:?}"
+    );
+}
+
+#[test]
+fn all_queues_of_a_port_with_one_limit_of_flows_are_raised() {
+    let mut m = shaped(fq(1_000_000_000), 0.99);
+    let second = Shaping {
+        subject: "eth0 fq 8002:".to_owned(),
+        ..fq(1_000_000_000)
+    };
+    let shapers = m.directions[0].base.shapers.as_mut();
+    shapers.expect("one").push(second);
+    assert_eq!(
+        judge(&m).limits[0].advice[0].action,
+        "on near: for h in 8001: 8002:; do sudo tc qdisc change dev eth0 handle $h fq maxrate 34gbit; done"
     );
 }
 

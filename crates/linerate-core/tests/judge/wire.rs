@@ -91,6 +91,11 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
         "suspect",
         "frames could be larger"
     );
+    let cause = cause("small-packets").expect("a cause");
+    assert_eq!(
+        cause.advice(&m, Direction::Forward)[0].undo,
+        "on near: sudo ip link set dev eth0 mtu 1500; on far: sudo ip link set dev eth0 mtu 1500"
+    );
     nic(&mut m, 1).mtu = Some(9000);
     assert_eq!(outcome(&m, "small-packets"), "clear");
 }

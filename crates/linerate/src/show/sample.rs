@@ -355,8 +355,8 @@ fn window() -> Limit {
             excluded: vec!["path-rate", "receiver-core"],
         }),
         advice: vec![Advice {
-            action: "on brook: sysctl -w net.ipv4.tcp_rmem='4096 131072 1048576'".into(),
-            undo: "sysctl -w net.ipv4.tcp_rmem='4096 131072 524288'".into(),
+            action: "on brook: sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 1048576'".into(),
+            undo: "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 524288'".into(),
             gain: Some(1.99),
         }],
     }

@@ -45,7 +45,7 @@ fn ports(
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-no-link", |_, port| {
         let enable = match port.layer {
-            Some(Layer::Ethernet) => "ip link set DEVICE up".to_owned(),
+            Some(Layer::Ethernet) => "sudo ip link set DEVICE up".to_owned(),
             _ => format!("sudo ibportstate -D 0 {} enable", port.number),
         };
         let (what, why, fix) = match port.physical? {

@@ -166,7 +166,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
             ),
             why: "each packet crosses from node to node before it is looked at",
             fix: format!(
-                "echo {} into /proc/irq/N/smp_affinity_list for each of them, with irqbalance \
+                "echo {} | sudo tee /proc/irq/N/smp_affinity_list for each of them, with irqbalance \
                  stopped (undo: start it again)",
                 ranges(node.known_cpus())
             ),
