@@ -301,7 +301,11 @@ mod tests {
             "{}",
             found[0].what
         );
-        assert!(found[0].fix.contains("echo 0-1 | sudo tee"), "{}", found[0].fix);
+        assert!(
+            found[0].fix.contains("echo 0-1 | sudo tee"),
+            "{}",
+            found[0].fix
+        );
         all.interrupts.irqs.truncate(1);
         assert_eq!(ids(&all), [""; 0]);
         all.processors.nodes[0].cpus = Some(Vec::new());
