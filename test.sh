@@ -232,7 +232,7 @@ if [[ $(id -u) -eq 0 ]]; then
   step "tests as an ordinary user" as_ordinary_user
 fi
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
-step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
+step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
 
 if [[ $(tree) != "$before" ]]; then
   echo "the tests changed the tree:"
