@@ -18,8 +18,9 @@ pub(super) struct SocketDrops;
 /// Share of its CPU below which a reader has time for certain: what is dropped is dropped for want of room.
 const IDLE: f64 = 0.5;
 
-/// Receive buffer that holds some milliseconds of any rate that one thread can read.
-const ROOM: u64 = 8 << 20;
+/// Receive buffer to ask for, which holds some milliseconds of any rate that one thread can read. A few times a small one
+/// is no more room where one group of joined datagrams fills that.
+pub(crate) const ROOM: u64 = 8 << 20;
 
 impl Cause for SocketDrops {
     fn id(&self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use super::slice::loses_little;
 use super::{Factor, SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
-use crate::causes::{crowded, crowds, often_sent_again, raised};
+use crate::causes::{ROOM, crowded, crowds, often_sent_again, raised};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
@@ -26,7 +26,7 @@ pub(super) fn settings(
             let limit = buffers(model, direction.receiver()).rmem_max;
             let larger = larger(window_memory(load)?, limit)?;
             after.recv_buffer = Some(if load.datagrams.is_some() {
-                larger.max(Bytes(ROOM.0.min(limit?)))
+                larger.max(Bytes(ROOM.min(limit?)))
             } else {
                 larger
             });
@@ -82,10 +82,6 @@ pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
 }
-
-/// What to ask for to hold some milliseconds of any rate of datagrams that one thread can read. A few times the room is
-/// no more of it where one group of joined datagrams fills that.
-const ROOM: Bytes = Bytes(4 << 20);
 
 /// Smallest window that is asked for: the kernel gives no smaller one than about a segment.
 //= Linux, tcp_set_window_clamp(): SOCK_MIN_RCVBUF / 2

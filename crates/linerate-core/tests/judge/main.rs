@@ -15,6 +15,7 @@ mod last;
 mod latency;
 mod loss;
 mod memory;
+mod overtaking;
 mod path;
 mod port;
 mod proof;
