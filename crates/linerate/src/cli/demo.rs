@@ -1,7 +1,7 @@
 //! `linerate demo`: see it at work on a network made on this machine.
 
 use std::hash::{BuildHasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Parser;
 use linerate_core::units::{Nanos, Rate};
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
+use super::run::records_of;
 use super::{out, reach};
 use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
 use crate::show::{Ink, Page, Style};
@@ -117,7 +118,7 @@ fn offered(id: &str) -> Option<&'static CellKind> {
 /// Where the run's record is kept.
 enum Kept {
     /// With the user's others, or where the user said.
-    In(PathBuf),
+    In(Store),
     /// Nowhere, once the story is told.
     Not(TempDir),
 }
@@ -128,21 +129,12 @@ impl Kept {
             let dir = reach::system(TempDir::new(), "cannot make a folder for the record");
             return dir.map(Self::Not);
         }
-        if let Some(dir) = &options.records.save {
-            return Ok(Self::In(dir.clone()));
-        }
-        let store = Store::of_user(|name| std::env::var_os(name));
-        store
-            .map(|store| Self::In(store.dir().to_owned()))
-            .map_err(|e| {
-                let hint = e.hint();
-                Failure::not_measured(e).hint(hint)
-            })
+        records_of(&options.records).map(Self::In)
     }
 
     fn directory(&self) -> &Path {
         match self {
-            Self::In(dir) => dir,
+            Self::In(store) => store.dir(),
             Self::Not(dir) => dir.path(),
         }
     }
@@ -228,4 +220,24 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
     let told = Told::of(which, args.congestion.as_deref(), shown);
     let json = serde_json::to_string(&told).map_err(Failure::not_measured)?;
     Ok(json + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_nobody_wants_goes_with_the_story() {
+        let mut options = Options::default();
+        options.records.no_save = Some(true);
+        let kept = Kept::of(&options).unwrap();
+        let folder = kept.directory().to_owned();
+        assert!(folder.is_dir());
+        drop(kept);
+        assert!(!folder.exists());
+        options.records.no_save = None;
+        options.records.save = Some("/srv/r".into());
+        let kept = Kept::of(&options).unwrap();
+        assert_eq!(kept.directory(), Path::new("/srv/r"));
+    }
 }

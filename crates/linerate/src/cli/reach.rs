@@ -53,3 +53,21 @@ pub(crate) fn peer_failure(error: PeerError) -> Failure {
 pub(crate) fn system<T>(result: std::io::Result<T>, what: &'static str) -> Result<T, Failure> {
     result.context(what).map_err(Failure::not_measured)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_typed_with_the_host_outranks_the_option() {
+        let options = Peer {
+            port: "6000".parse().ok(),
+            ..Peer::default()
+        };
+        let port = |text| target(text, &options).ok().map(|target| target.port);
+        assert_eq!(port("brook:5377"), Some(5377));
+        assert_eq!(port("brook"), Some(6000));
+        let usual = target("brook", &Peer::default()).ok();
+        assert_eq!(usual.map(|target| target.port), Some(PORT));
+    }
+}

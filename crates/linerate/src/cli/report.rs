@@ -16,8 +16,8 @@ use crate::show::{Style, json, text};
 
 /// What is shown besides the verdict.
 pub(crate) struct Shown<'a> {
-    /// Name under which the record was kept.
-    pub(crate) saved: Option<&'a str>,
+    /// Name under which the record was kept, and the command that shows it.
+    pub(crate) saved: Option<(&'a str, &'a str)>,
     /// Whether the answer of every cause is shown.
     pub(crate) explain: bool,
 }

@@ -67,8 +67,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let exit = if let Some(stream) = stream {
         report::end_stream(record, stream, options)?
     } else {
+        let shown_by = shown_by(&options.records);
         let how = Shown {
-            saved: outcome.saved.as_deref(),
+            saved: outcome.saved.as_deref().map(|name| (name, &*shown_by)),
             explain: false,
         };
         report::show(record, &how, options)?
@@ -234,6 +235,15 @@ pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
     }
 }
 
+/// The command that shows the last record.
+fn shown_by(records: &Records) -> String {
+    let own = Store::of_user(|name| std::env::var_os(name)).ok();
+    let own = own.as_ref().map(Store::dir);
+    let elsewhere = records.save.as_deref().filter(|dir| Some(*dir) != own);
+    let save = elsewhere.map_or_else(String::new, |dir| format!(" --save {}", dir.display()));
+    format!("linerate show last{save}")
+}
+
 fn saved_as(recorder: &Recorder) -> Option<String> {
     let name = recorder.path()?.file_stem()?;
     Some(name.to_string_lossy().into_owned())
@@ -257,4 +267,24 @@ pub(crate) fn link_failure(error: LinkError) -> Failure {
         LinkError::Interrupted => String::new(),
     };
     Failure::not_measured(error).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_kept_elsewhere_is_shown_from_there() {
+        let shown = |save: Option<&str>| {
+            shown_by(&Records {
+                save: save.map(Into::into),
+                ..Records::default()
+            })
+        };
+        assert_eq!(shown(None), "linerate show last");
+        assert_eq!(shown(Some("/srv/r")), "linerate show last --save /srv/r");
+        let own = Store::of_user(|name| std::env::var_os(name)).ok();
+        let own = own.and_then(|store| Some(store.dir().to_str()?.to_owned()));
+        assert!(own.is_none_or(|own| shown(Some(&own)) == "linerate show last"));
+    }
 }

@@ -14,12 +14,13 @@ use linerate_core::verdict::{Answered, Verdict};
 use super::page::{Ink, LABEL, Page, Span, Style, width_of};
 use super::words;
 
-/// The verdict with all that it rests on. `saved` is the name of the record, if it was kept.
+/// The verdict with all that it rests on. `saved` is the name of the record and the command that shows it, if it was
+/// kept.
 pub fn verdict(
     record: &Record,
     model: &Model,
     judged: &Verdict,
-    saved: Option<&str>,
+    saved: Option<(&str, &str)>,
     style: Style,
 ) -> String {
     let mut page = Page::new(style);
@@ -33,12 +34,9 @@ pub fn verdict(
     verdict::next(&mut page, judged);
     verdict::advice(&mut page, judged);
     verdict::unknown(&mut page, judged);
-    if let Some(name) = saved {
-        page.entry(
-            "Saved",
-            &[(Ink::Plain, name), (Ink::Dim, "   (linerate show last)")],
-            0,
-        );
+    if let Some((name, shown_by)) = saved {
+        let shown_by = format!("   ({shown_by})");
+        page.entry("Saved", &[(Ink::Plain, name), (Ink::Dim, &shown_by)], 0);
     }
     page.finish()
 }
@@ -320,7 +318,7 @@ mod tests {
             &record,
             &model,
             &judged,
-            Some("2026-11-21T10-31-07-brook"),
+            Some(("2026-11-21T10-31-07-brook", "linerate show last")),
             style,
         )
     }
