@@ -1,7 +1,7 @@
 //! What the two buffer causes share: a buffer that holds less than the path could use.
 
 use super::predict::{GAIN, around, bystander, per_stream};
-use super::queue::mostly_queued;
+use super::queue::is_full;
 use super::{Answer, Finding, percent};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model};
@@ -124,7 +124,7 @@ pub(super) fn finding(
     // What stands in a queue on the way would fill any buffer.
     let queued = model
         .direction(direction)
-        .is_some_and(|d| mostly_queued(model, &d.base));
+        .is_some_and(|d| is_full(model, &d.base));
     Finding {
         side: Place::from(buffer.side(direction)),
         share: limited,
@@ -164,6 +164,16 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
         }
         _ => bystander(model, trial),
     }
+}
+
+/// Whether a trial can prove it: half of a little more than a full path holds is about half of what it carries as well.
+pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
+    let half = matches!(
+        trial.factor(),
+        Some(Factor::HalfSendBuffer | Factor::HalfWindow)
+    );
+    let load = model.direction(trial.direction).map(|d| &d.base);
+    !(half && load.is_some_and(|load| is_full(model, load)))
 }
 
 /// How many times as large a trial makes the buffer.

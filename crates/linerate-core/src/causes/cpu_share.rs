@@ -8,6 +8,7 @@ use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
+use crate::verdict::excludes;
 
 /// Share of its CPU that a thread must need before what it loses of it can matter: one that blocks
 /// half of the time waits for something else as well.
@@ -120,16 +121,13 @@ pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64>
 pub(super) fn stands(cause: &dyn Cause, model: &Model, direction: Direction, side: Side) -> bool {
     let found =
         matches!(cause.check(model, direction), Answer::Finding(f) if f.side == side.into());
-    let of = model
-        .trials
-        .iter()
-        .filter(|t| t.plan.direction == direction);
-    let mut effects = of.filter_map(|t| Some((&t.plan, t.effect?)));
-    found
-        && !effects.any(|(plan, effect)| {
-            let own = cause.predict(model, plan);
-            own.is_some_and(|range| range.excludes(effect))
-        })
+    found && !is_excluded(cause, model, direction)
+}
+
+/// Whether a trial of a direction has excluded a cause.
+pub(super) fn is_excluded(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+    let mut trials = model.trials.iter();
+    trials.any(|t| t.plan.direction == direction && excludes(t, cause, model))
 }
 
 /// The command that keeps an end's program on `cpus`.

@@ -102,7 +102,8 @@ pub(super) fn on_the_way(
     (load, told): (&Load, &Datagrams),
 ) -> Result<f64, Answer> {
     let dropped = dropped(model, direction, told)?;
-    let own = host_shaping::holds(load, direction).or_else(|| local_drops::holds(load, direction));
+    let own =
+        host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
     if let Some(own) = own {
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
     }

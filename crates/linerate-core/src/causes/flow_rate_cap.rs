@@ -6,7 +6,7 @@ use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
 use super::{Answer, Cause, Finding, percent};
-use crate::model::{Load, Model};
+use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -26,7 +26,7 @@ const MANY: f64 = 4.0;
 /// CPU leaves varies more.
 const SURE: f64 = 0.3;
 
-/// Share of its rate that each of four streams gets at least.
+/// Share of its rate that each of many streams gets at least.
 const EACH: f64 = 0.75;
 
 impl Cause for FlowRateCap {
@@ -112,7 +112,7 @@ impl Cause for FlowRateCap {
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
-    let times = f64::from(most.streams) / f64::from(dir.base.streams.max(1));
+    let times = times(dir, most);
     let gain = most.goodput.mean / dir.base.goodput.mean;
     let each = (1.0 - WITHIN..=1.0 + WITHIN).contains(&(gain / times));
     (times >= MANY && each).then_some((most.streams, gain))
@@ -131,8 +131,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
             "no datagram arrived: that is no rate".to_owned(),
         ));
     }
-    let times = |more: &Load| f64::from(more.streams) / f64::from(dir.base.streams.max(1));
-    let few = |more: &&Load| more.over(&dir.base).high < times(more) * EACH;
+    let few = |more: &&Load| more.over(&dir.base).high < times(dir, more) * EACH;
     let scaled = |more: &Load| {
         let gain = more.over(&dir.base).mid;
         format!("{} streams carried {gain:.2} times as much", more.streams)
@@ -151,15 +150,19 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     }))
 }
 
-/// Four times the streams, where they carried well under four times as much: one stream may fill so
+/// Four or more times the streams, where they carried well under so many times as much: one stream may fill so
 /// little of a rate that drops what exceeds it that two carry twice as much.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
-    let four = dir
-        .sweep
-        .iter()
-        .find(|l| Some(l.streams) == dir.base.streams.checked_mul(4))?;
-    let gain = four.over(&dir.base);
-    let few = only_dropped(model, &dir.base) && gain.high < 4.0 * EACH;
-    few.then_some((four.streams, gain.mid))
+    let few = |more: &&Load| {
+        let times = times(dir, more);
+        times >= MANY && more.over(&dir.base).high < times * EACH
+    };
+    let more = dir.sweep.iter().find(few)?;
+    only_dropped(model, &dir.base).then(|| (more.streams, more.over(&dir.base).mid))
+}
+
+/// How many times as many streams.
+fn times(dir: &DirectionModel, more: &Load) -> f64 {
+    f64::from(more.streams) / f64::from(dir.base.streams.max(1))
 }

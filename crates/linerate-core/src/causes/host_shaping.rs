@@ -151,12 +151,11 @@ pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
 
 fn used(load: &Load) -> Option<Used<'_>> {
     let (shaper, ceiling, formula) = load.shaped()?;
-    let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
     Some(Used {
         shaper,
         ceiling,
         formula,
-        share: goodput / (ceiling.0 as f64).max(1.0),
+        share: load.goodput.at_most() / (ceiling.0 as f64).max(1.0),
         datagrams: load.datagrams.is_some(),
     })
 }

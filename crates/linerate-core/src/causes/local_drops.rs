@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cpu_share::is_excluded;
 use super::datagrams::OVERRUN;
 use super::lossy::sent_again;
 use super::path_rate::held_back;
@@ -128,11 +129,13 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     (effect.low > EQUAL.high).then_some(effect.mid)
 }
 
-/// Why the network does not hold a direction back: the hosts themselves drop most of what is lost.
-pub(super) fn holds(load: &Load, direction: Direction) -> Option<String> {
+/// Why the network does not hold a direction back: the hosts themselves drop most of what is lost, and no trial has
+/// shown that it does not come of that.
+pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     let dropped = dropped(load, direction);
-    (is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most))
-        .then(|| words(load, &dropped))
+    let most = is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most);
+    let stands = most && !is_excluded(&LocalDrops, model, direction);
+    stands.then(|| words(load, &dropped))
 }
 
 /// The drops on the way of the payload: at the sender where it leaves, at the receiver where it comes

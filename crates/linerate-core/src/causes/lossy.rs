@@ -51,6 +51,11 @@ pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
     sent_again(load).filter(|share| *share > LOSSY)
 }
 
+/// The share of segments that a queue marked (ECN), where it is a reason for congestion control to slow down.
+pub(super) fn marked(load: &Load) -> Option<f64> {
+    load.tcp.marked.filter(|share| *share > LOSSY)
+}
+
 /// The share of what was sent again that had not come, only late.
 fn on_time(load: &Load) -> f64 {
     1.0 - late(load).map_or(0.0, Late::share)
@@ -159,9 +164,10 @@ pub(super) fn erratic(load: &Load) -> bool {
     load.ticks.len() < SAMPLES || variance.sqrt() > ERRATIC * mean
 }
 
-/// Whether loss is the only sign of a rate that is exceeded: what comes too fast is dropped, not queued.
+/// Whether loss, or a mark, is the only sign of a rate that is exceeded: what comes too fast is dropped or marked, not
+/// queued.
 pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
-    let lost = lost(load).is_some() || recovering(load).is_some();
+    let lost = lost(load).is_some() || recovering(load).is_some() || marked(load).is_some();
     lost && standing_queue(model, load).is_none()
 }
 

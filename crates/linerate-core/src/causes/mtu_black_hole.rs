@@ -33,7 +33,7 @@ impl Cause for MtuBlackHole {
         };
         // Beside a connection that stands still a drop a second may be of anything.
         let datagrams = load.datagrams.as_ref();
-        if let Some(own) = datagrams.and_then(|_| local_drops::holds(load, direction)) {
+        if let Some(own) = datagrams.and_then(|_| local_drops::holds(model, load, direction)) {
             return Answer::Clear(format!(
                 "the hosts themselves drop what does not arrive: {own}"
             ));

@@ -22,6 +22,10 @@ pub(super) struct PathLoss;
 /// little: they last a thousand round trips of a short path.
 const BBR_MINDS: f64 = 0.1;
 
+/// Share of bytes lost from which its third version, which goes by the same name, sends less.
+//= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
+const BBR3_MINDS: f64 = 0.02;
+
 impl Cause for PathLoss {
     fn id(&self) -> &'static str {
         "path-loss"
@@ -47,7 +51,7 @@ impl Cause for PathLoss {
         if let Some(queue) = overrun(model, load, lost) {
             return Answer::Clear(format!("it is the overflow of {queue}"));
         }
-        if shrugged_off(load, lost) {
+        if shrugged_off(model, direction, lost) {
             return Answer::Clear(format!(
                 "bbr does not slow down where {} of the bytes are lost",
                 percent(lost)
@@ -159,10 +163,16 @@ fn too_few(load: &Load, share: f64) -> String {
 }
 
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
-/// steadily.
-fn shrugged_off(load: &Load, lost: f64) -> bool {
-    let waited = load.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
-    bbr::sends(load) && lost < BBR_MINDS && !(waited && erratic(load))
+/// steadily; and where a later one may slow down, more streams gained nothing.
+fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
+    let Some(dir) = model.direction(direction) else {
+        return false;
+    };
+    let waited = dir.base.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
+    let stopped = waited && erratic(&dir.base);
+    let mut more = dir.sweep.iter();
+    let slowed = lost > BBR3_MINDS && more.any(|more| more.over(&dir.base).low > GAIN);
+    bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
 fn evidence(

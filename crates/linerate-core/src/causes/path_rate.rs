@@ -1,10 +1,11 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
+use super::core_bound::Role;
 use super::cpu_share::stands;
 use super::crowd::GROWS;
 use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
-use super::lossy::{erratic, filled, lost, of_a_rate, often_sent_again};
+use super::lossy::{erratic, filled, lost, marked, of_a_rate, often_sent_again};
 use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
@@ -13,7 +14,7 @@ use super::{
     reached,
 };
 use crate::model::{DirectionModel, Load, Model};
-use crate::plan::Direction;
+use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
 use crate::trial::Factor;
@@ -110,7 +111,8 @@ pub(super) struct Held<'a> {
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let held = held_back(model, direction)?;
     let load = held.load;
-    let own = host_shaping::holds(load, direction).or_else(|| local_drops::holds(load, direction));
+    let own =
+        host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
     if let Some(own) = own {
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
     }
@@ -179,7 +181,7 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
         "most of what the sender kept in flight stood in a queue on the way".to_owned()
     } else if network < HELD {
-        "a larger window or buffer, where one held the sender, carried no more".to_owned()
+        "more window or buffer, where one held the sender, carried no more".to_owned()
     } else {
         format!(
             "congestion control held the sender {} of the time, no window or buffer did",
@@ -188,8 +190,8 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer held the sender which a trial made larger, and nothing came
-/// of it: a little more than the path holds looks like a limit, and is none.
+/// Share of time that a window or a buffer held the sender which a trial made larger, or gave to each of more streams,
+/// and nothing came of it: a little more than the path holds looks like a limit, and is none.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(tcp) = model.direction(direction).map(|d| &d.base.tcp) else {
         return 0.0;
@@ -205,9 +207,10 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
             tcp.sndbuf_limited,
         ),
     ];
+    let each = idle(Factor::MoreStreams);
     let lifted = held
         .into_iter()
-        .filter(|(factors, _)| factors.iter().any(|f| idle(*f)));
+        .filter(|(factors, _)| each || factors.iter().any(|f| idle(*f)));
     lifted.filter_map(|(_, share)| share).sum()
 }
 
@@ -217,6 +220,7 @@ pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
         .into_iter()
         .find_map(|side| {
             let busy = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
+            let busy = busy.filter(|_| !had_time(model, direction, side));
             let thread = busy.map(|w| {
                 let w = percent(w);
                 format!("the {} thread was busy {w} of the time", side.name())
@@ -226,6 +230,13 @@ pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
                 full.then(|| format!("a CPU of {} is full of packets: softirq-core", side.name()))
             })
         })
+}
+
+/// Whether the threads of an end were given more work, and carried as much: they only looked busy.
+fn had_time(model: &Model, direction: Direction, side: Side) -> bool {
+    let work = model.tried(direction, Role::of(side, direction).factor());
+    let effect = work.and_then(|trial| trial.effect);
+    effect.is_some_and(|effect| effect.low >= EQUAL.low)
 }
 
 fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
@@ -263,6 +274,8 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     evidence.extend(queue.clone());
     let lossy = lost(load);
     evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
+    let marked = marked(load);
+    evidence.extend(marked.map(|r| format!("a queue marked {} of the segments (ECN)", percent(r))));
     evidence.extend(shared(load));
     Answer::Finding(Finding {
         side: Place::Path,
@@ -270,7 +283,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
         enough: same
             && (queue.is_some()
                 || held.lifted
-                || (lossy.and(often_sent_again(load)).is_some() && !erratic(load))),
+                || (lossy.and(often_sent_again(load)).or(marked).is_some() && !erratic(load))),
         reached: false,
         evidence,
     })

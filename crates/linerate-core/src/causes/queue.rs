@@ -31,6 +31,11 @@ pub(super) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
 
+/// Whether some of what is in flight stands in a queue: the path is full, and a little less in flight carries as much.
+pub(super) fn is_full(model: &Model, load: &Load) -> bool {
+    longer(model, load, 1.2).is_some()
+}
+
 /// How the round trip of a path without queues is known.
 enum Empty {
     /// It was timed before the load.

@@ -1,6 +1,6 @@
 //! The receiver's window is smaller than the path could use.
 
-use super::buffer_bound::{self, Buffer, SUSPECT, held};
+use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
 use super::predict::wanted;
 use super::relay::relayed;
 use super::{Answer, Cause, Finding, base, lacks, percent};
@@ -85,6 +85,12 @@ impl Cause for ReceiveWindow {
             Factor::HalfWindow,
             Factor::MoreStreams,
         ]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let decides = trial
+            .factor()
+            .is_some_and(|f| self.decided_by().contains(&f));
+        decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()

@@ -1,6 +1,6 @@
 //! The send buffer is smaller than the path could use.
 
-use super::buffer_bound::{self, Buffer, SUSPECT, held};
+use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
 use super::lossy::sent_again;
 use super::{Answer, Cause, base, lacks, percent};
 use crate::model::{Load, Model};
@@ -56,6 +56,12 @@ impl Cause for SendBuffer {
             Factor::HalfSendBuffer,
             Factor::MoreStreams,
         ]
+    }
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let decides = trial
+            .factor()
+            .is_some_and(|f| self.decided_by().contains(&f));
+        decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()

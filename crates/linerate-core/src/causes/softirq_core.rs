@@ -24,6 +24,8 @@ const THREAD: f64 = 0.05;
 struct Full<'a> {
     side: Side,
     cpu: &'a Cpu,
+    /// Whether they are known to be of this path, or nobody knows whose.
+    ours: bool,
 }
 
 impl Cause for SoftirqCore {
@@ -54,8 +56,8 @@ impl Cause for SoftirqCore {
         Answer::Finding(Finding {
             side: Place::from(full.side),
             share: full.cpu.softirq,
-            enough: true,
-            reached: true,
+            enough: full.ours,
+            reached: full.ours,
             evidence,
         })
     }
@@ -105,7 +107,7 @@ impl Cause for SoftirqCore {
         &[Factor::MoreStreams, Factor::HostSpread]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(Full { side, cpu }) = fullest(model, direction) else {
+        let Ok(Full { side, cpu, .. }) = fullest(model, direction) else {
             return Vec::new();
         };
         spread(model, side, cpu.number).into_iter().collect()
@@ -176,7 +178,11 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answe
     let full = all.iter().filter(mine).filter(apart);
     let full = full.max_by(|a, b| a.softirq.total_cmp(&b.softirq));
     match full {
-        Some(cpu) if cpu.softirq >= FULL => Ok(Full { side, cpu }),
+        Some(cpu) if cpu.softirq >= FULL => {
+            let ours =
+                takes_in(load, direction, side, cpu).unwrap_or(true) || serves(model, side, cpu);
+            Ok(Full { side, cpu, ours })
+        }
         Some(cpu) => Err(Answer::Clear(format!(
             "no CPU of {} handled packets more than {} of the time",
             side.name(),
@@ -187,6 +193,14 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answe
             side.name()
         ))),
     }
+}
+
+/// Whether a CPU takes in packets of a stream; `None` where that of one stream was not told, or changed, and at the
+/// sender, whose sockets take in no payload.
+fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
+    let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
+    let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();
+    Some(known?.contains(&cpu.number))
 }
 
 fn unread(model: &Model, side: Side) -> Option<&(Side, crate::facts::Gap)> {

@@ -59,19 +59,14 @@ impl Cause for Tunnel {
         let Some(first) = tunnels.first() else {
             return Answer::Clear("the route goes through no tunnel".to_owned());
         };
-        let split = tunnels.iter().find_map(|t| Some((t, fragments(t)?)));
-        let full = || {
-            let cost = |t: &Through<'_>| costly(load, direction, t.side);
-            tunnels.iter().find_map(|t| Some((t, cost(t)?)))
-        };
-        match split.map(|(t, why)| (t, Place::Path, why)).or_else(|| {
-            let (tunnel, (place, why)) = full()?;
-            Some((tunnel, place, why))
-        }) {
-            Some((tunnel, side, why)) => Answer::Finding(Finding {
+        let split = |t: &Through<'_>| Some((Place::Path, true, fragments(t)?));
+        let costs = |t: &Through<'_>| costly(load, direction, t.side);
+        let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
+        match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
+            Some((tunnel, (side, enough, why))) => Answer::Finding(Finding {
                 side,
                 share: 0.5,
-                enough: true,
+                enough,
                 reached: false,
                 evidence: vec![words(tunnel), why],
             }),
@@ -135,7 +130,8 @@ impl Cause for Tunnel {
 fn through(host: &Host) -> Option<Through<'_>> {
     let route: &Route = host.facts.route.as_ref()?;
     let of = |nic: &Nic| KINDS.iter().find(|(kind, _)| nic.kind == *kind);
-    let (nic, grows) = route.ports.iter().find_map(|nic| Some((nic, of(nic)?.1)))?;
+    let mut carriers = route.carriers().into_iter();
+    let (nic, grows) = carriers.find_map(|nic| Some((nic, of(nic)?.1)))?;
     let below = nic.stack.below.first().and_then(|index| route.nic(*index));
     Some(Through {
         side: host.side,
@@ -156,13 +152,13 @@ fn fragments(tunnel: &Through<'_>) -> Option<String> {
     ))
 }
 
-/// A CPU of an end that has no time left: one of our threads', or one that others keep busy, which
+/// A CPU of an end that has no time left: one of our threads', which tells enough, or one that others keep busy, which
 /// may be those that make the packets.
-fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, String)> {
+fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool, String)> {
     let ours = threads(load, direction, side);
     if let Some(share) = wanted(ours).filter(|w| *w > BUSY) {
         let why = format!("a {} thread needed its CPU {}", side.name(), percent(share));
-        return Some((Place::from(side), why));
+        return Some((Place::from(side), true, why));
     }
     let cpus = &load.cpus[usize::from(side != direction.sender())];
     let full = cpus.iter().find(|cpu| cpu.busy > BUSY)?;
@@ -172,7 +168,7 @@ fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, Strin
         side.name(),
         percent(full.busy)
     );
-    Some((Place::Path, why))
+    Some((Place::Path, false, why))
 }
 
 fn words(tunnel: &Through<'_>) -> String {

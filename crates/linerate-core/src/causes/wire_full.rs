@@ -59,6 +59,7 @@ impl Cause for WireFull {
         &[Factor::MoreStreams]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let spread = spread(model, direction);
         wire(model, direction)
             .map(|ceiling| Advice {
                 action: format!(
@@ -70,11 +71,39 @@ impl Cause for WireFull {
                 gain: None,
             })
             .into_iter()
+            .chain(spread)
             .collect()
     }
     fn page(&self) -> &'static str {
         include_str!("pages/wire-full.md")
     }
+}
+
+/// To spread streams over the members of a bond, where its mode goes by what it looks at.
+fn spread(model: &Model, direction: Direction) -> Option<Advice> {
+    let side = direction.sender();
+    let full = wire(model, direction).filter(|full| full.side == side.into());
+    let route = full.and_then(|_| model.host(side)?.facts.route.as_ref())?;
+    let nic = route.bond_by_host()?;
+    let bond = nic.stack.bond.as_ref()?;
+    let set = |hash| {
+        format!(
+            "sudo ip link set dev {} type bond xmit_hash_policy {hash}",
+            nic.name
+        )
+    };
+    ["802.3ad", "balance-xor"]
+        .contains(&bond.mode.as_str())
+        .then(|| Advice {
+            action: format!(
+                "on {}: {}, and several streams: {} sends all to one host by one member now",
+                side.name(),
+                set("layer3+4"),
+                nic.name
+            ),
+            undo: set(&bond.hash),
+            gain: None,
+        })
 }
 
 fn clear(load: &Load, ceiling: Option<&Ceiling>) -> Answer {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::nic::Nic;
+use super::nic::{Bond, Nic};
 use super::route::{PORTS_MAX, Route};
 
 /// Modes in which a bond spreads streams over its members.
@@ -55,6 +55,44 @@ impl Route {
     pub fn wires(&self) -> Option<Vec<&Nic>> {
         match self.underlay() {
             Underlay::Wires(wires) => Some(wires),
+            _ => None,
+        }
+    }
+
+    /// The bond that sends all packets to one host by one of its several members, if the route goes through one.
+    pub fn bond_by_host(&self) -> Option<&Nic> {
+        let by_host = |nic: &&Nic| nic.stack.bond.as_ref().is_some_and(Bond::sends_by_one);
+        let several = self.wires()?.len() > 1;
+        self.carriers()
+            .into_iter()
+            .find(by_host)
+            .filter(|_| several)
+    }
+
+    /// The ports that all packets surely go through, from the one that the route leaves by downwards.
+    pub fn carriers(&self) -> Vec<&Nic> {
+        let mut all: Vec<&Nic> = Vec::new();
+        let mut next = self.ports.first();
+        while let Some(nic) = next.filter(|nic| all.iter().all(|seen| seen.index != nic.index)) {
+            all.push(nic);
+            next = self.only_below(nic);
+        }
+        all
+    }
+
+    /// The one port below that takes the packets of another; `None` where it has none, or several.
+    fn only_below(&self, nic: &Nic) -> Option<&Nic> {
+        let below = nic.stack.below.iter().take(PORTS_MAX);
+        let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;
+        if nic.kind == "bridge" {
+            let leads_out = |member: &&Nic| {
+                let underlay = self.below(member, &mut BTreeMap::new());
+                member.up && member.kind != TUN && underlay != Underlay::Nothing
+            };
+            below.retain(leads_out);
+        }
+        match below[..] {
+            [one] => Some(one),
             _ => None,
         }
     }
@@ -157,7 +195,7 @@ fn is_wire(nic: &Nic) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::nic::{Bond, Stack};
+    use crate::facts::nic::Stack;
 
     fn nic(index: u32, kind: &str, below: &[u32]) -> Nic {
         Nic {

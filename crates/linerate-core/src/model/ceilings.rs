@@ -67,6 +67,7 @@ pub(crate) fn least_of(
             name: &nic.name,
             tags: route.tags(),
             wires: vec![wire(route, nic, nic.link.speed?)],
+            sends_by_one: false,
         };
         let own = one.ceilings(direction, &packets).into_iter();
         let own = own.filter(|c| c.stage == stage).map(|c| c.least);
@@ -80,7 +81,7 @@ impl Packets {
         let size = |bytes: Option<Bytes>| u32::try_from(bytes?.0.max(1)).ok();
         Some(Self {
             payload: size(tcp.mss)?,
-            mtu: size(tcp.path_mtu)?,
+            mtu: size(tcp.packet)?,
         })
     }
 }
@@ -106,6 +107,8 @@ struct Ports<'a> {
     name: &'a str,
     tags: u32,
     wires: Vec<Wire<'a>>,
+    /// Whether all that it sends goes by one of its wires.
+    sends_by_one: bool,
 }
 
 struct Wire<'a> {
@@ -131,6 +134,7 @@ impl<'a> Ports<'a> {
                     speed: nominal?,
                     crossings: Vec::new(),
                 }],
+                sends_by_one: false,
             });
         };
         let speed = |nic: &Nic| nic.link.speed.or(nominal.filter(|_| nic.name == port.name));
@@ -146,10 +150,16 @@ impl<'a> Ports<'a> {
             },
             tags: route.tags(),
             wires: found?,
+            sends_by_one: route.bond_by_host().is_some(),
         })
     }
 
-    fn ceilings(&self, direction: Direction, packets: &Packets) -> Vec<Ceiling> {
+    /// Of a bond that sends all to one host by one member the fastest counts.
+    fn ceilings(mut self, direction: Direction, packets: &Packets) -> Vec<Ceiling> {
+        if self.sends_by_one && self.side == direction.sender() {
+            self.wires.sort_by_key(|wire| std::cmp::Reverse(wire.speed));
+            self.wires.truncate(1);
+        }
         let mut path = Path {
             resources: Vec::new(),
             flows: vec![flow(direction, packets); self.wires.len()],

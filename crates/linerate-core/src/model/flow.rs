@@ -180,7 +180,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         // Others may use a host and its ports as they like: that is no fault of this look.
         contended: false,
         foreign: None,
-        local: local(&step, window),
+        local: local(None, &step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
         queues: queues(near, 0, window).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.

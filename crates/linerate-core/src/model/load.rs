@@ -15,7 +15,7 @@ use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::tcp;
 use super::{Cpu, Estimate, Load, Thread};
 use crate::metric as m;
-use crate::plan::{Direction, Pattern, SetPlan, Side};
+use crate::plan::{Direction, Pattern, Purpose, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, mean_ci, steady_state};
 use crate::units::Bytes;
@@ -62,8 +62,10 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     let receiver = record.hosts.get(index(direction.receiver()));
     let told = receiver.and_then(|host| host.facts.tells_duplicates);
     let mut tcp = tcp(sending, set.plan.id, window, told == Some(true));
+    tcp.packet = super::tcp::packet(&tcp, sending, set.plan.id, is_ipv6(record));
     if datagrams.is_some() {
-        (tcp.mss, tcp.path_mtu) = packet(&made(direction.sender()));
+        let packet = packet(&made(direction.sender()));
+        (tcp.mss, tcp.path_mtu, tcp.packet) = (packet.0, packet.1, packet.1);
     }
     let shared = super::derive::same_machine(record);
     let ends = [direction.sender(), direction.receiver()];
@@ -93,7 +95,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         probe_waited: ends.map(|side| waited(record, step, side)),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
-        local: local(step, window),
+        local: local(idle(record), step, window),
         shapers: shapers(sending, set.plan.id, window),
         queues: queues(sending, set.plan.id, window),
         packet_bytes: packet_bytes(step, direction, window),
@@ -130,6 +132,19 @@ fn packet(sender: &SetEnd) -> (Option<Bytes>, Option<Bytes>) {
     let size = Some(sender.write_size).filter(|size| whole && *size > 0);
     let packet = size.map(|size| Bytes(size.saturating_add(UDP_HEADERS)));
     (size.map(Bytes), packet)
+}
+
+/// The step with an idle path.
+fn idle(record: &Record) -> Option<&Step> {
+    super::derive::first(record, |purpose| matches!(purpose, Purpose::IdleLatency))
+}
+
+/// Whether the path is one of IPv6.
+fn is_ipv6(record: &Record) -> bool {
+    let routes = record.hosts.iter().filter_map(|h| h.facts.route.as_ref());
+    routes
+        .filter_map(|route| route.peer)
+        .any(|peer| peer.is_ipv6())
 }
 
 /// The steady part of a step; all that counts of it where none is found.

@@ -80,12 +80,15 @@ impl Local {
     }
 }
 
-/// Everything that the hosts counted.
-pub(super) fn local(step: &Step, window: Window) -> Vec<Local> {
+/// Everything that the hosts counted beyond what they count `idle`.
+pub(super) fn local(idle: Option<&Step>, step: &Step, window: Window) -> Vec<Local> {
     let of = |(metric, what): &(m::Metric, LocalEvent)| {
         let (metric, what) = (*metric, *what);
         let grown = move |(side, table): (Side, &Table)| {
             let (count, secs) = growth(table, metric, window)?;
+            let strays = idle.filter(|_| what == LocalEvent::Arrival);
+            let strays = strays.and_then(|idle| at_rest(idle, side, table, metric));
+            let count = count - strays.unwrap_or(0.0) * secs;
             (count > 0.0).then(|| Local {
                 side,
                 what,
@@ -99,6 +102,20 @@ pub(super) fn local(step: &Step, window: Window) -> Vec<Local> {
             .collect::<Vec<_>>()
     };
     COUNTERS.iter().flat_map(of).collect()
+}
+
+/// So many events more than were counted may be usual in as long: of none, three in 95 of 100 cases.
+//= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
+const UNSEEN: f64 = 3.0;
+
+/// What a port drops in a second at the most that has nothing to do with the load: frames of protocols that the host
+/// does not speak, spanning tree say, come all the time.
+fn at_rest(idle: &Step, side: Side, table: &Table, metric: m::Metric) -> Option<f64> {
+    let mut same = ports(idle, metric.source)
+        .filter(|(s, t)| *s == side && t.subject == table.subject)
+        .map(|(_, table)| table);
+    let (count, secs) = growth(same.next()?, metric, Window::of(idle))?;
+    Some((count + UNSEEN) / secs)
 }
 
 /// A queueing discipline or class with a rate of its own, which the sender's packets passed.
@@ -122,7 +139,7 @@ impl Shaping {
     /// The most goodput that it leaves, and how that comes about: its rate, less what it counts besides
     /// the payload of a full packet.
     pub fn ceiling(&self, tcp: &TcpShares, streams: u32) -> Option<(Rate, String)> {
-        let (payload, packet) = (tcp.mss?.0 as f64, tcp.path_mtu?.0 as f64);
+        let (payload, packet) = (tcp.mss?.0 as f64, tcp.packet?.0 as f64);
         let counted = packet + self.frame;
         let (rate, times) = match (self.rate, self.flow_rate) {
             (Some(rate), _) => (rate, 1),
@@ -207,7 +224,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
 mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
-    use crate::units::Bytes;
+    use crate::plan::{Purpose, StepPlan};
+    use crate::units::{Bytes, Nanos};
 
     /// A discipline or class that sent so many bytes, and is set to rates.
     fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {
@@ -240,6 +258,50 @@ mod tests {
             ..EndReadings::default()
         };
         shapers(&end, 3, WHOLE).unwrap()
+    }
+
+    /// What is told of drops on arrival: in a second of an idle path, if there was one, and of load.
+    fn arrivals(idle: Option<i64>, loaded: i64) -> Option<f64> {
+        let step = |dropped: i64| {
+            let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);
+            let ring = table("eth0", &[(m::PORT_RX_MISSED, [7, 7 + dropped])]);
+            let far = EndReadings {
+                tables: vec![port, ring],
+                ..EndReadings::default()
+            };
+            Step {
+                plan: StepPlan {
+                    index: 0,
+                    purpose: Purpose::IdleLatency,
+                    sets: vec![3],
+                    washout: Nanos(0),
+                    measure: Nanos::from_secs(1),
+                    tick: Nanos::from_secs(1),
+                },
+                began: Nanos(0),
+                ends: vec![EndReadings::default(), far],
+                clock: None,
+                trouble: None,
+            }
+        };
+        let idle = idle.map(step);
+        let all = local(idle.as_ref(), &step(loaded), WHOLE);
+        let of = |what| all.iter().find(|l| l.what == what).map(|l| l.per_sec);
+        assert_eq!(of(LocalEvent::Ring), Some(loaded as f64), "never at rest");
+        of(LocalEvent::Arrival)
+    }
+
+    #[test]
+    fn frames_that_a_port_drops_all_the_time_are_not_of_the_load() {
+        assert_eq!(arrivals(None, 4), Some(4.0), "nobody looked before");
+        assert_eq!(
+            (arrivals(Some(0), 3), arrivals(Some(0), 4)),
+            (None, Some(1.0))
+        );
+        assert_eq!(
+            (arrivals(Some(2), 5), arrivals(Some(2), 60)),
+            (None, Some(55.0))
+        );
     }
 
     #[test]
@@ -285,7 +347,7 @@ mod tests {
     fn a_ceiling_is_the_payload_of_full_packets() {
         let tcp = TcpShares {
             mss: Some(Bytes(1448)),
-            path_mtu: Some(Bytes(1500)),
+            packet: Some(Bytes(1500)),
             ..TcpShares::default()
         };
         let flow = &passed(&[queue("eth0 fq 1:", 1_000_000, 0, 100_000_000)])[0];

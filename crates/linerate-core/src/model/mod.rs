@@ -158,10 +158,9 @@ impl Ceiling {
         ends.words(|rate| Rate(rate as u64).to_string())
     }
 
-    /// The share of it that a load reached: of the upper end of its interval, where it has one.
+    /// The share of it that a load reached.
     pub fn reached(&self, load: &Load) -> f64 {
-        let goodput = load.goodput.interval.map_or(load.goodput.mean, |i| i.high);
-        goodput / (self.rate.0 as f64).max(1.0)
+        load.goodput.at_most() / (self.rate.0 as f64).max(1.0)
     }
 }
 
@@ -209,6 +208,18 @@ pub struct Estimate {
     pub interval: Option<Interval>,
     /// Number of samples.
     pub samples: usize,
+}
+
+/// How far beyond its mean the upper end of an interval tells what was reached: one that is wider shows a goodput that
+/// comes and goes, and what is full does neither.
+const BEYOND_MEAN: f64 = 1.01;
+
+impl Estimate {
+    /// The most that it may be said to have reached: the upper end of its interval, a hundredth beyond the mean at most.
+    pub fn at_most(&self) -> f64 {
+        let high = self.interval.map_or(self.mean, |interval| interval.high);
+        high.min(self.mean * BEYOND_MEAN)
+    }
 }
 
 /// Round-trip times.
@@ -362,6 +373,8 @@ pub struct TcpShares {
     pub min_rtt: Option<Nanos>,
     /// Bytes sent again over bytes sent.
     pub retransmitted: Option<f64>,
+    /// Segments that came with the mark of a queue (ECN) over segments that came.
+    pub marked: Option<f64>,
     /// Segments sent in a second, all streams, those that were sent again included.
     pub segments: Option<f64>,
     /// How often in a second packets overtook others on the way, as the sender saw it.
@@ -383,8 +396,10 @@ pub struct TcpShares {
     pub send_memory: Option<Bytes>,
     /// Maximum segment size: payload of a full packet. Of a load by datagrams their size.
     pub mss: Option<Bytes>,
-    /// Maximum transmission unit of the path: bytes of a full IP packet; of one that holds a datagram.
+    /// Maximum transmission unit of the path, as the sender knows it; of a load by datagrams bytes of a packet.
     pub path_mtu: Option<Bytes>,
+    /// Bytes of a full IP packet: fewer than the path's unit where the receiver takes no larger segments.
+    pub packet: Option<Bytes>,
 }
 
 impl TcpShares {

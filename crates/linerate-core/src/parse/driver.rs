@@ -40,12 +40,29 @@ const ALLOWANCES: [&str; 5] = [
     "linklocal_allowance_exceeded",
 ];
 
+/// Words before the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
+/// `rx_pb_3_pxoff`, `rx_pfc_ena_frames_pri3`.
+const OF_PRIORITY: [&str; 4] = ["priority_", "prio", "pb_", "pri"];
+
+/// The priority that a counter is of. Such pauses stop packets of that priority alone (IEEE 802.1Qbb), and payload
+/// without a mark has priority 0.
+fn priority(name: &str) -> Option<u32> {
+    OF_PRIORITY.iter().find_map(|word| {
+        let (_, after) = name.split_once(word)?;
+        let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    })
+}
+
 /// What a counter tells, by its name. Drivers name pauses as they like: `rx_pause`,
 /// `rx_flow_control_xoff`, `port.link_xoff_rx`; how long they lasted is told by mlx5 alone.
 //= Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
 pub fn tells(name: &str) -> Option<Tells> {
     if ALLOWANCES.contains(&name) {
         return Some(Tells::Allowance);
+    }
+    if priority(name).is_some_and(|priority| priority > 0) {
+        return None;
     }
     let (receives, sends) = (name.contains("rx"), name.contains("tx"));
     if receives && name.ends_with("pause_duration") {
@@ -147,7 +164,8 @@ mod tests {
         for name in [
             "rx_pause",
             "rx_pause_ctrl_phy",
-            "rx_prio3_pause",
+            "rx_prio0_pause",
+            "rx_pb_0_pxoff",
             "rx_flow_control_xoff",
             "port.link_xoff_rx",
         ] {
@@ -156,7 +174,18 @@ mod tests {
         for name in ["tx_pause", "tx_prio0_pause", "link_xoff_tx.nic"] {
             assert_eq!(tells(name), Some(Tells::PauseSent), "{name}");
         }
-        assert_eq!(tells("rx_prio3_pause_duration"), Some(Tells::PausedMicros));
+        for name in ["rx_prio0_pause_duration", "rx_global_pause_duration"] {
+            assert_eq!(tells(name), Some(Tells::PausedMicros), "{name}");
+        }
+        for name in [
+            "rx_prio3_pause",
+            "rx_prio3_pause_duration",
+            "tx_prio1_pause",
+            "port.rx_priority_7_xoff",
+            "rx_pb_3_pxoff",
+        ] {
+            assert_eq!(tells(name), None, "{name}: of another priority");
+        }
         assert_eq!(tells("bw_out_allowance_exceeded"), Some(Tells::Allowance));
         for name in [
             "conntrack_allowance_available",

@@ -29,6 +29,12 @@ impl Party {
     }
 }
 
+/// Whether an effect of a trial lies outside what a cause predicts of it.
+pub(crate) fn excludes(trial: &TrialModel, cause: &dyn Cause, model: &Model) -> bool {
+    let expected = Expected::of(cause, model, &trial.plan);
+    trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside
+}
+
 /// What proves a limit.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
@@ -185,7 +191,7 @@ impl<'a> Case<'a> {
                 excluded_by: trials
                     .iter()
                     .map(|(t, _)| t)
-                    .filter(|t| Expected::of(*cause, model, &t.plan).fits(shown(t)) == Fit::Outside)
+                    .filter(|t| excludes(t, *cause, model))
                     .map(|t| t.plan.id)
                     .collect(),
             })

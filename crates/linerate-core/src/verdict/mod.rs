@@ -5,6 +5,7 @@ mod case;
 mod judge;
 mod next;
 
+pub(crate) use case::excludes;
 pub use judge::{judge, judge_by};
 pub use next::{decides, next_latency_trial, next_trial};
 

@@ -402,6 +402,19 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
     );
 }
 
+#[test]
+fn a_cpu_full_of_packets_tells_enough_where_they_are_of_this_path() {
+    let at = |takes_in: Option<u32>, cpus: &[u32]| {
+        let mut m = packed(0.97);
+        m.directions[0].base.receivers[0].takes_in = takes_in;
+        outcome(&served(m, cpus), "softirq-core")
+    };
+    assert_eq!(at(None, &[]), "enough", "nobody knows whose");
+    assert_eq!(at(Some(3), &[]), "enough");
+    assert_eq!(at(Some(1), &[]), "suspect", "of another port");
+    assert_eq!(at(Some(1), &[3]), "enough", "before they go to another CPU");
+}
+
 /// A far CPU 3 that is full of packets, on a host whose packets may be handed to other CPUs.
 fn packed(softirq: f64) -> Model {
     let mut m = crowded(0.2, 0.0, 0.0);

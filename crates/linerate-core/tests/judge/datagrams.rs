@@ -29,7 +29,7 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
         ticks: vec![goodput; 30],
         tcp: TcpShares {
             mss: Some(Bytes(1000)),
-            path_mtu: Some(Bytes(1028)),
+            packet: Some(Bytes(1028)),
             ..TcpShares::default()
         },
         datagrams: Some(told),

@@ -9,7 +9,7 @@ const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
 
 fn full_packets(mut load: Load) -> Load {
     load.tcp.mss = Some(Bytes(1448));
-    load.tcp.path_mtu = Some(Bytes(1500));
+    load.tcp.packet = Some(Bytes(1500));
     load
 }
 
@@ -281,6 +281,17 @@ fn drops_count_on_the_way_of_the_payload_and_once() {
         both(arrival(Ring, "eth0"), arrival(Arrival, "eth0")),
         "enough"
     );
+}
+
+#[test]
+fn drops_that_a_trial_has_excluded_leave_the_path_in_play() {
+    let at = |ratio| {
+        let mut m = dropping(ring(60.0), 100.0);
+        tried(&mut m, "larger-send-buffer", ratio);
+        (outcome(&m, "local-drops"), outcome(&m, "path-rate"))
+    };
+    assert_eq!(at(1.0), ("enough", "clear"));
+    assert_eq!(at(1.3).1, "enough", "a buffer held it, no drops");
 }
 
 #[test]

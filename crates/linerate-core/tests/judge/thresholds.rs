@@ -203,6 +203,22 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
         m
     };
     assert_eq!(outcome(&at(0.979e9), "wire-full"), "clear");
+    let scattered = |goodput: f64| {
+        let mut m = at(goodput);
+        let half = goodput * 0.15;
+        m.directions[0].base.goodput.interval = Some(Interval {
+            low: goodput - half,
+            mid: goodput,
+            high: goodput + half,
+        });
+        outcome(&m, "wire-full")
+    };
+    // A hundredth of the interval counts.
+    assert_eq!(scattered(0.9e9), "clear", "it comes and goes");
+    assert_eq!(
+        (scattered(0.969e9), scattered(0.972e9)),
+        ("clear", "enough")
+    );
     let full = judge(&at(0.981e9));
     let limit = &full.limits[0];
     assert_eq!(

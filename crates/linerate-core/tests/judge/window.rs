@@ -50,6 +50,46 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     assert_eq!(judged(2_101), (None, true));
 }
 
+/// A window that is full nearly all the time, on a path of 10 ms whose round trip took so many times as long.
+fn window_beside_a_queue(times: f64) -> Model {
+    let mut base = held_by_window();
+    base.tcp.rtt = Some(Nanos((1e7 * times) as u64));
+    base.tcp.min_rtt = Some(Nanos::from_millis(10));
+    let mut m = model(base);
+    m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_millis(10))];
+    m
+}
+
+#[test]
+fn a_window_that_holds_more_than_the_path_needs_a_trial_that_half_of_it_is_none_of() {
+    for (times, answer, proves) in [(1.15, "enough", true), (1.25, "suspect", false)] {
+        let m = window_beside_a_queue(times);
+        assert_eq!(outcome(&m, "receive-window"), answer, "x{times}");
+        for (id, trial) in [
+            ("receive-window", "half-window"),
+            ("send-buffer", "half-send-buffer"),
+        ] {
+            let plan = kind(trial)
+                .expect("a kind")
+                .propose(&m, Direction::Forward, 0);
+            let plan = plan.expect("it can be tried");
+            let about = cause(id).expect("a cause").is_about(&m, &plan);
+            assert_eq!(about, proves, "{id} x{times}");
+        }
+    }
+}
+
+#[test]
+fn more_streams_that_gain_nothing_from_windows_of_their_own_show_the_rate() {
+    let at = |ratio| {
+        let mut m = window_beside_a_queue(1.25);
+        tried(&mut m, "more-streams", ratio);
+        judge(&m).limits.first().map(|l| (l.cause, l.certainty))
+    };
+    assert_eq!(at(1.0), Some(("path-rate", Certainty::Proved)));
+    assert_eq!(at(1.9), Some(("receive-window", Certainty::Proved)));
+}
+
 #[test]
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut m = model(held_by_window());

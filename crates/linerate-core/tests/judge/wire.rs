@@ -18,7 +18,7 @@ const CHANNELS: Channels = Channels {
 /// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
 fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
     base.tcp.mss = Some(Bytes(1448));
-    base.tcp.path_mtu = Some(Bytes(1500));
+    base.tcp.packet = Some(Bytes(1500));
     let mut m = model(base);
     m.directions[0].ceilings = vec![ceiling(Stage::Net, 9.41e9, 9.41e9)];
     for (host, off) in m.hosts.iter_mut().zip(off) {
@@ -163,7 +163,8 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     let at = |kind, mtu, thread, cpu| outcome(&tunnelled(kind, mtu, thread, cpu), "tunnel");
     assert_eq!(at("vxlan", 1450, 0.89, 0.89), "clear");
     assert_eq!(at("vxlan", 1450, 0.91, 0.89), "enough");
-    assert_eq!(at("wireguard", 1420, 0.2, 0.91), "enough");
+    assert_eq!(at("wireguard", 1420, 0.2, 0.89), "clear");
+    assert_eq!(at("wireguard", 1420, 0.2, 0.91), "suspect", "or anybody's");
     assert_eq!(at("vxlan", 1451, 0.2, 0.2), "enough", "1501 bytes");
     assert_eq!(at("tun", 1500, 0.2, 0.2), "clear", "who knows what it adds");
     assert_eq!(at("vlan", 1500, 0.95, 0.95), "clear", "no tunnel");
@@ -174,6 +175,36 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
     assert_eq!(told.action, "on near: sudo ip link set dev tun0 mtu 1450");
     assert_eq!(told.undo, "sudo ip link set dev tun0 mtu 1500");
+}
+
+#[test]
+fn a_guests_tap_in_the_bridge_is_no_tunnel_of_the_path() {
+    let at = |member: &str| {
+        let mut m = tunnelled(member, 1500, 0.95, 0.2);
+        let route = m.hosts[0].facts.route.as_mut().expect("a route");
+        let (tunnel, card) = (&mut route.ports[0], 1);
+        (tunnel.up, tunnel.stack.below) = (true, Vec::new());
+        let mut bridge = Nic {
+            name: "br0".to_owned(),
+            index: 8,
+            kind: "bridge".to_owned(),
+            is_virtual: true,
+            up: true,
+            ..Nic::default()
+        };
+        bridge.stack.below = vec![9, card];
+        route.ports.insert(0, bridge);
+        outcome(&m, "tunnel")
+    };
+    assert_eq!(at("tun"), "clear", "packets go by the card");
+    assert_eq!(at("vxlan"), "clear", "or the card: nobody knows");
+    let mut alone = tunnelled("vxlan", 1450, 0.95, 0.2);
+    let route = alone.hosts[0].facts.route.as_mut().expect("a route");
+    route.ports[0].up = true;
+    let mut bridge = route.ports[0].clone();
+    (bridge.index, bridge.kind, bridge.stack.below) = (8, "bridge".to_owned(), vec![9]);
+    route.ports.insert(0, bridge);
+    assert_eq!(outcome(&alone, "tunnel"), "enough", "the one way out");
 }
 
 #[test]

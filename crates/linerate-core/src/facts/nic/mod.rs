@@ -123,6 +123,17 @@ pub struct Bond {
     pub active: Option<u32>,
 }
 
+/// What a bond may look at that is the same for all packets between two hosts.
+//= Linux Documentation/networking/bonding.rst, xmit_hash_policy
+const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
+
+impl Bond {
+    /// Whether all that it sends to one host leaves by one member.
+    pub fn sends_by_one(&self) -> bool {
+        self.mode != "balance-rr" && OF_HOSTS.contains(&self.hash.as_str())
+    }
+}
+
 impl Nic {
     /// How many queues of one way are known.
     pub fn queues_of(&self, way: Direction) -> usize {

@@ -26,7 +26,7 @@ fn all(hosts: &[Host], direction: Direction) -> Vec<Ceiling> {
 fn carrying(hosts: &[Host], direction: Direction, goodput: f64) -> Vec<Ceiling> {
     let tcp = TcpShares {
         mss: Some(Bytes(1448)),
-        path_mtu: Some(Bytes(1500)),
+        packet: Some(Bytes(1500)),
         ..TcpShares::default()
     };
     ceilings(hosts, direction, &tcp, &[], goodput)
@@ -70,7 +70,7 @@ fn a_port_without_a_known_wire_gives_none() {
 fn a_shaper_is_a_ceiling_of_the_sender_unless_it_limits_each_stream() {
     let tcp = TcpShares {
         mss: Some(Bytes(1448)),
-        path_mtu: Some(Bytes(1500)),
+        packet: Some(Bytes(1500)),
         ..TcpShares::default()
     };
     let shaper = |rate: Option<Rate>, flow_rate: Option<Rate>| Shaping {
@@ -284,6 +284,22 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
         (sum / single - 2.0).abs() < 1e-6,
         "two slots: {sum} {single}"
     );
+    // Which member takes packets, the sender decides by their addresses, or their streams.
+    let by = |hash: &str, direction| {
+        let mut host = bonded("802.3ad", two, &pci);
+        let route = host.facts.route.as_mut().unwrap();
+        route.ports[0].stack.bond.as_mut().unwrap().hash = hash.to_owned();
+        all(&[host], direction)[1].formula.clone()
+    };
+    assert_eq!(
+        by("layer3+4", Direction::Forward),
+        "2 x 10 Gb/s x 1448/1538"
+    );
+    assert_eq!(by("layer2+3", Direction::Forward), "10 Gb/s x 1448/1538");
+    assert_eq!(
+        by("layer2+3", Direction::Reverse),
+        "2 x 10 Gb/s x 1448/1538"
+    );
     // Two ports of one card share its slot.
     let shared = ["0000:01:00.0", "0000:01:00.0"];
     let same = all(&[bonded("802.3ad", shared, &pci)], Direction::Forward);
@@ -356,7 +372,7 @@ fn the_least_that_one_of_several_ports_leaves_needs_all_of_them() {
         let ports: Vec<&Nic> = route.ports[1..3].iter().collect();
         let tcp = TcpShares {
             mss: Some(Bytes(1448)),
-            path_mtu: Some(Bytes(1500)),
+            packet: Some(Bytes(1500)),
             ..TcpShares::default()
         };
         let found = least_of(&host, &ports, (Direction::Forward, &tcp), stage);
