@@ -45,12 +45,7 @@ impl Cause for PcieSlot {
                 let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
                 finding(load, ceiling, &crossing, binds)
             }
-            Err(clear) if load.goodput.mean < ANY => Answer::Clear(clear),
-            // More streams of a bond may have taken more slots.
-            Err(clear) => match scaled(model, direction, "slots").filter(|_| !bonded(model)) {
-                Some(scaled) => Answer::Clear(scaled),
-                None => unread(model, direction, load).unwrap_or(Answer::Clear(clear)),
-            },
+            Err(clear) => open(model, direction, load).unwrap_or(Answer::Clear(clear)),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -184,11 +179,16 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// A slot that nobody read may be the one.
-fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
-    let mut hosts = model.hosts.iter();
-    let gap = hosts.find_map(|host| gap(host, direction, load))?;
-    Some(Answer::Unknown(vec![gap]))
+/// Where no slot is known to be full, one that nobody read may be the one; `None` where none can be.
+fn open(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+    let of = |host| match usb_gap(host, load) {
+        None if load.goodput.mean >= ANY => gap(host, direction, load),
+        usb => usb,
+    };
+    let gap = model.hosts.iter().find_map(of)?;
+    // More streams of a bond may have taken more slots.
+    let scaled = scaled(model, direction, "slots").filter(|_| !bonded(model));
+    Some(scaled.map_or_else(|| Answer::Unknown(vec![gap]), Answer::Clear))
 }
 
 /// What is not known of the slots of an end.
@@ -225,6 +225,26 @@ fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     route.is_some_and(|route| {
         let mut wires = wires.iter();
         wires.all(|nic| nic.pci.is_empty() || known(route, nic))
+    })
+}
+
+/// Share of what USB signals from which it may be what binds: its controller and its protocol take up to half.
+//= Universal Serial Bus Specification 2.0, section 5.8.4: 53 of 60 MB/s at the most, and controllers differ
+const USB_LEAVES: f64 = 0.5;
+
+/// What nobody knows of a port on USB, where goodput comes up to it.
+fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
+    let wires = host.facts.route.as_ref()?.wires()?;
+    let slow = |nic: &&&Nic| {
+        let signalled = nic.usb.map_or(f64::MAX, |usb| usb.0 as f64);
+        load.goodput.at_most() >= signalled * USB_LEAVES
+    };
+    let nic = wires.iter().find(slow)?;
+    let signals = nic.usb.unwrap_or_default();
+    Some(Gap {
+        what: format!("what USB leaves the {} port {}", host.side.name(), nic.name),
+        why: format!("it signals {signals}, of which controllers leave half or more"),
+        hint: "lsusb -t; the same adapter in a faster socket".to_owned(),
     })
 }
 

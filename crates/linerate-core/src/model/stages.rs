@@ -154,6 +154,7 @@ fn slots(facts: &HostFacts) -> Vec<String> {
                 parts.push(words);
             }
         }
+        parts.extend(nic.usb.map(|usb| format!("USB at {usb}")));
         if !parts.is_empty() {
             parts.extend(nic.node.map(|node| format!("node {node}")));
         }

@@ -161,6 +161,21 @@ fn a_slot_that_is_faster_than_its_card_makes_up_for_no_lane_that_it_lacks() {
 }
 
 #[test]
+fn what_usb_leaves_a_port_is_unknown_from_half_of_what_it_signals() {
+    let at = |goodput: f64, more: f64| {
+        let mut m = narrow(None, goodput);
+        m.directions[0].ceilings.clear();
+        m.directions[0].sweep[0].goodput.mean = more;
+        let route = m.hosts[1].facts.route.as_mut().expect("a route");
+        let nic = &mut route.ports[0];
+        (nic.pci, nic.usb) = (String::new(), Some(Rate(480_000_000)));
+        outcome(&m, "pcie-slot")
+    };
+    assert_eq!((at(2.39e8, 2.4e8), at(2.41e8, 2.4e8)), ("clear", "unknown"));
+    assert_eq!(at(2.41e8, 2.8e8), "clear", "two streams carried more");
+}
+
+#[test]
 fn a_slot_that_nobody_read_is_unknown_and_a_port_without_one_is_not() {
     let mut m = narrow(None, 1e9);
     m.directions[0].ceilings.remove(0);

@@ -51,6 +51,8 @@ pub struct Nic {
     /// Address on the PCI bus of that device or of the one that it sits on; empty for what hangs on
     /// USB, which has no slot.
     pub pci: String,
+    /// What the USB that it hangs on signals, headers and waits included; `None` where it hangs on none.
+    pub usb: Option<Rate>,
     /// NUMA node.
     pub node: Option<u32>,
     /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.

@@ -209,7 +209,9 @@ impl Port<'_, '_> {
             _ => self.reader.pci_above(folder),
         };
         nic.node = self.reader.node_of(&above);
-        if link.bus != USB {
+        if link.bus == USB {
+            nic.usb = self.reader.usb_speed(folder);
+        } else {
             nic.pci = above;
         }
         if nic.driver.is_empty() {

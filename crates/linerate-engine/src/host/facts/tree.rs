@@ -1,6 +1,7 @@
 //! What several facts need of the tree of devices in /sys.
 
 use linerate_core::parse::{sysctl, sysfs};
+use linerate_core::units::Rate;
 
 use super::Reader;
 use crate::host::read;
@@ -23,6 +24,13 @@ impl Reader<'_> {
             place.push_str("/..");
         }
         String::new()
+    }
+
+    /// What the USB device signals whose function is in `folder`: `speed` of the device, in Mb/s.
+    pub(super) fn usb_speed(&self, folder: &str) -> Option<Rate> {
+        let path = format!("{folder}/../speed");
+        let mbps = read(self.machine, &path, sysfs::number_or_none).ok()??;
+        mbps.checked_mul(1_000_000).map(Rate)
     }
 
     /// NUMA node of a PCI function; `None` where it has no meaning.

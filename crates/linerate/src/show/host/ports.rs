@@ -48,6 +48,7 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
             let own = irqs.get(&nic.index).map_or(&[][..], Vec::as_slice);
             parts.extend(served(nic, own));
             parts.extend(place(inventory, nic.node, &nic.pci));
+            parts.extend(nic.usb.map(|usb| format!("USB at {usb}")));
             return Some(format!("{}: {}", nic.name, parts.join(", ")));
         }
         let names: Vec<&str> = alike.iter().map(|nic| nic.name.as_str()).collect();

@@ -87,7 +87,9 @@ impl Reader<'_> {
         // `virtio:d00000001v00001AF4`: what stands before the colon is the bus.
         let alias = self.of_uevent(&device, "MODALIAS");
         let bus = alias.split(':').next().unwrap_or_default();
-        if bus != USB {
+        if bus == USB {
+            nic.usb = self.usb_speed(&device);
+        } else {
             nic.pci = above;
         }
         nic.is_virtual =
@@ -279,9 +281,19 @@ mod tests {
     #[test]
     fn a_port_on_usb_has_no_slot_though_its_controller_has_one() {
         let place = "/sys/devices/pci0000:00/0000:00:14.0";
-        for (below, alias, want) in [
-            ("/usb2/2-1/2-1:1.0", "usb:v0BDAp8156d3104", ""),
-            ("/net-function", "pci:v00008086d00001572", "0000:00:14.0"),
+        for (below, alias, want, usb) in [
+            (
+                "/usb2/2-1/2-1:1.0",
+                "usb:v0BDAp8156d3104",
+                "",
+                Some(linerate_core::units::Rate(480_000_000)),
+            ),
+            (
+                "/usb2/2-1/net-function",
+                "pci:v00008086d00001572",
+                "0000:00:14.0",
+                None,
+            ),
         ] {
             let (uevent, link) = (
                 format!("{place}{below}/uevent"),
@@ -290,11 +302,12 @@ mod tests {
             let root = tree(&[
                 (&format!("{place}/uevent"), "PCI_SLOT_NAME=0000:00:14.0\n"),
                 (&uevent, &format!("DRIVER=r8152\nMODALIAS={alias}\n")),
+                (&format!("{place}/usb2/2-1/speed"), "480\n"),
                 ("/sys/class/net/eth0/ifindex", "2\n"),
                 ("/sys/class/net/eth0/device", &link),
             ]);
             let nics = network(&Live::under(root.path()).unwrap()).nics;
-            assert_eq!(nics[0].pci, want, "{alias}");
+            assert_eq!((nics[0].pci.as_str(), nics[0].usb), (want, usb), "{alias}");
             assert!(!nics[0].is_virtual, "{alias}");
         }
     }

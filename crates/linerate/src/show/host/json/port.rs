@@ -51,6 +51,7 @@ pub(super) struct PortOut<'a> {
     shapers: Vec<ShaperOut<'a>>,
     device: Option<&'a str>,
     pci: Option<&'a str>,
+    usb_bps: Option<u64>,
     node: Option<u32>,
     live_errors: ErrorsOut,
     live_counters: BTreeMap<&'a str, u64>,
@@ -191,6 +192,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         shapers: nic.shapers.iter().map(shaper).collect(),
         device: known(&nic.device),
         pci: known(&nic.pci),
+        usb_bps: nic.usb.map(|s| exact(s.0)),
         node: nic.node,
         live_errors: errors(&nic.errors),
         live_counters: counters
