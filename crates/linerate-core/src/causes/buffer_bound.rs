@@ -4,7 +4,7 @@ use super::predict::{GAIN, around, bystander, per_stream};
 use super::queue::is_full;
 use super::{Answer, Finding, percent};
 use crate::facts::BufferLimits;
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, TrialModel};
 use crate::plan::{Direction, Knobs, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -121,10 +121,11 @@ pub(super) fn finding(
     limited: f64,
     evidence: Option<String>,
 ) -> Finding {
-    // What stands in a queue on the way would fill any buffer.
+    // What stands in a queue on the way would fill any buffer; where a larger one gained, the path had room.
     let queued = model
         .direction(direction)
-        .is_some_and(|d| is_full(model, &d.base));
+        .is_some_and(|d| is_full(model, &d.base))
+        && !gained(model, direction, buffer);
     Finding {
         side: Place::from(buffer.side(direction)),
         share: limited,
@@ -176,6 +177,19 @@ pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     !(half && load.is_some_and(|load| is_full(model, load)))
 }
 
+/// Whether a larger one was seen to carry more, though perhaps not for sure as much more as proves it.
+fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
+    let effect = larger(model, direction, buffer).and_then(|t| t.effect);
+    effect.is_some_and(|e| e.low > 1.0 && e.mid >= GAIN)
+}
+
+/// The trial that made it larger.
+fn larger(model: &Model, direction: Direction, buffer: Buffer) -> Option<&TrialModel> {
+    model.trials.iter().find(|t| {
+        t.plan.direction == direction && t.plan.factor().is_some_and(|f| buffer.is_larger(f))
+    })
+}
+
 /// How many times as large a trial makes the buffer.
 fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
     Some(buffer.given(trial)? / buffer.memory(load)?.0.max(1) as f64)
@@ -206,8 +220,6 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
 /// How much larger a trial's buffer was, and what it gained.
 fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
-    let trial = model.trials.iter().find(|t| {
-        t.plan.direction == direction && t.plan.factor().is_some_and(|f| buffer.is_larger(f))
-    })?;
+    let trial = larger(model, direction, buffer)?;
     Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
 }

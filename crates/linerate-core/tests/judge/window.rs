@@ -80,6 +80,20 @@ fn a_window_that_holds_more_than_the_path_needs_a_trial_that_half_of_it_is_none_
 }
 
 #[test]
+fn beside_a_queue_a_larger_window_that_gained_for_sure_leaves_no_doubt_that_this_one_was_small() {
+    let at = |low, mid| {
+        let mut m = window_beside_a_queue(1.25);
+        tried(&mut m, "larger-window", mid);
+        let effect = m.trials[0].effect.as_mut().expect("it was measured");
+        effect.low = low;
+        outcome(&m, "receive-window")
+    };
+    assert_eq!(at(1.01, 1.08), "enough");
+    assert_eq!(at(0.99, 1.08), "suspect");
+    assert_eq!(at(1.01, 1.03), "suspect");
+}
+
+#[test]
 fn more_streams_that_gain_nothing_from_windows_of_their_own_show_the_rate() {
     let at = |ratio| {
         let mut m = window_beside_a_queue(1.25);
