@@ -4,6 +4,7 @@ use linerate_core::facts::Gap;
 use linerate_core::plan::{Direction, Side, StepPlan};
 use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
 use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Limit;
 
 /// What happens in a run, in order.
 #[derive(Debug)]
@@ -41,6 +42,13 @@ pub enum Event<'a> {
     },
     /// A step has ended.
     Step(&'a Step),
+    /// A trial proved what holds a direction back. The run goes on with what is still open.
+    Proved {
+        /// What was proved.
+        limit: &'a Limit,
+        /// Time since the run began.
+        after: Nanos,
+    },
     /// Something the user should know now.
     Notice {
         /// How grave it is.

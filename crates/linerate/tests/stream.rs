@@ -16,6 +16,8 @@ use linerate::show::{json, stream};
 use linerate_core::model::derive;
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, Step};
+use linerate_core::units::Nanos;
+use linerate_core::verdict::judge;
 use linerate_engine::event::{Event, Sink};
 use linerate_engine::store::Store;
 use schema::fits;
@@ -158,6 +160,40 @@ fn what_a_trial_showed_is_told_when_it_is_over() {
         let effect = trial.effect.map(|effect| effect.mid);
         assert_eq!(pair[1]["effect"].as_f64(), effect, "{}", pair[1]);
     }
+}
+
+#[test]
+fn a_proof_follows_the_trial_that_gave_it() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let verdict = judge(&derive(&record));
+    let limit = verdict.limits.first().unwrap();
+    let after = Nanos::from_secs(15);
+    let mut out = Vec::new();
+    let mut stream = Stream::new(&mut out);
+    stream.event(&Event::Started(&record.start));
+    let plan = &record.trials[0];
+    let words = "testing";
+    stream.event(&Event::Trial { plan, words });
+    for step in &record.steps {
+        stream.event(&Event::Step(step));
+    }
+    stream.event(&Event::Proved { limit, after });
+    stream.finish().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [.., ended, proved] = lines.as_slice() else {
+        panic!("{text}");
+    };
+    assert_eq!(ended["event"], "trial-ended");
+    fits(stream::SCHEMA, proved);
+    assert_eq!(
+        (&proved["event"], &proved["cause"], &proved["after_ns"]),
+        (&"proved".into(), &limit.cause.into(), &after.0.into())
+    );
 }
 
 #[test]

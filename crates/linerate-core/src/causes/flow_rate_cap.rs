@@ -151,14 +151,17 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 }
 
 /// Four or more times the streams, where they carried well under so many times as much: one stream may fill so
-/// little of a rate that drops what exceeds it that two carry twice as much.
+/// little of a rate that drops what exceeds it that two carry twice as much. Where so many got a whole rate each,
+/// what still more share is another.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
-    let few = |more: &&Load| {
-        let times = times(dir, more);
-        times >= MANY && more.over(&dir.base).high < times * EACH
-    };
-    let more = dir.sweep.iter().find(few)?;
+    let many = |more: &&Load| times(dir, more) >= MANY;
+    let few = |more: &&Load| more.over(&dir.base).high < times(dir, more) * EACH;
+    let whole = |more: &Load| more.over(&dir.base).mid >= times(dir, more) * (1.0 - WITHIN);
+    if dir.sweep.iter().filter(many).any(whole) {
+        return None;
+    }
+    let more = dir.sweep.iter().filter(many).find(few)?;
     only_dropped(model, &dir.base).then(|| (more.streams, more.over(&dir.base).mid))
 }
 

@@ -121,6 +121,14 @@ pub struct Step {
     pub trouble: Option<Trouble>,
 }
 
+impl Step {
+    /// When it ended, since the start of the run, on the near clock.
+    pub fn ended(&self) -> Nanos {
+        let took = self.plan.washout.0.saturating_add(self.plan.measure.0);
+        Nanos(self.began.0.saturating_add(took))
+    }
+}
+
 /// Offset of the far clock, known to within a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockPair {

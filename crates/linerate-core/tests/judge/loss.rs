@@ -410,6 +410,20 @@ fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
 }
 
 #[test]
+fn what_eight_streams_share_clears_no_cap_of_which_four_got_one_each() {
+    for (of_four, answer) in [(3.55, "suspect"), (3.45, "clear")] {
+        let mut m = held_by_loss(2.0);
+        for (streams, gain) in [(4, of_four), (8, 4.5)] {
+            let mut more = m.directions[0].sweep[0].clone();
+            more.streams = streams;
+            more.goodput = steady(7e6 * gain);
+            m.directions[0].sweep.push(more);
+        }
+        assert_eq!(outcome(&m, "flow-rate-cap"), answer, "x{of_four}");
+    }
+}
+
+#[test]
 fn another_congestion_control_that_gains_more_than_any_rate_leaves_proves_loss() {
     for (gain, proved) in [(3.0, false), (4.5, true)] {
         let mut m = held_by_loss(2.0);

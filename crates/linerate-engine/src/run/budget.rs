@@ -3,7 +3,7 @@
 use linerate_core::plan::Plan;
 use linerate_core::units::Nanos;
 
-/// The time of a run and its parts. Base steps take about a third, trials the rest.
+/// The time of a run and its parts. Base steps take about a third of a short one, trials the rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// When the run must have ended, on the link's clock.
@@ -20,6 +20,20 @@ pub(super) struct Budget {
     pub(super) both: Nanos,
 }
 
+/// So much of a run's time makes its base steps as sure as they need to be.
+const SURE: Nanos = Nanos::from_secs(33);
+
+/// The time that base steps have their parts of. What a run with trials has beyond half a minute goes to trials
+/// for the most part: they prove, and who waits sees the first proof sooner.
+fn shared(plan: &Plan) -> Nanos {
+    let beyond = plan.time.0.saturating_sub(SURE.0);
+    if plan.trials {
+        Nanos(plan.time.0 - beyond + beyond / 4)
+    } else {
+        plan.time
+    }
+}
+
 /// A part of the total, held within bounds: `(per mille, at least, at most)` in ms.
 fn part(total: Nanos, per_mille: u64, least: u64, most: u64) -> Nanos {
     Nanos((total.0 / 1000 * per_mille).clamp(least * 1_000_000, most * 1_000_000))
@@ -27,9 +41,9 @@ fn part(total: Nanos, per_mille: u64, least: u64, most: u64) -> Nanos {
 
 impl Budget {
     pub(super) fn new(plan: &Plan, now: Nanos) -> Self {
-        let total = plan.time;
+        let total = shared(plan);
         Self {
-            deadline: Nanos(now.0 + total.0),
+            deadline: Nanos(now.0 + plan.time.0),
             idle: part(total, 20, 300, 1_500),
             base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
             sweep: part(total, 15, 400, 2_000),
@@ -87,20 +101,35 @@ mod tests {
         assert_eq!(ten(&beyond), 6_400, "140 each");
     }
 
-    #[test]
-    fn the_steps_leave_at_least_half_of_a_minute_to_trials() {
-        let plan = Plan {
+    fn plan(seconds: u64, trials: bool) -> Plan {
+        Plan {
             engine: "sim".to_owned(),
             peer: None,
             knobs: Knobs::default(),
             directions: Direction::ALL.to_vec(),
-            time: Nanos::from_secs(60),
+            time: Nanos::from_secs(seconds),
             sweep: true,
-            trials: true,
-        };
-        let b = Budget::new(&plan, Nanos(0));
+            trials,
+        }
+    }
+
+    #[test]
+    fn what_a_longer_run_has_more_goes_to_trials() {
+        let base = |seconds, trials| Budget::new(&plan(seconds, trials), Nanos(0)).base.0;
+        let milli = 1_000_000;
+        assert_eq!(base(20, true), 1_200 * milli);
+        assert_eq!(base(33, true), 1_980 * milli);
+        assert_eq!(base(37, true), 2_040 * milli);
+        assert_eq!(base(37, false), 6_660 * milli);
+        let quarter = |seconds| base(seconds, true) - base(33, true);
+        assert_eq!(quarter(60), (60 - 33) * 60 * milli / 4);
+    }
+
+    #[test]
+    fn the_steps_leave_two_thirds_of_a_minute_to_trials() {
+        let b = Budget::new(&plan(60, true), Nanos(0));
         let steps = 2 * b.base.0 + 2 * (b.sweeps.0 + b.sweep.0) + b.both.0 + b.idle.0;
-        assert!(steps <= Nanos::from_secs(30).0);
+        assert!(steps <= Nanos::from_secs(20).0);
         assert!(b.affords(Nanos(0), Nanos::from_secs(60)));
         assert!(!b.affords(Nanos(1), Nanos::from_secs(60)));
     }

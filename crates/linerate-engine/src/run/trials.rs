@@ -5,10 +5,10 @@ use linerate_core::model::{
     self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
 };
 use linerate_core::plan::{Direction, Purpose};
-use linerate_core::record::TrialPlan;
+use linerate_core::record::{Step, TrialPlan};
 use linerate_core::trial::{Factor, kind, slice_time, washout};
 use linerate_core::units::Nanos;
-use linerate_core::verdict::{decides, next_latency_trial, next_trial};
+use linerate_core::verdict::{Certainty, Limit, decides, judge, next_latency_trial, next_trial};
 
 use super::Run;
 use super::budget::Beyond;
@@ -59,6 +59,7 @@ impl Run<'_> {
                 if self.budget.affords(now, self.cost(&model, &plan)) && !self.stopped {
                     let id = first + i as u32;
                     self.trial(&model, &TrialPlan { id, ..plan }, until)?;
+                    self.tell_proof(id);
                 }
             }
         }
@@ -116,6 +117,18 @@ impl Run<'_> {
             }
         }
         outcome
+    }
+
+    /// Tells what a trial proved as soon as it did: who waits may have what he wanted to know.
+    fn tell_proof(&mut self, trial: u32) {
+        let after = self.record.steps.last().map_or(Nanos(0), Step::ended);
+        let proof = |limit: &&Limit| {
+            limit.certainty == Certainty::Proved
+                && limit.trial.as_ref().is_some_and(|t| t.id == trial)
+        };
+        for limit in judge(&derive(&self.record)).limits.iter().filter(proof) {
+            self.note(|_| (), &Event::Proved { limit, after });
+        }
     }
 
     /// Round trips beside the slices; none where an end refuses them: the trial tells less then.

@@ -156,7 +156,10 @@ impl Sink for Recorder {
                 self.write(&Frame::End(end));
                 self.finish();
             }
-            Event::StepBegan { .. } | Event::Progress { .. } | Event::Notice { .. } => {}
+            Event::StepBegan { .. }
+            | Event::Progress { .. }
+            | Event::Proved { .. }
+            | Event::Notice { .. } => {}
         }
         Flow::Go
     }

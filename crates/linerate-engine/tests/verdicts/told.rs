@@ -71,6 +71,49 @@ fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_told()
     assert_eq!(told(3_000), (false, vec![left_out]));
 }
 
+/// Cause and time of each proof, and the trials that had begun by then.
+#[derive(Default)]
+struct Proofs {
+    begun: usize,
+    proved: Vec<(&'static str, Nanos, usize)>,
+}
+
+impl Sink for Proofs {
+    fn event(&mut self, event: &Event<'_>) -> Flow {
+        match event {
+            Event::Trial { .. } => self.begun += 1,
+            Event::Proved { limit, after } => self.proved.push((limit.cause, *after, self.begun)),
+            _ => {}
+        }
+        Flow::Go
+    }
+}
+
+#[test]
+fn a_proof_is_told_once_and_before_the_trial_of_the_other_direction() {
+    let mut path = SimPath::default();
+    (path.forward.rate, path.reverse.rate) = (gigabits(1.0), gigabits(1.0));
+    let plan = Plan {
+        directions: Direction::ALL.to_vec(),
+        ..plan(Knobs::default())
+    };
+    let mut proofs = Proofs::default();
+    let (record, _) = run(&mut Sim::new(path, 1), plan, 0, &mut proofs);
+    let ends = |trial| {
+        let its = |p: &Purpose| matches!(p, Purpose::Slice { trial: id, .. } if *id == trial);
+        let last = record.steps.iter().rfind(|s| its(&s.plan.purpose));
+        last.expect("it had slices").ended()
+    };
+    let of_rate: Vec<_> = proofs
+        .proved
+        .iter()
+        .filter(|p| p.0 == "path-rate")
+        .collect();
+    let expected = [("path-rate", ends(0), 1), ("path-rate", ends(1), 2)];
+    assert_eq!(of_rate, expected.iter().collect::<Vec<_>>());
+    assert!(ends(0) < ends(1));
+}
+
 #[test]
 fn ends_on_one_machine_ask_of_the_same_cpus_and_others_of_their_own() {
     let model = |shared_host| {

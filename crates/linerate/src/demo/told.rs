@@ -1,5 +1,8 @@
 //! The outcome of a demonstration as one line of JSON, for those who score many.
 
+use linerate_core::plan::Purpose;
+use linerate_core::record::{Record, Step};
+use linerate_core::verdict::{Certainty, Limit};
 use linerate_lab::{Cell, Fault};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +43,8 @@ pub(crate) struct Told {
     pub(crate) limits: Vec<LimitTold>,
     /// Steps of the run.
     pub(crate) steps: usize,
+    /// Seconds from the first step of the run to the end of the trial that proved what was named.
+    pub(crate) proved_after: Option<f64>,
     /// Seconds from the first step of the run to the end of its last.
     pub(crate) seconds: f64,
 }
@@ -125,7 +130,8 @@ impl Told {
             outcome: scored.outcome,
             limits: shown.verdict.limits.iter().map(limit).collect(),
             steps: shown.record.steps.len(),
-            seconds: seconds(&shown.record),
+            proved_after: named.and_then(|limit| proved_after(&shown.record, limit)),
+            seconds: seconds(&shown.record, |_| true).unwrap_or(0.0),
         }
     }
 
@@ -140,7 +146,7 @@ impl Told {
     }
 }
 
-fn limit(limit: &linerate_core::verdict::Limit) -> LimitTold {
+fn limit(limit: &Limit) -> LimitTold {
     LimitTold {
         cause: limit.cause.to_owned(),
         side: limit.side.name().to_owned(),
@@ -149,10 +155,18 @@ fn limit(limit: &linerate_core::verdict::Limit) -> LimitTold {
     }
 }
 
-/// Time that the steps of a run took.
-fn seconds(record: &linerate_core::record::Record) -> f64 {
-    let first = record.steps.first().map_or(0, |s| s.began.0);
-    let last = record.steps.last();
-    let end = last.map_or(0, |s| s.began.0 + s.plan.washout.0 + s.plan.measure.0);
-    end.saturating_sub(first) as f64 / 1e9
+/// Time to the end of the trial that proved `limit`; `None` where none did.
+fn proved_after(record: &Record, limit: &Limit) -> Option<f64> {
+    let trial = limit.trial.as_ref()?.id;
+    let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);
+    (limit.certainty == Certainty::Proved)
+        .then(|| seconds(record, its))
+        .flatten()
+}
+
+/// Time from the first step of a run to the end of the last one of those that are `counted`.
+fn seconds(record: &Record, counted: impl Fn(&&Step) -> bool) -> Option<f64> {
+    let first = record.steps.first()?.began;
+    let end = record.steps.iter().rfind(counted)?.ended();
+    Some(end.0.saturating_sub(first.0) as f64 / 1e9)
 }

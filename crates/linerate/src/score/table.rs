@@ -43,10 +43,10 @@ impl<'a> Tally<'a> {
         self.told.iter().filter(|t| t.bites()).count()
     }
 
-    /// Median seconds of the runs that proved what they named.
+    /// Median seconds to the proof of what was planted.
     fn seconds(&self) -> Option<f64> {
         let proved = self.told.iter().filter(|t| t.is_proved());
-        let mut all: Vec<f64> = proved.map(|t| t.seconds).collect();
+        let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     }
@@ -122,7 +122,7 @@ fn in_all(tally: &Tally<'_>) -> String {
     let biting: Vec<&&Told> = tally.told.iter().filter(|t| t.bites()).collect();
     let proved = biting.iter().filter(|t| t.is_proved()).count();
     let seconds = tally.seconds().map_or(String::new(), |s| {
-        format!(" Median time of a run that proved what it named: {s:.1} s.")
+        format!(" Median time to a proof: {s:.1} s.")
     });
     format!(
         "Right: {}; acceptable: {}; wrong: {}; unknown: {}. False alarms on healthy paths: {}. \
@@ -183,7 +183,7 @@ mod tests {
             })),
             "expected": [fault], "neighbours": [], "named": named, "side": null, "direction": null,
             "certainty": named.map(|_| "proved"), "effect": null, "outcome": outcome,
-            "limits": [], "steps": 9, "seconds": 21.5,
+            "limits": [], "steps": 9, "proved_after": 21.5, "seconds": 31.5,
         }))
         .unwrap()
     }

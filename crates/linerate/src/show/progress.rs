@@ -10,6 +10,7 @@ use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Flow, Level, Sink};
 
 use super::page::width_of;
+use super::words;
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,13 @@ impl<W: Write> Progress<W> {
                 }
                 self.say(&format!("hint: {}", gap.hint))
             }
+            Event::Proved { limit, after } if self.mode != Mode::Quiet => self.say(&format!(
+                "proved after {:.0} s: {}: {}, {}",
+                after.secs(),
+                words::place(limit),
+                limit.cause,
+                words::metric(limit)
+            )),
             Event::Ended(_) => self.clear(),
             _ => Ok(()),
         }
@@ -160,6 +168,7 @@ impl<W: Write> Sink for Progress<W> {
 #[cfg(test)]
 mod tests {
     use linerate_core::plan::{Purpose, StepPlan};
+    use linerate_core::verdict::{Certainty, Limit, Measure, Place, Stage};
 
     use super::*;
 
@@ -212,6 +221,33 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with(" \r"));
+    }
+
+    #[test]
+    fn a_proof_stays_where_not_quiet() {
+        let limit = Limit {
+            metric: Measure::Goodput,
+            cause: "path-rate",
+            stage: Stage::Net,
+            side: Place::Path,
+            direction: Direction::Forward,
+            certainty: Certainty::Proved,
+            evidence: Vec::new(),
+            trial: None,
+            advice: Vec::new(),
+        };
+        let told = |mode| {
+            let mut out = Vec::new();
+            Progress::new(&mut out, mode, Arc::default()).event(&Event::Proved {
+                limit: &limit,
+                after: Nanos::from_millis(15_400),
+            });
+            String::from_utf8(out).unwrap()
+        };
+        let line = "proved after 15 s: net: path-rate, forward\n";
+        assert_eq!(told(Mode::Lines), line);
+        assert_eq!(told(Mode::Rewritten(80)), line);
+        assert_eq!(told(Mode::Quiet), "");
     }
 
     #[test]

@@ -82,6 +82,13 @@ enum Line<'a> {
         latency: Option<f64>,
         latency_ci: Option<[f64; 2]>,
     },
+    Proved {
+        cause: &'a str,
+        side: &'static str,
+        direction: Direction,
+        trial: Option<u32>,
+        after_ns: u64,
+    },
     Notice {
         level: &'static str,
         side: &'static str,
@@ -346,6 +353,16 @@ impl<W: Write> Sink for Stream<W> {
             Event::Step(step) => {
                 self.note(|record| record.steps.push((*step).clone()));
                 self.step(step);
+            }
+            Event::Proved { limit, after } => {
+                self.trial_over();
+                self.line(&Line::Proved {
+                    cause: limit.cause,
+                    side: limit.side.name(),
+                    direction: limit.direction,
+                    trial: limit.trial.as_ref().map(|t| t.id),
+                    after_ns: after.0,
+                });
             }
             Event::Notice { level, side, gap } => self.line(&Line::Notice {
                 level: match level {
