@@ -13,7 +13,8 @@ use crate::helper;
 
 pub(crate) use traces::own_a_lab;
 
-pub(crate) const ALL: &[Case] = &[
+/// Cases of what rights may change: labs that are built and end, programs on their CPUs, what is refused.
+pub(crate) const OF_RIGHTS: &[Case] = &[
     ("builds_and_runs_programs", builds_and_runs_programs),
     ("programs_stay_on_their_cpus", programs_stay_on_their_cpus),
     (
@@ -45,6 +46,26 @@ pub(crate) const ALL: &[Case] = &[
         traces::nothing_is_left_of_a_killed_outer_process,
     ),
     ("tcp_crosses_the_router", load::tcp_crosses_the_router),
+    (
+        "programs_of_a_side_stay_on_a_cpu",
+        faults::programs_of_a_side_stay_on_a_cpu,
+    ),
+    (
+        "offloads_are_off_and_on_again",
+        faults::offloads_are_off_and_on_again,
+    ),
+    (
+        "a_quota_throttles_or_is_refused_in_words",
+        faults::a_quota_throttles_or_is_refused_in_words,
+    ),
+    (
+        "faults_are_planted_on_a_bridge",
+        faults::faults_are_planted_on_a_bridge,
+    ),
+];
+
+/// Cases of what packets meet in a lab, which is the same whoever owns it.
+pub(crate) const OF_PATHS: &[Case] = &[
     (
         "congestion_control_is_chosen",
         load::congestion_control_is_chosen,
@@ -88,23 +109,7 @@ pub(crate) const ALL: &[Case] = &[
         faults::other_traffic_crosses_the_path,
     ),
     ("hogs_make_programs_wait", faults::hogs_make_programs_wait),
-    (
-        "programs_of_a_side_stay_on_a_cpu",
-        faults::programs_of_a_side_stay_on_a_cpu,
-    ),
-    (
-        "offloads_are_off_and_on_again",
-        faults::offloads_are_off_and_on_again,
-    ),
     ("programs_stop_and_go_on", faults::programs_stop_and_go_on),
-    (
-        "a_quota_throttles_or_is_refused_in_words",
-        faults::a_quota_throttles_or_is_refused_in_words,
-    ),
-    (
-        "faults_are_planted_on_a_bridge",
-        faults::faults_are_planted_on_a_bridge,
-    ),
     (
         "any_two_faults_are_planted_and_undone",
         faults::any_two_faults_are_planted_and_undone,

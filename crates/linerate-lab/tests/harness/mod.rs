@@ -13,27 +13,32 @@ const NOBODY: u32 = 65534;
 /// How a case says that it could not be run.
 const SKIPPED: i32 = 77;
 
-/// Runs one case if asked to, or all whose name contains the filter.
-pub(crate) fn main(cases: &[Case]) {
+/// Runs one case if asked to, or all whose name contains the filter: those `by_each` as each user, those
+/// `by_one` as the one who may less.
+pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
     let arguments: Vec<String> = env::args().skip(1).collect();
+    let all = || by_each.iter().chain(by_one);
     if let [flag, name] = &arguments[..]
         && flag == "--case"
     {
-        let case = cases.iter().find(|(own, _)| own == name);
+        let case = all().find(|(own, _)| own == name);
         case.expect("no such case").1();
         return;
     }
     if arguments.iter().any(|a| a == "--list") {
-        for (name, _) in cases {
+        for (name, _) in all() {
             println!("{name}: test");
         }
         return;
     }
     let filter = arguments.iter().find(|a| !a.starts_with('-'));
-    let wanted = cases
+    let wanted = |(name, _): &&Case| filter.is_none_or(|f| name.contains(f.as_str()));
+    let each = by_each.iter().filter(wanted).map(|(name, _)| run(name));
+    let one = by_one
         .iter()
-        .filter(|(name, _)| filter.is_none_or(|f| name.contains(f.as_str())));
-    let failed: usize = wanted.map(|(name, _)| run(name)).sum();
+        .filter(wanted)
+        .map(|(name, _)| usize::from(!run_with_least(name)));
+    let failed: usize = each.chain(one).sum();
     if failed > 0 {
         println!("{failed} failed");
         exit(1);
@@ -42,18 +47,26 @@ pub(crate) fn main(cases: &[Case]) {
 
 /// Runs a case as each user; gives the number of failures.
 fn run(name: &str) -> usize {
-    let program = env::current_exe().expect("this program's path");
-    let mut failed = usize::from(!run_as(name, program.clone(), None));
-    if is_root() {
-        // The build folder may be closed to others: the copy is not.
-        let folder = tempfile::tempdir_in("/tmp").expect("a folder");
-        let copy = folder.path().join("namespaces");
-        std::fs::copy(&program, &copy).expect("a copy");
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(folder.path(), open).expect("a folder open to all");
-        failed += usize::from(!run_as(name, copy, Some(NOBODY)));
+    let both = is_root().then(|| run_as(name, program(), None));
+    usize::from(both == Some(false)) + usize::from(!run_with_least(name))
+}
+
+/// Runs a case as an ordinary user; gives whether it did not fail.
+fn run_with_least(name: &str) -> bool {
+    if !is_root() {
+        return run_as(name, program(), None);
     }
-    failed
+    // The build folder may be closed to others: the copy is not.
+    let folder = tempfile::tempdir_in("/tmp").expect("a folder");
+    let copy = folder.path().join("namespaces");
+    std::fs::copy(program(), &copy).expect("a copy");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("a folder open to all");
+    run_as(name, copy, Some(NOBODY))
+}
+
+fn program() -> PathBuf {
+    env::current_exe().expect("this program's path")
 }
 
 fn run_as(name: &str, program: PathBuf, user: Option<u32>) -> bool {
