@@ -210,34 +210,6 @@ fn half_the_pace_parts_random_loss_from_a_rate_that_is_exceeded() {
 }
 
 #[test]
-fn a_policer_for_all_is_filled_better_by_two_streams_and_is_still_one_rate() {
-    for (gain, named) in [(0.88, false), (0.92, true), (1.4, true), (1.6, false)] {
-        let mut m = held_by_loss(gain);
-        tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.2));
-        tried(&mut m, "more-streams", gain);
-        let proved = first_limit(&m) == Some(("path-rate", Certainty::Proved));
-        assert_eq!(proved, named, "x{gain}");
-    }
-}
-
-#[test]
-fn loss_that_ends_at_half_the_pace_proves_the_rate_that_four_streams_share() {
-    let judged = |loss| {
-        // A little more in two streams than the same, and no more in four.
-        let mut m = held_by_loss(1.06);
-        let mut four = m.directions[0].sweep[0].clone();
-        four.streams = 4;
-        four.goodput = steady(7e6 * 1.03);
-        m.directions[0].sweep.push(four);
-        tried_with_loss(&mut m, "half-pace", 0.5, loss);
-        first_limit(&m)
-    };
-    assert_eq!(judged((0.0, 0.2)), Some(("path-rate", Certainty::Proved)));
-    assert_eq!(judged((0.5, 1.9)), Some(("path-loss", Certainty::Proved)));
-    assert_eq!(judged((0.2, 1.9)), None, "it may have vanished");
-}
-
-#[test]
 fn a_trial_of_the_pace_decides_by_what_is_lost() {
     let m = held_by_loss(2.0);
     let plan = kind("half-pace")
@@ -269,157 +241,12 @@ fn a_trial_of_the_pace_decides_by_what_is_lost() {
 }
 
 #[test]
-fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
-    let holed = || {
-        let mut m = held_by_loss(1.0);
-        m.directions[0].base.goodput.mean = 0.0;
-        m.directions[0].base.ticks = vec![0.0; 30];
-        m
-    };
-    assert_eq!(outcome(&holed(), "mtu-black-hole"), "enough");
-    assert_eq!(
-        first_limit(&holed()),
-        Some(("mtu-black-hole", Certainty::Supported))
-    );
-    for (arrived, answer) in [(3, "enough"), (4, "clear")] {
-        let mut m = holed();
-        m.directions[0].base.ticks[..arrived].fill(1e6);
-        assert_eq!(
-            outcome(&m, "mtu-black-hole"),
-            answer,
-            "in {arrived} of 30 samples"
-        );
-    }
-    // The port drops some packet of somebody's every second.
-    let mut m = holed();
-    let tcp = &mut m.directions[0].base.tcp;
-    (tcp.segments, tcp.repeated) = (Some(1.0), Some(1.0));
-    m.directions[0].base.local = vec![linerate_core::model::Local {
-        side: Side::Far,
-        what: linerate_core::model::LocalEvent::Arrival,
-        subject: "eth0".into(),
-        count: 6.0,
-        per_sec: 2.0,
-    }];
-    assert_eq!(outcome(&m, "mtu-black-hole"), "enough");
-    let mut m = holed();
-    m.directions[0].base.tcp.retransmitted = Some(0.0);
-    assert_eq!(
-        outcome(&m, "mtu-black-hole"),
-        "clear",
-        "nothing was tried again"
-    );
-    m.directions[0].base.tcp.retransmitted = None;
-    assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
-    let mut m = holed();
-    m.idle = None;
-    assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
-    let mut m = holed();
-    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
-    assert_eq!(
-        (next.kind.as_str(), next.after.mss),
-        ("smaller-mss", Some(536))
-    );
-    tried(&mut m, "smaller-mss", 900.0);
-    assert_eq!(first_limit(&m), Some(("mtu-black-hole", Certainty::Proved)));
-}
-
-#[test]
-fn segments_are_halved_down_to_what_every_link_carries() {
-    let mss = |mss| {
-        let mut base = load();
-        base.tcp.mss = Some(Bytes(mss));
-        let trial = kind("smaller-mss").expect("a known kind");
-        trial
-            .propose(&model(base), Direction::Forward, 0)
-            .map(|t| t.after.mss)
-    };
-    assert_eq!(mss(8948), Some(Some(4474)));
-    assert_eq!(mss(1000), Some(Some(536)));
-    assert_eq!(mss(536), None);
-}
-
-#[test]
-fn a_wait_for_the_senders_own_burst_is_no_queue_where_packets_are_lost() {
-    // Two streams carry a little more of a rate of 208 Mb/s that drops what exceeds it; of one that queues
-    // they carry the same.
-    let at = |rtt, lost| {
-        let mut m = held_by_loss(1.2);
-        m.idle.as_mut().unwrap().percentiles = vec![(50.0, Nanos::from_micros(100))];
-        m.directions[0].sweep[0].goodput = steady(2.5e8);
-        let base = &mut m.directions[0].base;
-        base.goodput = steady(2.08e8);
-        base.tcp.retransmitted = Some(lost);
-        base.tcp.rtt = Some(Nanos::from_micros(rtt));
-        outcome(&m, "path-rate")
-    };
-    assert_eq!(at(1_050, 0.08), "suspect");
-    assert_eq!(at(1_150, 0.08), "clear", "more than 1 ms beyond 100 us");
-    assert_eq!(at(1_050, 0.0), "clear", "nothing is dropped");
-}
-
-#[test]
-fn a_thread_that_did_more_work_as_fast_leaves_the_path_in_play() {
-    let at = |ratio| {
-        let mut base = load();
-        base.senders = vec![thread(0.93)];
-        let mut m = model(base);
-        tried(&mut m, "sender-work", ratio);
-        outcome(&m, "path-rate")
-    };
-    assert_eq!((at(0.95), at(1.0)), ("clear", "enough"));
-}
-
-#[test]
-fn segments_that_a_queue_marked_count_as_those_that_it_dropped() {
-    let at = |marked| {
-        let mut base = load();
-        (base.tcp.rtt, base.tcp.marked) = (UNQUEUED, Some(marked));
-        outcome(&model(base), "path-rate")
-    };
-    assert_eq!((at(0.0004), at(0.0006)), ("suspect", "enough"));
-}
-
-#[test]
 fn a_buffer_is_full_for_nothing_while_the_sender_waits_for_its_timer() {
     for (waits, answer) in [(0.49, "suspect"), (0.51, "clear")] {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
         (tcp.sndbuf_limited, tcp.timer_limited) = (Some(0.34), Some(waits));
         assert_eq!(outcome(&m, "send-buffer"), answer, "{waits}");
-    }
-}
-
-#[test]
-fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
-    for (streams, gain, answer) in [
-        (4, 3.1, "suspect"),
-        (4, 2.9, "clear"),
-        (8, 6.1, "suspect"),
-        (8, 5.9, "clear"),
-        // Of three, counters and chance leave too much open.
-        (3, 2.0, "suspect"),
-    ] {
-        let mut m = held_by_loss(2.0);
-        let mut more = m.directions[0].sweep[0].clone();
-        more.streams = streams;
-        more.goodput = steady(7e6 * gain);
-        m.directions[0].sweep.push(more);
-        assert_eq!(outcome(&m, "flow-rate-cap"), answer, "x{gain}");
-    }
-}
-
-#[test]
-fn what_eight_streams_share_clears_no_cap_of_which_four_got_one_each() {
-    for (of_four, answer) in [(3.55, "suspect"), (3.45, "clear")] {
-        let mut m = held_by_loss(2.0);
-        for (streams, gain) in [(4, of_four), (8, 4.5)] {
-            let mut more = m.directions[0].sweep[0].clone();
-            more.streams = streams;
-            more.goodput = steady(7e6 * gain);
-            m.directions[0].sweep.push(more);
-        }
-        assert_eq!(outcome(&m, "flow-rate-cap"), answer, "x{of_four}");
     }
 }
 
@@ -432,21 +259,6 @@ fn another_congestion_control_that_gains_more_than_any_rate_leaves_proves_loss()
         let named = first_limit(&m) == Some(("path-loss", Certainty::Proved));
         assert_eq!(named, proved, "x{gain}");
     }
-}
-
-#[test]
-fn where_nothing_arrives_no_buffer_is_blamed() {
-    let full = |arrived: usize| {
-        let mut m = model(load());
-        let base = &mut m.directions[0].base;
-        base.tcp.sndbuf_limited = Some(0.9);
-        base.tcp.rwnd_limited = Some(0.9);
-        base.ticks = vec![0.0; 30];
-        base.ticks[..arrived].fill(1e6);
-        ["send-buffer", "receive-window"].map(|id| outcome(&m, id))
-    };
-    assert_eq!(full(3), ["clear"; 2]);
-    assert!(full(4).iter().all(|told| *told != "clear"), "{:?}", full(4));
 }
 
 #[test]
@@ -523,16 +335,4 @@ fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
     assert_eq!(at(0.61), ["enough", "clear"]);
     assert_eq!(at(0.59), ["suspect", "suspect"], "it may be groups of them");
     assert_eq!(at(0.0), ["clear", "suspect"]);
-}
-
-#[test]
-fn more_streams_are_tried_first_where_a_look_at_them_carried_no_more() {
-    let next = |gain: f64| {
-        let mut m = held_by_loss(gain);
-        m.directions[0].base.tcp.retransmitted = Some(0.0);
-        m.hosts[0].facts.congestion_available = ["cubic", "bbr"].map(str::to_owned).to_vec();
-        next_trial(&m, Direction::Forward, 0).map(|plan| plan.kind)
-    };
-    assert_eq!(next(1.04).as_deref(), Some("more-streams"));
-    assert_eq!(next(1.06).as_deref(), Some("other-congestion"));
 }

@@ -2,6 +2,7 @@
 //! sides of each threshold.
 
 mod after;
+mod black_hole;
 mod changes;
 mod clock;
 mod collision;
@@ -19,6 +20,7 @@ mod overtaking;
 mod path;
 mod port;
 mod proof;
+mod rate;
 #[path = "../slot/mod.rs"]
 mod slot;
 mod steal;
