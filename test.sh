@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test there is: formatting, lints, walls, licences, unit, property, golden and namespace
-# tests (as root: as root and as an ordinary user where rights may matter, as the latter else),
-# virtual machines, documentation, fuzz targets.
+# tests (run by root: where rights may matter as root and again as an ordinary user), virtual
+# machines, documentation, fuzz targets.
 #
 #   ./test.sh            run what can be run here, and say loudly what was skipped
 #   CI=true ./test.sh    the same, but a skip is a failure
@@ -27,7 +27,7 @@ readonly kernels=$PWD/target/tmp/linerate/kernels
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
-  # Nothing is built twice there.
+  # Nothing is built a second time there, so what would make that faster only costs.
   export CARGO_INCREMENTAL=0
   export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu,sshd}
 fi

@@ -179,13 +179,18 @@ pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
 
 /// Whether a larger one was seen to carry more, though perhaps not for sure as much more as proves it.
 fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
-    let effect = larger(model, direction, buffer).and_then(|t| t.effect);
-    effect.is_some_and(|e| e.low > 1.0 && e.mid >= GAIN)
+    larger(model, direction, buffer)
+        .filter_map(|t| t.effect)
+        .any(|e| e.low > 1.0 && e.mid >= GAIN)
 }
 
-/// The trial that made it larger.
-fn larger(model: &Model, direction: Direction, buffer: Buffer) -> Option<&TrialModel> {
-    model.trials.iter().find(|t| {
+/// The trials that made it larger.
+fn larger(
+    model: &Model,
+    direction: Direction,
+    buffer: Buffer,
+) -> impl Iterator<Item = &TrialModel> {
+    model.trials.iter().filter(move |t| {
         t.plan.direction == direction && t.plan.factor().is_some_and(|f| buffer.is_larger(f))
     })
 }
@@ -220,6 +225,6 @@ pub(super) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
 /// How much larger a trial's buffer was, and what it gained.
 fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
-    let trial = larger(model, direction, buffer)?;
+    let trial = larger(model, direction, buffer).next()?;
     Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
 }

@@ -18,7 +18,7 @@ pub use arrivals::{Arrival, Arrivals, WINDOW};
 pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
 pub use counts::{Count, share_change, share_ratio};
 pub use interval::{EQUAL, Interval, Range, is_equal};
-pub use percentile::{BEYOND, merge, percentile, percentile_ci, samples};
+pub use percentile::{BEYOND, median, merge, percentile, percentile_ci, samples};
 pub use ratio::{change, ratio_ci};
 pub use rounds::{FEWEST, rounds_ci, rounds_ratio};
 pub use series::{SHORTEST, mean_ci, steady_state, without_swing};

@@ -1,4 +1,4 @@
-//! Percentiles of sparse histograms, only where the samples support them.
+//! Percentiles of sparse histograms, only where the samples support them, and the median of a few values.
 
 use super::Interval;
 use crate::record::Histogram;
@@ -9,6 +9,13 @@ use crate::record::Histogram;
 /// cases the share that really lies beyond the value given is within a factor of two of the share
 /// asked for. With fewer it could be any.
 pub const BEYOND: f64 = 10.0;
+
+/// The median of values in ascending order: of an even number, the mean of the two in the middle. `None` of none.
+pub fn median(ascending: &[f64]) -> Option<f64> {
+    let below = ascending.len().checked_sub(1)? / 2;
+    let (low, high) = (ascending.get(below)?, ascending.get(ascending.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
 
 /// Number of samples in a histogram.
 pub fn samples(histogram: &Histogram) -> u64 {
@@ -97,6 +104,14 @@ mod tests {
             counts,
             ..Histogram::default()
         }
+    }
+
+    #[test]
+    fn a_median_lies_between_the_two_in_the_middle() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), Some(3.0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const NOBODY: u32 = 65534;
 const SKIPPED: i32 = 77;
 
 /// Runs one case if asked to, or all whose name contains the filter: those `by_each` as each user, those
-/// `by_one` as the one who may less.
+/// `by_one` as an ordinary user alone.
 pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let all = || by_each.iter().chain(by_one);
@@ -47,8 +47,8 @@ pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
 
 /// Runs a case as each user; gives the number of failures.
 fn run(name: &str) -> usize {
-    let both = is_root().then(|| run_as(name, program(), None));
-    usize::from(both == Some(false)) + usize::from(!run_with_least(name))
+    let as_root = is_root().then(|| run_as(name, program(), None));
+    usize::from(as_root == Some(false)) + usize::from(!run_with_least(name))
 }
 
 /// Runs a case as an ordinary user; gives whether it did not fail.

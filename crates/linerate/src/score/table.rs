@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use linerate_core::stats::median;
+
 use super::{Kept, Row};
 use crate::demo::{Outcome, Told};
 
@@ -48,7 +50,7 @@ impl<'a> Tally<'a> {
         let proved = self.told.iter().filter(|t| t.is_proved());
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
         all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied()
+        median(&all)
     }
 
     fn cells(&self) -> String {

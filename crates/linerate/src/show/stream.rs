@@ -12,7 +12,7 @@ use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Verdict;
+use linerate_core::verdict::{Limit, Measure, Verdict};
 use linerate_engine::event::{Event, Flow, Level, Sink};
 use serde::Serialize;
 
@@ -83,6 +83,7 @@ enum Line<'a> {
         latency_ci: Option<[f64; 2]>,
     },
     Proved {
+        metric: Measure,
         cause: &'a str,
         side: &'static str,
         direction: Direction,
@@ -284,6 +285,18 @@ impl<W: Write> Stream<W> {
         }
     }
 
+    fn proved(&mut self, limit: &Limit, after: Nanos) {
+        self.trial_over();
+        self.line(&Line::Proved {
+            metric: limit.metric,
+            cause: limit.cause,
+            side: limit.side.name(),
+            direction: limit.direction,
+            trial: limit.trial.as_ref().map(|t| t.id),
+            after_ns: after.0,
+        });
+    }
+
     fn ended(&mut self, end: &End) {
         self.trial_over();
         let (how, why) = match end {
@@ -354,16 +367,7 @@ impl<W: Write> Sink for Stream<W> {
                 self.note(|record| record.steps.push((*step).clone()));
                 self.step(step);
             }
-            Event::Proved { limit, after } => {
-                self.trial_over();
-                self.line(&Line::Proved {
-                    cause: limit.cause,
-                    side: limit.side.name(),
-                    direction: limit.direction,
-                    trial: limit.trial.as_ref().map(|t| t.id),
-                    after_ns: after.0,
-                });
-            }
+            Event::Proved { limit, after } => self.proved(limit, *after),
             Event::Notice { level, side, gap } => self.line(&Line::Notice {
                 level: match level {
                     Level::Fatal => "error",

@@ -1,6 +1,7 @@
 //! Time as a function of size: a floor, and a rate that large messages come up to.
 
 use crate::ceiling::Bounds;
+use crate::stats::median;
 use crate::units::{Bytes, Nanos};
 
 /// Most points of a sweep.
@@ -73,7 +74,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     // The steepest part first: the largest messages, which any sweep has.
     let mut large: Vec<Span> = spans.iter().rev().take(FEWEST).copied().collect();
     for _ in 0..PASSES {
-        let rate = median(&large)?;
+        let rate = median(&sorted(&large))?;
         let half = rate / 8.0 * floor.secs();
         let counting = |s: &&Span| s.from.size.0 as f64 >= LARGE * half;
         let next: Vec<Span> = spans.iter().filter(counting).copied().collect();
@@ -86,7 +87,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     if large.len() < FEWEST {
         return None;
     }
-    let rate = median(&large)?;
+    let rate = median(&sorted(&large))?;
     let knee = |s: &&Span| (s.rate / rate - 1.0).abs() > KNEE;
     Some(Fit {
         floor,
@@ -130,12 +131,6 @@ fn sorted(spans: &[Span]) -> Vec<f64> {
     let mut rates: Vec<f64> = spans.iter().map(|s| s.rate).collect();
     rates.sort_by(f64::total_cmp);
     rates
-}
-
-fn median(spans: &[Span]) -> Option<f64> {
-    let rates = sorted(spans);
-    let middle = rates.len().checked_sub(1)? / 2;
-    Some(f64::midpoint(rates[middle], rates[rates.len() / 2]))
 }
 
 /// Order statistics around the median that hold it in 95 of 100 draws, by the binomial

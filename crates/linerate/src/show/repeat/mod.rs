@@ -5,6 +5,7 @@ mod text;
 
 use linerate_core::diff::Judged;
 use linerate_core::plan::Direction;
+use linerate_core::stats::median;
 use linerate_core::verdict::{Certainty, Limit};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -35,11 +36,10 @@ impl Spread {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = (*values.first()?, *values.last()?);
-        let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
         Some(Self {
             runs: values.len(),
             low,
-            median: f64::midpoint(below, above),
+            median: median(&values)?,
             high,
         })
     }
