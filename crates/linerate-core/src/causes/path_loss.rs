@@ -26,6 +26,11 @@ const BBR_MINDS: f64 = 0.1;
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
+/// Segments lost in each round trip from which the first version sends less as well: while it recovers it sends for a
+/// round trip no more than what arrives, and where each brings a loss it never comes out of that.
+//= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
+const EACH_ROUND: f64 = 1.0;
+
 impl Cause for PathLoss {
     fn id(&self) -> &'static str {
         "path-loss"
@@ -163,7 +168,7 @@ fn too_few(load: &Load, share: f64) -> String {
 }
 
 /// Whether BBR carries about what it would without the loss: it never waited for a timeout, or carried
-/// steadily; and where a later one may slow down, more streams gained nothing.
+/// steadily; and where it may slow down nevertheless, more streams gained nothing.
 fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     let Some(dir) = model.direction(direction) else {
         return false;
@@ -171,8 +176,17 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     let waited = dir.base.tcp.timeouts.is_none_or(|timeouts| timeouts > 0.0);
     let stopped = waited && erratic(&dir.base);
     let mut more = dir.sweep.iter();
-    let slowed = lost > BBR3_MINDS && more.any(|more| more.over(&dir.base).low > GAIN);
+    let slowed = bbr_may_slow(&dir.base, lost) && more.any(|more| more.over(&dir.base).low > GAIN);
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
+}
+
+/// Whether some version of BBR sends less for losing such a share.
+fn bbr_may_slow(load: &Load, lost: f64) -> bool {
+    let (flight, mss) = (load.tcp.in_flight, load.tcp.mss.filter(|mss| mss.0 > 0));
+    let segments = flight
+        .zip(mss)
+        .map(|(flight, mss)| flight.0 as f64 / mss.0 as f64);
+    lost > BBR3_MINDS || segments.is_some_and(|n| n * lost >= EACH_ROUND)
 }
 
 fn evidence(

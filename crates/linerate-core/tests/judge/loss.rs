@@ -109,8 +109,9 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
 fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_streams_gain() {
     let at = |gain: f64, change: &dyn Fn(&mut Load)| {
         let mut m = held_by_loss(gain);
-        m.directions[0].base.made[0].congestion = "bbr".into();
-        change(&mut m.directions[0].base);
+        let base = &mut m.directions[0].base;
+        (base.made[0].congestion, base.tcp.in_flight) = ("bbr".into(), None);
+        change(base);
         outcome(&m, "path-loss")
     };
     let bbr = |gain, share, half| {
@@ -139,6 +140,37 @@ fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_strea
     assert_eq!(
         (bbr(1.04, 0.03, 0.24), bbr(1.07, 0.03, 0.24)),
         ("clear", "suspect")
+    );
+}
+
+#[test]
+fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_streams_gain() {
+    // One segment in a hundred is lost: of 99 in flight not one each time, of 101 one.
+    let at = |gain: f64, segments: u64| {
+        let mut m = held_by_loss(gain);
+        let base = &mut m.directions[0].base;
+        base.made[0].congestion = "bbr".into();
+        base.tcp.in_flight = Some(Bytes(segments * 1448));
+        within(base, 0.24);
+        m
+    };
+    let told = |gain, segments| outcome(&at(gain, segments), "path-loss");
+    assert_eq!((told(2.0, 99), told(2.0, 101)), ("clear", "suspect"));
+    assert_eq!((told(1.04, 101), told(1.07, 101)), ("clear", "suspect"));
+    let mut m = at(2.0, 101);
+    let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
+    assert_eq!(next.kind, "half-pace");
+    let mut cap = m.clone();
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.7, 1.4));
+    assert_eq!(first_limit(&m), Some(("path-loss", Certainty::Proved)));
+    tried_with_loss(&mut cap, "half-pace", 0.5, (0.0, 0.2));
+    assert_eq!(first_limit(&cap), None);
+    tried(&mut cap, "more-streams", 2.0);
+    let proved = Some(("flow-rate-cap", Certainty::Proved));
+    assert_eq!(
+        first_limit(&cap),
+        proved,
+        "no loss of a cap's at half the pace"
     );
 }
 
