@@ -23,6 +23,7 @@ impl Cause for SenderCore {
         match core_bound::check(model, direction, Role::Sender) {
             Answer::Finding(mut found) => {
                 found.evidence.extend(price(model, direction));
+                found.evidence.extend(moved(model, direction));
                 Answer::Finding(found)
             }
             other => other,
@@ -65,10 +66,19 @@ fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interva
 fn price(model: &Model, direction: Direction) -> Option<String> {
     let (trial, _) = uncopied(model, direction)?;
     let [with, without] = trial.cost;
-    let nanos = |secs: f64| secs * 1e9;
-    Some(format!(
-        "without the copy each byte took {:.3} ns of CPU time in place of {:.3}",
-        nanos(without?),
-        nanos(with?)
-    ))
+    Some(in_place_of("without the copy", without?, with?))
+}
+
+/// Why a trial that gave it more work tells nothing of it.
+fn moved(model: &Model, direction: Direction) -> Option<String> {
+    let trial = model.tried(direction, Factor::SenderWork)?;
+    let [without, with] = core_bound::made_cheaper(model, trial)?;
+    let times = in_place_of("with more work", with, without);
+    Some(format!("{times}: the rest became cheaper by it"))
+}
+
+/// What a byte costs with a change, and without, in seconds.
+fn in_place_of(change: &str, with: f64, without: f64) -> String {
+    let [with, without] = [with, without].map(|secs| secs * 1e9);
+    format!("{change} each byte took {with:.3} ns of CPU time in place of {without:.3}")
 }

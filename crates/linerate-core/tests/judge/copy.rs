@@ -140,6 +140,42 @@ fn a_full_sender_is_excluded_where_much_was_spared_and_nothing_gained() {
 }
 
 #[test]
+fn work_that_makes_the_rest_cheaper_says_nothing_of_a_full_sender() {
+    let tried_at = |busy, ratio, times: Option<f64>| {
+        let mut m = full_sender(0.5);
+        m.directions[0].base.senders = vec![thread(busy)];
+        tried(&mut m, "sender-work", ratio);
+        let trial = m.trials.last_mut().expect("it was just tried");
+        trial.goodput = [2e10, 2e10 * ratio];
+        trial.cost = [Some(1e-10), times.map(|times| times * 1e-10)];
+        judge(&m)
+    };
+    let answer = |verdict: &Verdict| {
+        let mut answers = verdict.answers.iter();
+        answers.find(|a| a.cause == "sender-core").cloned()
+    };
+    let excluded = |busy, ratio, times| {
+        let answer = answer(&tried_at(busy, ratio, times)).expect("it answers");
+        answer.outcome == "excluded"
+    };
+    // A quarter more work leaves 0.9 at most: of a thread without slack each byte costs 1.11 times as much then.
+    assert!(!excluded(0.97, 1.1, Some(1.10)) && excluded(0.97, 1.1, Some(1.12)));
+    assert!(!excluded(0.91, 1.1, Some(0.91)) && excluded(0.89, 1.1, Some(0.91)));
+    assert!(excluded(0.97, 1.1, None), "nobody counted");
+    let verdict = tried_at(0.97, 1.1, Some(0.91));
+    let limit = &verdict.limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("sender-core", Certainty::Supported)
+    );
+    let told = "with more work each byte took 0.091 ns of CPU time in place of 0.100: the rest became cheaper by it";
+    assert_eq!(limit.evidence.last().map(String::as_str), Some(told));
+    let slower = tried_at(0.97, 0.8, Some(1.25));
+    let slower = &slower.limits[0];
+    assert!(slower.cause == "sender-core" && !slower.evidence.iter().any(|e| e == told));
+}
+
+#[test]
 fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_by_itself() {
     let judged = |ratio, times| {
         let mut m = full_sender(0.5);
