@@ -429,3 +429,16 @@ fn what_invalidates_a_measurement_is_heard_of_datagrams_too() {
     assert_eq!(verdict.limits[0].cause, "contended");
     assert!(cause("contended").is_some_and(Cause::invalidates));
 }
+
+#[test]
+fn more_work_that_makes_those_that_arrive_cheaper_tells_something_of_a_sender() {
+    // Nothing is lost, and it carried as much with more work: it had time left, whatever each that arrived cost.
+    let mut m = scaled(datagrams(told(0.0, 0.0), [0.97, 0.5]), 1.0, 1.0);
+    tried(&mut m, "sender-work", 1.0);
+    let trial = m.trials.last_mut().expect("it was just tried");
+    let carried = m.directions[0].base.goodput.mean;
+    (trial.goodput, trial.cost) = ([carried; 2], [Some(1e-10); 2]);
+    let mut answers = judge(&m).answers.into_iter();
+    let answer = answers.find(|a| a.cause == "sender-core");
+    assert_eq!(answer.expect("it answers").outcome, "excluded");
+}
