@@ -1,7 +1,7 @@
 //! What the two buffer causes share: a buffer that holds less than the path could use.
 
 use super::predict::{GAIN, around, bystander, per_stream};
-use super::queue::is_full;
+use super::queue::{is_full, mostly_queued};
 use super::{Answer, Finding, percent};
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, TrialModel};
@@ -167,14 +167,17 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it: half of a little more than a full path holds is about half of what it carries as well.
+/// Whether a trial can prove it: half of a little more than a full path holds is about half of what it carries as well,
+/// and more streams hold more of a queue that stands, and take it from others who share it.
 pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
-    let half = matches!(
-        trial.factor(),
-        Some(Factor::HalfSendBuffer | Factor::HalfWindow)
-    );
-    let load = model.direction(trial.direction).map(|d| &d.base);
-    !(half && load.is_some_and(|load| is_full(model, load)))
+    let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
+        return true;
+    };
+    match trial.factor() {
+        Some(Factor::HalfSendBuffer | Factor::HalfWindow) => !is_full(model, load),
+        Some(Factor::MoreStreams) => !mostly_queued(model, load),
+        _ => true,
+    }
 }
 
 /// Whether a larger one was seen to carry more, though perhaps not for sure as much more as proves it.

@@ -105,6 +105,17 @@ fn more_streams_that_gain_nothing_from_windows_of_their_own_show_the_rate() {
 }
 
 #[test]
+fn more_streams_that_take_more_of_a_queue_from_others_prove_no_window() {
+    let at = |times| {
+        let mut m = window_beside_a_queue(times);
+        tried(&mut m, "more-streams", 1.11);
+        judge(&m).limits.first().map(|l| (l.cause, l.certainty))
+    };
+    assert_eq!(at(1.9), Some(("receive-window", Certainty::Proved)));
+    assert_eq!(at(2.1), None, "most of what is in flight stands in it");
+}
+
+#[test]
 fn where_no_larger_buffer_is_permitted_more_streams_prove_the_window() {
     let mut m = model(held_by_window());
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
