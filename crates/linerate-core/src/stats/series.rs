@@ -108,11 +108,11 @@ fn standard_error_squared(values: &[f64]) -> f64 {
 
 /// The parts of the series agree, to within 2 % or three standard errors.
 ///
-/// The error is taken from the steps between neighbours, which a ramp hardly touches, but for the
-/// largest, which may be a shift, and doubled: right for a first autocorrelation of 0.6. A series that
-/// wanders more than that, by more than 2 %, is not steady. It is the mean step, not the median: where
-/// a whole number of windows arrives in each tick most are equal, and the few that hold one less are
-/// all that is known of it.
+/// The error is taken from the steps between neighbours, which a ramp hardly touches, and doubled: right
+/// for a first autocorrelation of 0.6. The largest step is left out: it may be the shift that is looked
+/// for. Of the rest the mean counts, not the median: where a whole number of windows arrives in each tick
+/// most ticks are equal, and the few that hold one less are all that is known of the error.
+/// A series that wanders more than that, by more than 2 %, is not steady.
 fn is_level(values: &[f64]) -> bool {
     let mut steps: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);
