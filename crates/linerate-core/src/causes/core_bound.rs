@@ -22,7 +22,7 @@ const SUSPECT: f64 = 0.8;
 /// Share from which the evidence is enough without a trial (METHOD section 2).
 const ENOUGH: f64 = 0.95;
 
-/// What another size of buffers does to a full CPU.
+/// What another size of buffers or batches does to a full CPU.
 const MOVED: Range = Range {
     low: 0.7,
     high: 1.15,
@@ -244,6 +244,9 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             low: 0.5,
             high: 1.1,
         }),
+        // Calls of the other end, which has time for them, make batches of another size: what a full CPU
+        // makes of those cannot be told.
+        Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }
 }

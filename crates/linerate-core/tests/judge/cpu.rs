@@ -104,6 +104,31 @@ fn the_other_ends_work_proves_no_contention() {
 }
 
 #[test]
+fn the_other_ends_batches_move_a_full_cpu_and_do_not_halve_what_it_carries() {
+    let stands = |m: &Model, ratio| {
+        let mut m = m.clone();
+        tried(&mut m, "smaller-writes", ratio);
+        named(&m)
+    };
+    let mut full = load();
+    full.receivers = vec![thread(0.97)];
+    // Seen under contention: 0.92 (0.87 to 0.97), from a sender that needed 42 % of its CPU.
+    for (cause, mut m) in [
+        ("cpu-contention", crowded(0.5, 0.5, 0.5)),
+        ("receiver-core", model(full)),
+    ] {
+        for sender in &mut m.directions[0].base.senders {
+            sender.busy = Some(0.42);
+        }
+        for (ratio, expected) in [(0.92, true), (0.75, true), (0.6, false), (1.3, false)] {
+            let named = stands(&m, ratio);
+            let is = named.iter().any(|l| l.0 == cause);
+            assert_eq!(is, expected, "{cause}, {ratio}: {named:?}");
+        }
+    }
+}
+
+#[test]
 fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     let proposed = |m: &Model| {
         let plan = kind("other-cpu")
