@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use linerate_core::stats::median;
+use linerate_lab::HEALTHY;
 
 use super::{Kept, Row};
 use crate::demo::{Outcome, Told};
@@ -45,16 +46,16 @@ impl<'a> Tally<'a> {
         self.told.iter().filter(|t| t.bites()).count()
     }
 
-    /// Median seconds to the proof of what was planted.
-    fn seconds(&self) -> Option<f64> {
+    /// Seconds to each proof of what was planted that a trial gave, in order.
+    fn seconds(&self) -> Vec<f64> {
         let proved = self.told.iter().filter(|t| t.is_proved());
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
         all.sort_by(f64::total_cmp);
-        median(&all)
+        all
     }
 
     fn cells(&self) -> String {
-        let seconds = self.seconds().map_or(String::new(), |s| format!("{s:.0}"));
+        let seconds = median(&self.seconds()).map_or(String::new(), |s| format!("{s:.0}"));
         format!(
             "{} | {} | {} | {} | {} | {} | {} | {} | {seconds}",
             self.runs,
@@ -123,8 +124,12 @@ fn in_all(tally: &Tally<'_>) -> String {
     let alarms = healthy.iter().filter(|t| t.outcome == Outcome::Wrong);
     let biting: Vec<&&Told> = tally.told.iter().filter(|t| t.bites()).collect();
     let proved = biting.iter().filter(|t| t.is_proved()).count();
-    let seconds = tally.seconds().map_or(String::new(), |s| {
-        format!(" Median time to a proof: {s:.1} s.")
+    let times = tally.seconds();
+    let seconds = median(&times).map_or(String::new(), |s| {
+        format!(
+            " Median time to a trial's proof of what was true: {s:.1} s, over {}.",
+            times.len()
+        )
     });
     format!(
         "Right: {}; acceptable: {}; wrong: {}; unknown: {}. False alarms on healthy paths: {}. \
@@ -138,9 +143,9 @@ fn in_all(tally: &Tally<'_>) -> String {
     )
 }
 
-/// Nothing was planted that holds the path back.
+/// Nothing was planted that holds the path back: what limits a healthy path was expected.
 fn is_healthy(told: &Told) -> bool {
-    told.fault.starts_with("healthy") || told.truth.as_ref().is_some_and(|t| !t.bites)
+    told.expected == HEALTHY
 }
 
 /// What was expected against what was named first.
@@ -183,7 +188,7 @@ mod tests {
             "truth": (fault != "healthy").then(|| serde_json::json!({
                 "direction": "forward", "by": "iperf3", "with_bps": 1, "without_bps": 2, "bites": bites,
             })),
-            "expected": [fault], "neighbours": [], "named": named, "side": null, "direction": null,
+            "expected": if bites { vec![fault] } else { HEALTHY.to_vec() }, "neighbours": [], "named": named, "side": null, "direction": null,
             "certainty": named.map(|_| "proved"), "effect": null, "outcome": outcome,
             "limits": [], "steps": 9, "proved_after": 21.5, "seconds": 31.5,
         }))
@@ -223,6 +228,15 @@ mod tests {
                 Kept::Told(Box::new(told("healthy", Some("path-rate"), "wrong", false))),
             ),
             row(
+                "udp-healthy-cubic-7",
+                Kept::Told(Box::new(told(
+                    "udp-healthy",
+                    Some("sender-core"),
+                    "acceptable",
+                    false,
+                ))),
+            ),
+            row(
                 "path-loss-cubic-7",
                 Kept::Failed("no lab\nat all".to_owned()),
             ),
@@ -237,7 +251,8 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
-        assert!(text.contains("Right: 1 of 3 (33.3 %)"), "{text}");
-        assert!(text.contains("healthy paths: 1 of 1"), "{text}");
+        assert!(text.contains("Right: 1 of 4 (25.0 %)"), "{text}");
+        assert!(text.contains("healthy paths: 1 of 2"), "{text}");
+        assert!(text.contains("21.5 s, over 1."), "{text}");
     }
 }
