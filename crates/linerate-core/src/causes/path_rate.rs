@@ -1,5 +1,6 @@
 //! The path between the hosts carries one total rate, however many streams share it.
 
+use super::buffer_bound::SUSPECT;
 use super::core_bound::Role;
 use super::cpu_share::stands;
 use super::crowd::GROWS;
@@ -103,7 +104,7 @@ pub(super) struct Held<'a> {
     pub(super) share: f64,
     /// How that is known, for people.
     pub(super) why: String,
-    /// Whether a trial lifted what held the sender, and nothing came of it.
+    /// Whether a trial lifted what held the sender for a good part of the time, and nothing came of it.
     pub(super) lifted: bool,
 }
 
@@ -171,7 +172,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
         load,
         share,
         why: why(queued, network, share),
-        lifted: lifted > 0.0,
+        lifted: lifted >= SUSPECT,
     })
 }
 

@@ -59,7 +59,7 @@ impl Cause for Tunnel {
         let Some(first) = tunnels.first() else {
             return Answer::Clear("the route goes through no tunnel".to_owned());
         };
-        let split = |t: &Through<'_>| Some((Place::Path, true, fragments(t)?));
+        let split = |t: &Through<'_>| Some((Place::Path, true, fragments(load, t)?));
         let costs = |t: &Through<'_>| costly(load, direction, t.side);
         let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
         match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
@@ -90,12 +90,13 @@ impl Cause for Tunnel {
     fn decided_by(&self) -> &'static [Factor] {
         &[]
     }
-    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|dir| &dir.base);
         let tunnels = model.hosts.iter().filter_map(through);
         let told = tunnels.map(|tunnel| {
             let Through { side, nic, .. } = &tunnel;
             let fits = tunnel.grows.and_then(|grows| {
-                fragments(&tunnel)?;
+                fragments(load?, &tunnel)?;
                 Some((tunnel.below?.mtu?.checked_sub(grows)?, nic.mtu?))
             });
             match fits {
@@ -141,9 +142,15 @@ fn through(host: &Host) -> Option<Through<'_>> {
     })
 }
 
-/// Packets that no longer fit into one of the port below: each is sent as two.
-fn fragments(tunnel: &Through<'_>) -> Option<String> {
-    let (inner, below) = (tunnel.nic.mtu?, tunnel.below?);
+/// Packets that no longer fit into one of the port below: each is sent as two. A sender that has learnt what fits
+/// sends smaller ones than its port takes.
+fn fragments(load: &Load, tunnel: &Through<'_>) -> Option<String> {
+    let (mtu, below) = (tunnel.nic.mtu?, tunnel.below?);
+    let sent = load
+        .tcp
+        .packet
+        .and_then(|packet| u32::try_from(packet.0).ok());
+    let inner = sent.map_or(mtu, |sent| mtu.min(sent));
     let outer = inner.checked_add(tunnel.grows?)?;
     let mtu = below.mtu.filter(|mtu| outer > *mtu)?;
     Some(format!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::ceilings::ceilings;
 use super::datagrams::lost;
-use super::interruptions::{outages, stalled};
+use super::interruptions::{outages, outages_beside, stalled};
 use super::load::{end, index, load, slice_goodput, stream_set};
 use super::readings::{Window, mean, per_second};
 use super::resources::resources;
@@ -108,20 +108,20 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         .iter()
         .filter(|s| matches!(s.plan.purpose, Purpose::Base { direction: d } if d == direction))
         .find_map(|s| load(record, s, direction))?;
+    let started = |step: &&Step| has_started(step, base.tcp.min_rtt);
     let mut sweep: Vec<Load> = record
         .steps
         .iter()
         .filter(|s| matches!(s.plan.purpose, Purpose::Sweep { direction: d } if d == direction))
+        .filter(started)
         .filter_map(|s| load(record, s, direction))
         .collect();
     let mut base = base;
-    for step in record
-        .steps
-        .iter()
-        .filter(|s| stream_set(record, s, direction).is_some())
-    {
-        base.contended |= contended(step);
-    }
+    let loaded = |s: &&Step| stream_set(record, s, direction).is_some();
+    base.contended |= record.steps.iter().filter(loaded).any(contended);
+    let is_base = |s: &Step| matches!(s.plan.purpose, Purpose::Base { .. });
+    let others = record.steps.iter().filter(loaded).filter(|s| !is_base(s));
+    base.interruptions.extend(outages_beside(others));
     sweep.sort_by_key(|l| l.streams);
     Some(DirectionModel {
         direction,
@@ -135,6 +135,17 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         base,
         sweep,
     })
+}
+
+/// Round trips after which streams have begun: they double what is in flight with each, from ten segments on, so that
+/// 12 of them make 50 MB of it.
+//= RFC 6928, section 2; RFC 5681, section 3.1
+const BEGIN: u64 = 12;
+
+/// Whether new streams had the time to begin in a step: before, they carry little, however much the path does.
+fn has_started(step: &Step, rtt: Option<Nanos>) -> bool {
+    let took = step.plan.washout.0.saturating_add(step.plan.measure.0);
+    took >= rtt.unwrap_or_default().0.saturating_mul(BEGIN)
 }
 
 fn both(record: &Record) -> Vec<(Direction, Estimate)> {
@@ -358,4 +369,31 @@ fn gaps(record: &Record) -> Vec<(Side, Gap)> {
     each.filter(|one| seen.insert(*one))
         .map(|(side, gap)| (side, gap.clone()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::StepPlan;
+
+    #[test]
+    fn streams_have_begun_after_twelve_round_trips() {
+        let step = Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::Both,
+                sets: Vec::new(),
+                washout: Nanos::from_millis(200),
+                measure: Nanos::from_millis(1_000),
+                tick: Nanos::from_millis(100),
+            },
+            began: Nanos(0),
+            ends: Vec::new(),
+            clock: None,
+            trouble: None,
+        };
+        let after = |millis| has_started(&step, Some(Nanos::from_millis(millis)));
+        assert!(after(0) && after(100) && !after(101));
+        assert!(has_started(&step, None), "a round trip that nobody read");
+    }
 }

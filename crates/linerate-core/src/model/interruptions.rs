@@ -1,5 +1,7 @@
 //! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
 
+use std::collections::BTreeMap;
+
 use super::TcpShares;
 use super::losses::loses_throughout;
 use super::readings::{Window, growth};
@@ -97,18 +99,52 @@ pub(super) fn outages(step: &Step) -> Vec<String> {
     link_changes(step).chain(standstills(step)).collect()
 }
 
+/// Steps in which an end must have stood still for that to be told of a load which was measured in another one: once
+/// happens on any busy machine, and a slice to which it did is taken again.
+const STOOD_STILL: usize = 2;
+
+/// What was away while other steps of the same direction were measured: a link that changed, and ends that stood still
+/// time and again. What comes and goes is seldom there in the two seconds that are judged.
+pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
+    let (mut links, mut still) = (BTreeMap::new(), Vec::new());
+    for step in steps {
+        for (link, changes) in changes(step) {
+            *links.entry(link).or_insert(0.0) += changes;
+        }
+        still.extend(standstills(step).next());
+    }
+    let links = links.into_iter().map(|(link, n)| changed(&link, n));
+    let mut found: Vec<String> = links
+        .map(|words| format!("in other steps {words}"))
+        .collect();
+    if still.len() >= STOOD_STILL {
+        found.extend(
+            still
+                .first()
+                .map(|first| format!("in {} other steps, first: {first}", still.len())),
+        );
+    }
+    found
+}
+
 /// Ports whose link went up or down.
 fn link_changes(step: &Step) -> impl Iterator<Item = String> {
+    changes(step).map(|(link, n)| changed(&link, n))
+}
+
+fn changed((side, port): &(&str, &str), n: f64) -> String {
+    format!("the link of {side} {port} went up or down {n:.0} times")
+}
+
+/// Ports, each with its side, whose link went up or down, and how often.
+fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, &str), f64)> {
     let all = Window {
         from: 0,
         to: u64::MAX,
     };
     ports(step, "port").filter_map(move |(side, port)| {
         let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
-        (changes > 0.0).then(|| {
-            let (side, name) = (side.name(), &port.subject);
-            format!("the link of {side} {name} went up or down {changes:.0} times")
-        })
+        (changes > 0.0).then_some(((side.name(), port.subject.as_str()), changes))
     })
 }
 
@@ -183,13 +219,19 @@ pub(super) fn ports<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::table;
     use super::*;
     use crate::plan::{Purpose, StepPlan};
     use crate::record::Column;
 
-    /// A step of a wash-out of 1 s and ticks of 100 ms: when one end read what its worker had moved.
+    /// What went wrong in a step of a wash-out of 1 s and ticks of 100 ms: when one end read what its worker had
+    /// moved.
     fn outages_at(rows: &[(u64, i64)]) -> Vec<String> {
-        let worker = Table {
+        outages(&step_with(worker(rows)))
+    }
+
+    fn worker(rows: &[(u64, i64)]) -> Table {
+        Table {
             source: "worker".to_owned(),
             subject: "s0/tx0".to_owned(),
             at: rows.iter().map(|(ms, _)| ms * 1_000_000).collect(),
@@ -199,12 +241,16 @@ mod tests {
                 kind: m::WORKER_BYTES.kind,
                 values: rows.iter().map(|(_, bytes)| *bytes).collect(),
             }],
-        };
-        let still = EndReadings {
-            tables: vec![worker],
+        }
+    }
+
+    /// A step of which the far end read this.
+    fn step_with(table: Table) -> Step {
+        let far = EndReadings {
+            tables: vec![table],
             ..EndReadings::default()
         };
-        outages(&Step {
+        Step {
             plan: StepPlan {
                 index: 0,
                 purpose: Purpose::Both,
@@ -214,10 +260,33 @@ mod tests {
                 tick: Nanos::from_millis(100),
             },
             began: Nanos(0),
-            ends: vec![EndReadings::default(), still],
+            ends: vec![EndReadings::default(), far],
             clock: None,
             trouble: None,
-        })
+        }
+    }
+
+    /// What is told of other steps in which the link changed so often.
+    fn changed_beside(changes: &[i64]) -> Vec<String> {
+        let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
+        let steps: Vec<Step> = changes.iter().map(port).collect();
+        outages_beside(steps.iter())
+    }
+
+    #[test]
+    fn a_link_that_changed_in_another_step_is_told_once_for_all() {
+        assert!(changed_beside(&[]).is_empty() && changed_beside(&[0, 0]).is_empty());
+        let words = "in other steps the link of far eth0 went up or down 6 times";
+        assert_eq!(changed_beside(&[2, 0, 4]), [words]);
+    }
+
+    #[test]
+    fn an_end_that_stood_still_in_one_other_step_is_no_news_and_in_two_is() {
+        let still = || step_with(worker(&[(0, 0), (1000, 0), (1601, 0), (2000, 0)]));
+        let beside = |steps: &[Step]| outages_beside(steps.iter());
+        assert!(beside(&[still()]).is_empty());
+        let words = "in 2 other steps, first: the far end took no sample for 601 ms: it was stopped, or had no CPU left";
+        assert_eq!(beside(&[still(), still()]), [words]);
     }
 
     /// Whether a silence of two samples counts in which a thread of these waited for its CPU for so many

@@ -254,3 +254,17 @@ fn a_queue_shows_in_the_least_round_trip_where_too_few_were_timed_before() {
     // 100 us at least: 200 us more are the bound.
     assert_eq!((at(290), at(310)), ("suspect", "enough"));
 }
+
+#[test]
+fn a_buffer_that_hardly_held_is_no_rate_for_being_lifted() {
+    let at = |held: f64| {
+        let mut base = load();
+        base.tcp.rtt = UNQUEUED;
+        base.tcp.sndbuf_limited = Some(held);
+        base.tcp.network = Some(1.0 - held);
+        let mut m = model(base);
+        tried(&mut m, "more-streams", 1.0);
+        outcome(&m, "path-rate")
+    };
+    assert_eq!((at(0.19), at(0.21)), ("suspect", "enough"));
+}

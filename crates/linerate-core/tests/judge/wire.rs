@@ -166,6 +166,16 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     assert_eq!(at("wireguard", 1420, 0.2, 0.89), "clear");
     assert_eq!(at("wireguard", 1420, 0.2, 0.91), "suspect", "or anybody's");
     assert_eq!(at("vxlan", 1451, 0.2, 0.2), "enough", "1501 bytes");
+    let learnt = |packet| {
+        let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
+        m.directions[0].base.tcp.packet = Some(Bytes(packet));
+        outcome(&m, "tunnel")
+    };
+    assert_eq!(
+        (learnt(1450), learnt(1451)),
+        ("clear", "enough"),
+        "what was sent"
+    );
     assert_eq!(at("tun", 1500, 0.2, 0.2), "clear", "who knows what it adds");
     assert_eq!(at("vlan", 1500, 0.95, 0.95), "clear", "no tunnel");
     let advice = |m: &Model| {

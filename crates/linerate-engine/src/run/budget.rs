@@ -14,6 +14,8 @@ pub(super) struct Budget {
     pub(super) base: Nanos,
     /// One step of a sweep over streams.
     pub(super) sweep: Nanos,
+    /// Time at the start of such a step that does not count.
+    pub(super) washout: Nanos,
     /// All steps of a sweep of one direction.
     pub(super) sweeps: Nanos,
     /// Both directions at once.
@@ -47,9 +49,25 @@ impl Budget {
             idle: part(total, 20, 300, 1_500),
             base: part(total, if plan.trials { 60 } else { 180 }, 1_000, 10_000),
             sweep: part(total, 15, 400, 2_000),
+            washout: Nanos::from_millis(200),
             sweeps: part(total, 60, 500, 10_000),
             both: part(total, 35, 800, 3_000),
         }
+    }
+
+    /// Lets steps take as many round trips as streams need to begin, on a path whose round trips take so long, as far as
+    /// that leaves most of the run's time to what comes after them.
+    pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
+        let longer = |now: Nanos, trips: u64, per_mille: u64| {
+            let wanted = rtt
+                .0
+                .saturating_mul(trips)
+                .min(plan.time.0 / 1000 * per_mille);
+            Nanos(now.0.max(wanted))
+        };
+        self.base = longer(self.base, 25, 120);
+        self.sweep = longer(self.sweep, 12, 60);
+        self.washout = longer(self.washout, 4, 20);
     }
 
     /// Time left.
@@ -123,6 +141,26 @@ mod tests {
         assert_eq!(base(37, false), 6_660 * milli);
         let quarter = |seconds| base(seconds, true) - base(33, true);
         assert_eq!(quarter(60), (60 - 33) * 60 * milli / 4);
+    }
+
+    #[test]
+    fn steps_of_long_round_trips_are_longer_within_a_share_of_the_run() {
+        let stretched = |seconds, rtt| {
+            let plan = plan(seconds, true);
+            let mut budget = Budget::new(&plan, Nanos(0));
+            budget.stretch(&plan, Nanos::from_millis(rtt));
+            [budget.base, budget.sweep, budget.washout].map(|time| time.0 / 1_000_000)
+        };
+        let usual = [2_385, 596, 200];
+        assert_eq!(stretched(60, 0), usual);
+        assert_eq!(stretched(60, 49), usual, "24 round trips and more");
+        assert_eq!(stretched(60, 50), [2_385, 600, 200]);
+        assert_eq!(stretched(60, 200), [5_000, 2_400, 800]);
+        assert_eq!(
+            stretched(60, 400),
+            [7_200, 3_600, 1_200],
+            "no more than so much"
+        );
     }
 
     #[test]

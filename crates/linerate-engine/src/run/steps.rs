@@ -8,6 +8,7 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::samples::{read_of, tick};
 
 use super::Run;
+use super::budget::Budget;
 use crate::event::{Event, Flow, Level};
 use crate::link::LinkError;
 
@@ -35,6 +36,9 @@ impl Run<'_> {
             "latency of the idle path",
         )?;
         self.link.release(idle)?;
+        if let Some(idle) = derive(&self.record).idle {
+            self.budget.stretch(&plan, idle.least);
+        }
         let mut beside = self.ping(BESIDE)?;
         let mut bases = Vec::new();
         for direction in plan.directions {
@@ -109,8 +113,8 @@ impl Run<'_> {
             };
             let purpose = Purpose::Sweep { direction };
             let words = format!("{}, {}", direction.name(), streams(n));
-            let washout = Nanos::from_millis(200);
-            self.step(purpose, &[set], washout, self.budget.sweep, &words)?;
+            let Budget { washout, sweep, .. } = self.budget;
+            self.step(purpose, &[set], washout, sweep, &words)?;
             self.link.release(set)?;
             let now = self.goodput(direction);
             // Nothing is not more than nothing, either.
