@@ -314,3 +314,23 @@ pub struct Plan {
     /// Whether trials may be run.
     pub trials: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use ciborium::Value;
+
+    use super::*;
+
+    #[test]
+    fn ways_are_called_the_same_in_records_and_on_the_screen() {
+        for way in [
+            Handover::Copy,
+            Handover::Zerocopy,
+            Handover::Sendfile,
+            Handover::IoUring,
+        ] {
+            let written = Value::serialized(&way).unwrap();
+            assert_eq!(written, Value::Text(way.name().to_owned()));
+        }
+    }
+}
