@@ -59,7 +59,7 @@ CASES = {
     "qperf-pinned": case("qperf", pinned=True),
     # linerate beside itself: what another size, or another way to hand payload over, gives.
     **{f"size-{k}K": case("linerate", ours=["--size", f"{k}KiB"]) for k in [64, 128, 256, 512, 768, 1024, 1536, 2048, 4096]},
-    **{f"copy-{how}": case("linerate", ours=["--copy", how]) for how in ["zerocopy", "sendfile"]},
+    **{f"copy-{how}": case("linerate", ours=["--copy", how]) for how in ["zerocopy", "sendfile", "io-uring"]},
 }
 
 

@@ -113,10 +113,10 @@ metrics! {
     SOCKET_UNREAD = "socket" "unread_bytes" Bytes Gauge "Payload that waits for the application, SIOCINQ.";
     SOCKET_DROPS = "socket" "drops" Packets Counter "Drops at the socket, SO_MEMINFO.";
     SOCKET_CPU = "socket" "incoming_cpu" Count Gauge "CPU that took in the connection's last packet, SO_INCOMING_CPU; -1 before the first.";
-    ZEROCOPY_SENDS = "zerocopy" "sends" Count Counter "Sends that the kernel took and was asked not to copy (MSG_ZEROCOPY); subject as for tcp.";
-    ZEROCOPY_COMPLETIONS = "zerocopy" "completions" Count Counter "Those of them that the kernel says it is through with, on the socket's error queue.";
-    ZEROCOPY_COPIED = "zerocopy" "copied" Count Counter "Those of these that it copied all the same, SO_EE_CODE_ZEROCOPY_COPIED.";
-    ZEROCOPY_REFUSED = "zerocopy" "refused" Count Counter "Sends that were made by a copy because the kernel had no room to hold pages, ENOBUFS.";
+    ZEROCOPY_SENDS = "zerocopy" "sends" Count Counter "Sends that the kernel took and was asked not to copy (MSG_ZEROCOPY, or IORING_OP_SEND_ZC); subject as for tcp.";
+    ZEROCOPY_COMPLETIONS = "zerocopy" "completions" Count Counter "Those of them that the kernel says it is through with, on the socket's error queue or the ring.";
+    ZEROCOPY_COPIED = "zerocopy" "copied" Count Counter "Those of these that it copied all the same, SO_EE_CODE_ZEROCOPY_COPIED or IORING_NOTIF_USAGE_ZC_COPIED.";
+    ZEROCOPY_REFUSED = "zerocopy" "refused" Count Counter "Sends that were made by a copy because the kernel had no room to hold pages, ENOBUFS or ENOMEM.";
     UDP_DATAGRAMS = "udp" "datagrams" Packets Counter "Datagrams of this step that were sent, or that came, each counted once; subject as for tcp.";
     UDP_LOST = "udp" "lost" Packets Gauge "Datagrams of this step up to the highest number seen that have not come: lost, or on their way. Of round trips: messages without an answer so far.";
     UDP_REORDERED = "udp" "reordered" Packets Counter "Datagrams that came for the first time after one that was sent later (RFC 4737).";

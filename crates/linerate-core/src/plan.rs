@@ -79,6 +79,10 @@ pub enum Handover {
     Zerocopy,
     /// The kernel sends pages of a file in memory (`sendfile`).
     Sendfile,
+    /// By io_uring at both ends: the kernel sends pages that it was told of once, and says once it is through with
+    /// them; the receiver hands it buffers, which it fills as bytes come.
+    #[serde(rename = "io-uring")]
+    IoUring,
 }
 
 impl Handover {
@@ -88,7 +92,13 @@ impl Handover {
             Self::Copy => "copy",
             Self::Zerocopy => "zerocopy",
             Self::Sendfile => "sendfile",
+            Self::IoUring => "io-uring",
         }
+    }
+
+    /// Whether the kernel is asked to send the program's own pages, and tells what became of them.
+    pub const fn is_told(self) -> bool {
+        matches!(self, Self::Zerocopy | Self::IoUring)
     }
 }
 
@@ -303,4 +313,24 @@ pub struct Plan {
     pub sweep: bool,
     /// Whether trials may be run.
     pub trials: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use ciborium::Value;
+
+    use super::*;
+
+    #[test]
+    fn ways_are_called_the_same_in_records_and_on_the_screen() {
+        for way in [
+            Handover::Copy,
+            Handover::Zerocopy,
+            Handover::Sendfile,
+            Handover::IoUring,
+        ] {
+            let written = Value::serialized(&way).unwrap();
+            assert_eq!(written, Value::Text(way.name().to_owned()));
+        }
+    }
 }

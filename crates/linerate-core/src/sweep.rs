@@ -18,6 +18,14 @@ pub enum Swept {
     Streams,
 }
 
+/// Ways to hand payload over.
+const WAYS: [Handover; 4] = [
+    Handover::Copy,
+    Handover::Zerocopy,
+    Handover::Sendfile,
+    Handover::IoUring,
+];
+
 /// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
 const SIZES: [u64; 2] = [1 << 10, 4 << 20];
 
@@ -39,9 +47,7 @@ impl Swept {
             knobs
         };
         match self {
-            Self::Copy => [Handover::Copy, Handover::Zerocopy, Handover::Sendfile]
-                .map(|way| with(&|knobs| knobs.copy = way))
-                .to_vec(),
+            Self::Copy => WAYS.map(|way| with(&|knobs| knobs.copy = way)).to_vec(),
             Self::Size => doubled(SIZES[0], SIZES[1])
                 .map(|size| {
                     with(&|knobs| (knobs.write_size, knobs.read_size) = (Bytes(size), Bytes(size)))
@@ -156,7 +162,8 @@ mod tests {
             let settings = swept.settings(&base, most);
             settings.iter().map(|knobs| swept.words(knobs)).collect()
         };
-        assert_eq!(words(Swept::Copy, 9), ["copy", "zerocopy", "sendfile"]);
+        let ways = ["copy", "zerocopy", "sendfile", "io-uring"];
+        assert_eq!(words(Swept::Copy, 9), ways);
         assert_eq!(words(Swept::Streams, 1), ["1 stream"]);
         let five = ["1 stream", "2 streams", "4 streams", "5 streams"];
         assert_eq!(words(Swept::Streams, 5), five);

@@ -39,7 +39,12 @@ fn last(end: &EndReadings, set: u32, metric: Metric) -> Option<i64> {
 fn each_way_arrives_to_the_byte_in_step_after_step() {
     let mut pair = Pair::new();
     let mut id = 0;
-    for copy in [Handover::Copy, Handover::Zerocopy, Handover::Sendfile] {
+    for copy in [
+        Handover::Copy,
+        Handover::Zerocopy,
+        Handover::Sendfile,
+        Handover::IoUring,
+    ] {
         for (direction, streams, size) in [
             (Direction::Forward, 1, 0),
             (Direction::Reverse, 2, 1),
@@ -51,7 +56,7 @@ fn each_way_arrives_to_the_byte_in_step_after_step() {
                 assert!(assert_exact(&ends) > 0, "{copy:?}");
                 // The kernel may have no room to hold the pages of an ordinary user.
                 let mut gaps = ends.iter().flat_map(|end| &end.gaps);
-                let of_room = copy == Handover::Zerocopy;
+                let of_room = copy.is_told();
                 assert!(
                     gaps.all(|gap| of_room && gap.what == "set.copy"),
                     "{copy:?}"

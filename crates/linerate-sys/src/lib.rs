@@ -11,4 +11,5 @@ pub mod process;
 pub mod shared;
 pub mod socket;
 pub mod thread;
+pub mod uring;
 pub mod zerocopy;

@@ -54,6 +54,11 @@ impl Memory {
         Ok(Self { start, len })
     }
 
+    /// Where it begins, for what the kernel is told of it.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     /// How many bytes there are.
     pub fn size(&self) -> usize {
         self.len
@@ -62,7 +67,7 @@ impl Memory {
     /// The bytes, to be filled. What was sent before and is still on its way changes with them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
-        // the kernel only ever reads them.
+        // the kernel only ever reads them: what it may write (`crate::uring`) is never borrowed here.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 

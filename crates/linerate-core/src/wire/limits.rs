@@ -1,7 +1,7 @@
 //! What a plan may ask of a server: a client that was let in may measure, not use the host up.
 
 use super::samples::{fits, read_of};
-use crate::plan::{Knobs, Pattern, SetPlan, StepPlan};
+use crate::plan::{Handover, Knobs, Pattern, SetPlan, StepPlan};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// Limits of one session.
@@ -86,7 +86,13 @@ fn threads(plan: &SetPlan) -> u32 {
 
 /// The buffers that a set may take.
 fn room(plan: &SetPlan) -> Bytes {
-    Bytes(operation(plan).0.saturating_mul(threads(plan).into()))
+    // By io_uring the kernel has one to fill while another is looked at.
+    let each = match plan.knobs.copy {
+        Handover::IoUring => 2,
+        _ => 1,
+    };
+    let all = u64::from(threads(plan)) * each;
+    Bytes(operation(plan).0.saturating_mul(all))
 }
 
 /// The largest operation of each stream of a set.
@@ -320,6 +326,11 @@ mod tests {
         assert!(limits.set(&pings(1), beside).is_err());
         beside.room.0 -= 1;
         assert!(limits.set(&pings(1), beside).is_ok());
+        let ring = stream(Knobs {
+            copy: Handover::IoUring,
+            ..Knobs::default()
+        });
+        assert_eq!(Taken::default().with(&ring).room.0, 2 * OPERATION_OPEN.0);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! that any version can tell any other what it speaks.
 
 use super::WireError;
+use crate::plan::{Handover, SetPlan};
 
 /// Size of a [`Hello`].
 pub const HELLO_LEN: usize = 32;
 /// Size of a [`Reply`].
 pub const REPLY_LEN: usize = 96;
-/// The versions of the protocol that this build speaks: lowest and highest.
-pub const VERSIONS: Versions = Versions { low: 1, high: 1 };
+/// The versions of the protocol that this build speaks: lowest and highest. From 2 on a plan may ask for io_uring.
+pub const VERSIONS: Versions = Versions { low: 1, high: 2 };
 
 const HELLO_MAGIC: &[u8; 8] = b"LINERATE";
 // Not the same as the other one, or a service that echoes would look like a server.
@@ -29,6 +30,14 @@ impl Versions {
     pub fn common(self, other: Self) -> Option<u16> {
         let high = self.high.min(other.high);
         (high >= self.low.max(other.low)).then_some(high)
+    }
+}
+
+/// The first version in which a far end understands such a plan: of an older one it would be a broken message.
+pub fn since(plan: &SetPlan) -> u16 {
+    match plan.knobs.copy {
+        Handover::IoUring => 2,
+        Handover::Copy | Handover::Zerocopy | Handover::Sendfile => 1,
     }
 }
 

@@ -102,7 +102,7 @@ impl Line {
         unless_paused(result).map_err(|e| self.failed(call, e))
     }
 
-    fn closed(&self) -> LoadError {
+    pub(super) fn closed(&self) -> LoadError {
         LoadError::Protocol {
             what: format!(
                 "the other end closed stream {} of set {} in mid-step",
@@ -178,6 +178,22 @@ impl MarkPart {
     /// Receives a mark; `None` until all of it is there.
     pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
         self.at += line.receive(&mut self.raw[self.at..], wait)?;
+        self.whole(line)
+    }
+
+    /// How many bytes of a mark are not there yet.
+    pub(super) fn missing(&self) -> usize {
+        MARK_BYTES - self.at
+    }
+
+    /// Takes bytes of a mark, no more than are missing; `None` until all of it is there.
+    pub(super) fn add(&mut self, line: &Line, part: &[u8]) -> Result<Option<Mark>, LoadError> {
+        self.raw[self.at..][..part.len()].copy_from_slice(part);
+        self.at += part.len();
+        self.whole(line)
+    }
+
+    fn whole(&mut self, line: &Line) -> Result<Option<Mark>, LoadError> {
         if self.at < MARK_BYTES {
             return Ok(None);
         }

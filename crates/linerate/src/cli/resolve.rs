@@ -80,6 +80,7 @@ pub(crate) fn knobs(load: &Load) -> Knobs {
         copy: match load.copy {
             Some(HandOver::Zerocopy) => Handover::Zerocopy,
             Some(HandOver::Sendfile) => Handover::Sendfile,
+            Some(HandOver::IoUring) => Handover::IoUring,
             Some(HandOver::Copy) | None => Handover::Copy,
         },
         nodelay: load.nodelay.unwrap_or(defaults.nodelay),

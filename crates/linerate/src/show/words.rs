@@ -81,7 +81,7 @@ pub(crate) fn of_share(loss: Interval, datagrams: bool) -> String {
 /// What became of sends without a copy, where the kernel copied a `share` of them, or told of none.
 pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
     match share {
-        _ if way != Handover::Zerocopy => None,
+        _ if !way.is_told() => None,
         None => Some("the kernel told of no send without a copy".to_owned()),
         Some(share) if share < 0.001 => None,
         Some(share) => Some(format!(
@@ -264,6 +264,8 @@ mod tests {
         let (headline, unknown) = told(&load);
         assert_eq!(headline, "1 Gb/s, 2 streams, zerocopy");
         assert!(unknown.is_some(), "nothing is known of it");
+        load.knobs.copy = Handover::IoUring;
+        assert_eq!(told(&load), ("1 Gb/s, 2 streams, io-uring".into(), unknown));
         load.copied = Some(0.000_9);
         assert_eq!(became(&load), None);
         load.copied = Some(0.001);

@@ -7,6 +7,7 @@ use linerate_core::metric::{
     Metric, ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
 use linerate_core::parse::zerocopy::{ROOM, completions};
+use linerate_core::plan::Handover;
 use linerate_sys::zerocopy::notice;
 
 use crate::load::line::Line;
@@ -19,6 +20,7 @@ const NOTICES_MAX: usize = 64;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Completions {
+    way: Handover,
     sends: AtomicU64,
     refused: AtomicU64,
     done: AtomicU64,
@@ -26,6 +28,14 @@ pub(super) struct Completions {
 }
 
 impl Completions {
+    /// Of sends by this way.
+    pub(super) fn of(way: Handover) -> Self {
+        Self {
+            way,
+            ..Self::default()
+        }
+    }
+
     /// Counts a send that the kernel took without a copy.
     pub(super) fn sent(&self) {
         self.sends.fetch_add(1, Relaxed);
@@ -36,9 +46,18 @@ impl Completions {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Takes in what the kernel has told since the last time: the sampler does, so that the thread
-    /// that sends need not.
+    /// Counts sends that the kernel is through with, and those of them that it copied all the same.
+    pub(super) fn told(&self, through: u64, copied: u64) {
+        self.done.fetch_add(through, Relaxed);
+        self.copied.fetch_add(copied, Relaxed);
+    }
+
+    /// Takes in what the kernel has told on the socket since the last time: the sampler does, so that the thread
+    /// that sends need not. A ring tells that thread, at no cost.
     pub(super) fn take_in(&self, line: &Line) {
+        if self.way != Handover::Zerocopy {
+            return;
+        }
         let mut control = [0; ROOM];
         for _ in 0..NOTICES_MAX {
             // An empty queue is an error; what else fails shows in the sends.
@@ -46,10 +65,7 @@ impl Completions {
                 return;
             };
             for told in completions(&control[..len]) {
-                self.done.fetch_add(told.sends, Relaxed);
-                if told.copied {
-                    self.copied.fetch_add(told.sends, Relaxed);
-                }
+                self.told(told.sends, if told.copied { told.sends } else { 0 });
             }
         }
     }
@@ -67,11 +83,15 @@ impl Completions {
 
     /// What the kernel would not do; the same words for all connections, which tell it once.
     pub(super) fn gap(&self) -> Option<Gap> {
+        let hint = match self.way {
+            Handover::IoUring => "ulimit -l unlimited",
+            _ => "ulimit -l unlimited; sudo sysctl -w net.core.optmem_max=1048576",
+        };
         (self.refused.load(Relaxed) > 0).then(|| Gap {
             what: "set.copy".to_owned(),
             why: "some sends were made by a copy: the kernel had no room to hold their pages"
                 .to_owned(),
-            hint: "ulimit -l unlimited; sudo sysctl -w net.core.optmem_max=1048576".to_owned(),
+            hint: hint.to_owned(),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! What a receiver keeps of one stream.
 
 use linerate_core::parse::run::Mark;
-use linerate_core::plan::{Knobs, Receive};
+use linerate_core::plan::Knobs;
 use linerate_sys::socket;
 use rustix::event::epoll;
 
 use super::bundle::{Flow, Turn};
+use super::intake::Intake;
 
 use crate::load::LoadError;
 use crate::load::line::{Line, MarkPart};
@@ -50,7 +51,7 @@ impl Clamp {
 /// Receives runs of payload up to the end mark.
 pub(super) struct Inflow {
     pub(super) line: Line,
-    discard: bool,
+    pub(super) intake: Intake,
     /// Whether receives may wait for more than the first byte.
     patient: bool,
     clamp: Option<Clamp>,
@@ -68,7 +69,7 @@ impl Inflow {
     pub(super) fn new(line: Line, knobs: &Knobs) -> Self {
         Self {
             line,
-            discard: knobs.receive == Receive::Discard,
+            intake: Intake::of(knobs.receive),
             // Where the window is bounded on purpose, waiting would change what is measured.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
             clamp: knobs.window_clamp.map(|b| Clamp {
@@ -86,6 +87,11 @@ impl Inflow {
     /// Whether the end mark was read.
     pub(super) fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// Receives no more in this step.
+    pub(super) fn close(&mut self) -> Result<(), LoadError> {
+        self.intake.end(&self.line)
     }
 
     /// Receives at most `most` bytes of payload into `room`: what one receive of an application would get, at
@@ -121,13 +127,8 @@ impl Inflow {
         if self.left == 0 && !self.next_run(rate, wait)? {
             return Ok(0);
         }
-        let most = u64::from(most).min(self.left).min(room.len() as u64) as usize;
-        let into = &mut room[..most];
-        let moved = if self.discard {
-            self.line.discard(into, wait)?
-        } else {
-            self.line.receive(into, wait)?
-        };
+        let most = u64::from(most).min(self.left);
+        let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
         // What is left of the run, and the mark behind it, must not wait for data that may never
@@ -143,7 +144,7 @@ impl Inflow {
         if self.ended {
             return Ok(false);
         }
-        match self.mark.get(&self.line, wait)? {
+        match self.intake.mark(&self.line, &mut self.mark, wait)? {
             None => Ok(false),
             Some(Mark::Run(length)) => {
                 self.left = length;

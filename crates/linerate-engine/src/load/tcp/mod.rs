@@ -4,6 +4,7 @@
 mod bundle;
 mod completions;
 mod inflow;
+mod intake;
 mod open_loop;
 pub(crate) mod options;
 mod outflow;
@@ -12,6 +13,7 @@ mod ping_pong;
 mod probe;
 mod receiver;
 mod sender;
+mod uring;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
@@ -92,7 +94,9 @@ impl Engine for Tcp {
             end.write_size = open(plan.knobs.write_size.0);
             end.read_size = open(plan.knobs.read_size.0);
         }
-        Ok((workers(side, plan, all), end))
+        let (way, refused) = uring::way(side, plan);
+        end.gaps.extend(refused);
+        Ok((workers(side, plan, way, all), end))
     }
 }
 
@@ -111,8 +115,8 @@ fn unread(streams: u32) -> Option<Gap> {
     })
 }
 
-/// The workers of a set: one for each stream, or for each CPU.
-fn workers(side: Side, plan: &SetPlan, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
+/// The workers of a set: one for each stream, or for each CPU. `way` is how this end moves its bytes.
+fn workers(side: Side, plan: &SetPlan, way: Handover, lines: Vec<Line>) -> Vec<Box<dyn Worker>> {
     match plan.pattern {
         Pattern::Stream { direction } if is_bundled(plan) => {
             let cpus = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
@@ -122,7 +126,10 @@ fn workers(side: Side, plan: &SetPlan, lines: Vec<Line>) -> Vec<Box<dyn Worker>>
                 .map(|lines| bundle(direction.sender() == side, plan, lines))
                 .collect()
         }
-        _ => lines.into_iter().map(|l| worker(side, plan, l)).collect(),
+        _ => {
+            let made = lines.into_iter().map(|l| worker(side, plan, way, l));
+            made.collect()
+        }
     }
 }
 
@@ -143,12 +150,12 @@ fn bundle(sends: bool, plan: &SetPlan, lines: Vec<Line>) -> Box<dyn Worker> {
     }
 }
 
-fn worker(side: Side, plan: &SetPlan, line: Line) -> Box<dyn Worker> {
+fn worker(side: Side, plan: &SetPlan, way: Handover, line: Line) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line, plan.knobs.copy))
+            Box::new(sender::Sender::new(line, way))
         }
-        Pattern::Stream { .. } => Box::new(receiver::Receiver::new(line, &plan.knobs)),
+        Pattern::Stream { .. } => Box::new(receiver::Receiver::new(line, &plan.knobs, way)),
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let (payload, busy) = (size.0 as u32, plan.knobs.busy_poll);
             if plan.knobs.open_loop {

@@ -42,7 +42,7 @@ impl Outflow {
     /// second.
     pub(super) fn push(
         &mut self,
-        payload: &Outlet,
+        payload: &mut Outlet,
         rate: u64,
         most: u32,
         wait: bool,
@@ -57,7 +57,7 @@ impl Outflow {
             self.left = std::mem::take(&mut self.announced);
         }
         let len = u64::from(most).min(self.left) as usize;
-        let moved = payload.send(&self.line, len, wait)?;
+        let moved = payload.send(&self.line, len, rate, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
         Ok(moved as u32)

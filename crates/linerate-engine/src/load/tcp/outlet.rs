@@ -10,6 +10,7 @@ use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;
 
 use super::completions::Completions;
+use super::uring::Outward;
 use crate::load::LoadError;
 use crate::load::line::Line;
 use crate::load::pages::{Pages, randomize};
@@ -23,6 +24,8 @@ pub(super) enum Outlet {
     /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
     /// pipe.
     Sendfile(Option<File>),
+    /// The kernel sends pages that it was told of once, and tells when it is through with them.
+    Ring(Box<Outward>),
 }
 
 /// A file in memory.
@@ -35,8 +38,9 @@ impl Outlet {
     pub(super) fn new(way: Handover) -> Self {
         match way {
             Handover::Copy => Self::Copy(Pages::default()),
-            Handover::Zerocopy => Self::Zerocopy(None, Arc::default()),
+            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(way))),
             Handover::Sendfile => Self::Sendfile(None),
+            Handover::IoUring => Self::Ring(Box::new(Outward::new())),
         }
     }
 
@@ -56,13 +60,20 @@ impl Outlet {
             }
             Self::Sendfile(Some(file)) if file.len == len => {}
             Self::Sendfile(file) => *file = Some(File::new(len)?),
+            Self::Ring(ring) => ring.fill(len)?,
         }
         Ok(())
     }
 
     /// Sends at most `most` bytes, copies where it may not `wait` at once and all else within the block time; zero
-    /// when the kernel takes nothing.
-    pub(super) fn send(&self, line: &Line, most: usize, wait: bool) -> Result<usize, LoadError> {
+    /// when the kernel takes nothing. `rate` is that of the stream, in bytes per second.
+    pub(super) fn send(
+        &mut self,
+        line: &Line,
+        most: usize,
+        rate: u64,
+        wait: bool,
+    ) -> Result<usize, LoadError> {
         match self {
             Self::Copy(pages) => {
                 let bytes = pages.bytes();
@@ -92,6 +103,7 @@ impl Outlet {
                 let sent = sendfile(line.fd(), &file.fd, Some(&mut 0), most);
                 line.moved("sendfile", sent.map_err(io::Error::from))
             }
+            Self::Ring(ring) => ring.send(line, most, rate, wait),
         }
     }
 
@@ -99,6 +111,7 @@ impl Outlet {
     pub(super) fn completions(&self) -> Option<Arc<Completions>> {
         match self {
             Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),
+            Self::Ring(ring) => Some(Arc::clone(&ring.counts)),
             Self::Copy(_) | Self::Sendfile(_) => None,
         }
     }

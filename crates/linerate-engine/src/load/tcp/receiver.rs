@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::plan::Knobs;
+use linerate_core::plan::{Handover, Knobs, Receive};
+use linerate_sys::uring;
 
 use super::bundle::Flow;
 use super::inflow::Inflow;
+use super::intake::Intake;
 use super::probe::SocketProbe;
+use super::uring::pieces;
 use crate::load::line::Line;
 use crate::load::pages::Pages;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
@@ -16,13 +19,18 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
+    /// The size of reads that the plan asks for, where they are made by io_uring.
+    ring: Option<u64>,
     advice: Arc<Advice>,
     done: Option<Done>,
 }
 
 impl Receiver {
-    pub(super) fn new(line: Line, knobs: &Knobs) -> Self {
+    /// `way` is how this end moves its bytes.
+    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover) -> Self {
+        let ring = way == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {
+            ring: ring.then_some(knobs.read_size.0),
             flow: Inflow::new(line, knobs),
             buffer: Pages::default(),
             advice: Arc::new(Advice::new(1, 1)),
@@ -34,7 +42,14 @@ impl Receiver {
 impl Worker for Receiver {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
-        self.buffer.ensure(advice.most() as usize);
+        if let Some(asked) = self.ring {
+            let (size, count) = pieces(asked, advice.most());
+            let ring = uring::Receiver::new(size, count);
+            let ring = ring.map_err(|e| self.flow.line.failed("io_uring_setup", e))?;
+            self.flow.intake = Intake::Ring(Box::new(ring));
+        } else {
+            self.buffer.ensure(advice.most() as usize);
+        }
         self.flow.begin();
         Ok(())
     }
@@ -56,6 +71,9 @@ impl Worker for Receiver {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
+        if self.flow.ended() {
+            self.flow.close()?;
+        }
         Ok(self.flow.ended())
     }
 

@@ -45,7 +45,7 @@ impl Worker for Sender {
             return Ok(0);
         };
         let rate = self.advice.rate();
-        let bytes = self.flow.push(&self.payload, rate, *most, true)?;
+        let bytes = self.flow.push(&mut self.payload, rate, *most, true)?;
         let op = Op::Send(*most);
         self.done = Some(Done { op, bytes });
         Ok(1)

@@ -32,18 +32,18 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that takes it.
+/// Opens a control connection to the first address that takes it; with what the server said of itself.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
     key: Option<&Key>,
     open: bool,
-) -> Result<(Channel, Access, SocketAddr), PeerError> {
+) -> Result<(Channel, Reply, SocketAddr), PeerError> {
     let until = Instant::now() + PATIENCE_ALL;
     let mut worst: Option<PeerError> = None;
     for address in target.resolve(family)? {
         match one(address, &target.host, key, open) {
-            Ok((channel, access)) => return Ok((channel, access, address)),
+            Ok((channel, reply)) => return Ok((channel, reply, address)),
             Err(e) => {
                 if worst.as_ref().is_none_or(|w| e.weight() > w.weight()) {
                     worst = Some(e);
@@ -65,7 +65,7 @@ fn one(
     host: &str,
     key: Option<&Key>,
     open_will_do: bool,
-) -> Result<(Channel, Access), PeerError> {
+) -> Result<(Channel, Reply), PeerError> {
     let stream = small_packets(address).map_err(|e| unreached(address, e))?;
     // From here on nothing blocks without a deadline.
     tune(&stream).map_err(|source| PeerError::System {
@@ -83,7 +83,7 @@ fn one(
         (Access::Open, Some(_)) => return Err(PeerError::UnexpectedlyOpen { address, host }),
     };
     let channel = shake(stream, &preamble, key, address, host)?;
-    Ok((channel, reply.access))
+    Ok((channel, reply))
 }
 
 /// Connects with small segments both ways: what controls a run must pass where large packets vanish.

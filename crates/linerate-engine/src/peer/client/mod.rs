@@ -3,6 +3,7 @@
 pub(crate) mod dial;
 mod lines;
 mod step;
+mod version;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,7 +17,7 @@ use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
-use linerate_core::wire::preamble::Access;
+use linerate_core::wire::preamble::{Access, VERSIONS};
 
 use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
@@ -32,6 +33,7 @@ use crate::load::LoadError;
 #[cfg(test)]
 pub(super) use lines::Dialler as RawDialler;
 use lines::Dialler;
+use version::understood;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -67,6 +69,8 @@ pub struct Client {
     sets: HashMap<u32, Pattern>,
     address: SocketAddr,
     access: Access,
+    // Of the protocol, the highest that both ends speak.
+    version: u16,
     // Whether settings of hosts may be changed, as far as this end's user is concerned.
     changes: bool,
     epoch: Instant,
@@ -82,7 +86,7 @@ impl Client {
         descriptors::raise(&Limits::default());
         let epoch = Instant::now();
         let (target, key) = (&options.target, options.key.as_ref());
-        let (mut channel, access, address) =
+        let (mut channel, reply, address) =
             dial::control(target, options.family, key, options.open)?;
         let near = boot_id(&*options.machine);
         let hello = Ask::Hello {
@@ -130,7 +134,8 @@ impl Client {
             },
             sets: HashMap::new(),
             address,
-            access,
+            access: reply.access,
+            version: VERSIONS.common(reply.versions).unwrap_or(VERSIONS.low),
             changes: options.changes.is_some(),
             epoch,
             lost: None,
@@ -337,6 +342,7 @@ impl Link for Client {
     }
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
+        understood(plan, self.version)?;
         let ask = Ask::Prepare { plan: plan.clone() };
         let Answer::Offered { offer } = self.request(&ask, ANSWER)? else {
             return Err(self.out_of_turn());

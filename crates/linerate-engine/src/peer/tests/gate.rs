@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, Versions};
+use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
 
 use super::*;
 use crate::peer::PORT;
@@ -132,7 +132,7 @@ fn another_version_is_told_ours_and_closed() {
     stream.write_all(&hello.encode()).unwrap();
     let mut reply = [0; REPLY_LEN];
     stream.read_exact(&mut reply).unwrap();
-    assert_eq!(Reply::decode(&reply).unwrap().versions, HELLO.versions);
+    assert_eq!(Reply::decode(&reply).unwrap().versions, VERSIONS);
     assert!(ends(&stream, 0));
     server.logged("other versions");
 }

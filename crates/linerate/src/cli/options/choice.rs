@@ -25,6 +25,8 @@ pub(crate) enum HandOver {
     Zerocopy,
     /// The kernel sends pages of a file in memory.
     Sendfile,
+    /// Both ends use io_uring: pages that the kernel is told of once, and buffers that it fills (Linux 6.2).
+    IoUring,
 }
 
 /// What a sweep varies.

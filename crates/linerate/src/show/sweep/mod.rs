@@ -7,7 +7,7 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{self, Estimate, Setting, derive};
-use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::plan::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_engine::run::Sweep;
@@ -114,7 +114,7 @@ fn lacking(setting: &Setting, name: &str) -> Vec<Gap> {
         let what = format!("CPU time with {name}");
         gaps.push(gap(what, "the times of all threads could not be read"));
     }
-    if setting.knobs.copy == Handover::Zerocopy && setting.copied.is_none() {
+    if setting.knobs.copy.is_told() && setting.copied.is_none() {
         let what = format!("what became of sends with {name}");
         gaps.push(gap(what, "the kernel told of none"));
     }

@@ -56,17 +56,20 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
 /// Zero copy pays, the file does not; or the other way round, beside zero copy that was none.
 pub(super) fn copy(direction: Direction) -> Probe {
     let settings = Swept::Copy.settings(&Knobs::default(), 1);
-    let [copy, zero, file] = settings.try_into().unwrap();
+    let [copy, zero, file, ring] = settings.try_into().unwrap();
     let forward = direction == Direction::Forward;
     let (cheap, dear) = if forward { (0.11, 0.25) } else { (0.2, 0.201) };
     let base = (9.41, 0.2);
     let mut zero = setting(zero, 9.4, cheap, Some(base));
     zero.copied = Some(if forward { 0.0 } else { 1.0 });
+    let mut ring = setting(ring, 9.41, cheap, Some(base));
+    ring.copied = zero.copied;
     let found = Sweep {
         settings: vec![
             setting(copy, base.0, base.1, None),
             zero,
             setting(file, 9.38, dear, Some(base)),
+            ring,
         ],
         reference: Some(0),
         knee: None,

@@ -1,0 +1,54 @@
+//! What may be asked of a far end that speaks an older version of the protocol.
+
+use linerate_core::plan::SetPlan;
+use linerate_core::wire::preamble::since;
+
+use crate::link::LinkError;
+
+/// Whether a far end that speaks `version` understands a plan; one that does not would take it for a broken message.
+pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> {
+    if version >= since(plan) {
+        return Ok(());
+    }
+    Err(LinkError::Refused {
+        what: format!(
+            "linerate on the far host does not know `--copy {}` yet",
+            plan.knobs.copy.name()
+        ),
+        hint: "update linerate on the far host, or leave out --copy".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::plan::{Direction, Handover, Knobs, Pattern};
+    use linerate_core::wire::preamble::VERSIONS;
+
+    use super::*;
+
+    #[test]
+    fn an_older_far_end_is_not_asked_for_what_it_does_not_know() {
+        let asked = |copy, version| {
+            let direction = Direction::Forward;
+            let plan = SetPlan {
+                id: 0,
+                pattern: Pattern::Stream { direction },
+                knobs: Knobs {
+                    copy,
+                    ..Knobs::default()
+                },
+            };
+            understood(&plan, version)
+        };
+        assert!(asked(Handover::Sendfile, 1).is_ok());
+        assert!(asked(Handover::IoUring, VERSIONS.high).is_ok());
+        let Err(LinkError::Refused { what, hint }) = asked(Handover::IoUring, 1) else {
+            panic!("it would be a broken message there");
+        };
+        assert!(what.contains("`--copy io-uring`"), "{what}");
+        assert!(
+            hint.starts_with("update linerate on the far host"),
+            "{hint}"
+        );
+    }
+}

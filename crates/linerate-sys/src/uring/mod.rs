@@ -1,0 +1,61 @@
+//! io_uring: sends from pages that the kernel is told of once, and a receive that goes on by itself.
+//!
+//! A ring belongs to one stream, and has no more than one send or one receive under way: what moves the bytes of a
+//! stream must not overtake. Every wait ends in time; what is still under way then goes on, and is told of later.
+//= man io_uring(7), io_uring_enter(2), io_uring_prep_send_zc(3), io_uring_prep_recv_multishot(3)
+
+mod provided;
+mod receive;
+mod send;
+
+use std::io;
+use std::time::Duration;
+
+use io_uring::IoUring;
+use io_uring::types::{SubmitArgs, Timespec};
+
+pub use receive::Receiver;
+pub use send::{Sender, Told};
+
+use crate::zerocopy::Memory;
+
+/// Whether this kernel lets this process send so; the error is the kernel's.
+pub fn may_send() -> io::Result<()> {
+    Sender::new(Memory::new(1)?).map(drop)
+}
+
+/// Whether it lets it receive so.
+pub fn may_receive() -> io::Result<()> {
+    Receiver::new(1, 2).map(drop)
+}
+
+/// Hands over what was queued, and waits for something to be told, no longer than `most`.
+fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
+    let time = Timespec::from(most);
+    let args = SubmitArgs::new().timespec(&time);
+    match ring.submitter().submit_with_args(1, &args) {
+        Err(e) if !is_pause(&e) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The time was over, a signal came, or the kernel has no room just now: nothing is wrong, and what it did not take
+/// is still queued.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
+    )
+}
+
+fn full<E>(_: E) -> io::Error {
+    io::Error::other("the ring has no room")
+}
+
+/// An error that the kernel told in a completion.
+fn failed(result: i32) -> io::Error {
+    io::Error::from_raw_os_error(-result)
+}
+
+#[cfg(test)]
+mod tests;

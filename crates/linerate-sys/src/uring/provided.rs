@@ -1,0 +1,87 @@
+//! Buffers that the kernel is handed, and fills as bytes come.
+
+#![expect(unsafe_code, reason = "memory that the kernel writes, and its queue")]
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU16, Ordering::Release};
+
+use io_uring::IoUring;
+use io_uring::types::BufRingEntry;
+
+use crate::zerocopy::Memory;
+
+/// The group's number: a ring has one.
+pub(super) const GROUP: u16 = 0;
+
+/// Buffers of one size. Each is the kernel's from when it is given until a completion names it.
+pub(super) struct Provided {
+    /// The queue of buffers that are the kernel's; its first entry holds its tail.
+    queue: Memory,
+    bytes: Memory,
+    size: usize,
+    count: u16,
+    mask: u16,
+    tail: u16,
+}
+
+impl Provided {
+    /// Hands `count` buffers of `size` bytes to the kernel.
+    pub(super) fn new(ring: &IoUring, size: u32, count: u16) -> io::Result<Self> {
+        let (size, slots) = (size as usize, count.next_power_of_two());
+        let queue = Memory::new(usize::from(slots) * size_of::<BufRingEntry>())?;
+        let at = queue.start().as_ptr() as u64;
+        // SAFETY: a mapping begins on a page, this one has room for `slots` entries, all zero. The kernel pins its
+        // pages here and goes by them; that they stay mapped for as long as this value is in use is for `give`.
+        unsafe {
+            ring.submitter()
+                .register_buf_ring_with_flags(at, slots, GROUP, 0)?;
+        };
+        let bytes = Memory::new(size * usize::from(count))?;
+        let mut made = Self {
+            queue,
+            bytes,
+            size,
+            count,
+            mask: slots - 1,
+            tail: 0,
+        };
+        (0..count).for_each(|buffer| made.give(buffer));
+        Ok(made)
+    }
+
+    /// Gives a buffer to the kernel. Nobody borrows it: that takes a shared borrow of this value.
+    pub(super) fn give(&mut self, buffer: u16) {
+        assert!(buffer < self.count, "there is such a buffer");
+        let first: *mut BufRingEntry = self.queue.start().as_ptr().cast();
+        let at = usize::from(buffer) * self.size;
+        // SAFETY: the buffer lies within `bytes`, as was just checked.
+        let start = unsafe { self.bytes.start().as_ptr().add(at) };
+        // SAFETY: the slot is below the number of slots that the queue has room for, page-aligned and initialised
+        // (zero at first); the kernel only reads entries, and this one not before the tail says so.
+        let entry = unsafe { &mut *first.add(usize::from(self.tail & self.mask)) };
+        entry.set_addr(start as u64);
+        entry.set_len(self.size as u32);
+        entry.set_bid(buffer);
+        self.tail = self.tail.wrapping_add(1);
+        // SAFETY: `first` is the address of the queue's first entry, which holds the tail; the kernel reads it with
+        // an acquiring load, and nothing else writes it.
+        let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(first).cast_mut()) };
+        tail.store(self.tail, Release);
+    }
+
+    /// Whether the kernel may have filled so many bytes of such a buffer.
+    pub(super) fn has(&self, buffer: u16, bytes: usize) -> bool {
+        buffer < self.count && bytes <= self.size
+    }
+
+    /// Bytes of a buffer that a completion has named and that was not given back since.
+    pub(super) fn bytes(&self, buffer: u16, part: Range<usize>) -> &[u8] {
+        assert!(self.has(buffer, part.end) && part.start <= part.end);
+        let at = usize::from(buffer) * self.size + part.start;
+        // SAFETY: the range lies within one buffer, as was just checked, and so within `bytes`, which is initialised
+        // (zero at first). The kernel does not write a buffer that is not its own, and giving it back takes a unique
+        // borrow of this value.
+        unsafe { std::slice::from_raw_parts(self.bytes.start().as_ptr().add(at), part.len()) }
+    }
+}

@@ -1,0 +1,197 @@
+//! A receive that goes on by itself, into buffers that were handed to the kernel before.
+
+#![expect(unsafe_code, reason = "memory that the kernel writes later")]
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use io_uring::{IoUring, cqueue, opcode, types};
+
+use super::provided::{GROUP, Provided};
+use super::{enter, failed, full};
+
+/// Entries that wait to be handed over: a receive, and what ends it.
+const ENTRIES: u32 = 4;
+/// What a completion is of.
+const RECEIVE: u64 = 1;
+const CANCEL: u64 = 2;
+/// How often, and for how long, an end is waited for that the kernel has at once.
+const TRIES: usize = 10;
+const TRY: Duration = Duration::from_millis(100);
+
+/// Receives of one stream. It belongs to the thread that made it: of any other the kernel takes nothing.
+pub struct Receiver {
+    ring: IoUring,
+    /// Let go only once no receive is under way, which would write to it.
+    buffers: ManuallyDrop<Provided>,
+    /// The socket that a receive is under way of.
+    armed: Option<RawFd>,
+    part: Option<Part>,
+}
+
+/// What is not taken yet of what one completion brought.
+struct Part {
+    buffer: u16,
+    at: usize,
+    end: usize,
+}
+
+impl Receiver {
+    /// Hands `count` buffers of `size` bytes to the kernel, both at least one. Fails as [`super::Sender::new`] does,
+    /// with `EINVAL` before 6.1.
+    pub fn new(size: u32, count: u16) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            // Each buffer may be told of, and the end of a receive, and of its being ended.
+            .setup_cqsize(u32::from(count) + 8)
+            .build(ENTRIES)?;
+        let buffers = ManuallyDrop::new(Provided::new(&ring, size, count)?);
+        Ok(Self {
+            ring,
+            buffers,
+            armed: None,
+            part: None,
+        })
+    }
+
+    /// The next bytes of the stream, at most `most` of them; none where the other end has closed, `None` where nothing
+    /// came. It asks the kernel only where it may `wait` and nothing is there. It must be of one socket.
+    pub fn take(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        most: usize,
+        wait: Option<Duration>,
+    ) -> io::Result<Option<&[u8]>> {
+        let mut wait = wait;
+        while !self.has_part() {
+            if let Some(told) = self.next() {
+                if self.told(&told)? {
+                    return Ok(Some(&[]));
+                }
+                continue;
+            }
+            let Some(time) = wait.take() else {
+                return Ok(None);
+            };
+            self.arm(fd.as_raw_fd())?;
+            enter(&self.ring, time)?;
+        }
+        Ok(self.part.as_mut().map(|part| {
+            let from = part.at;
+            part.at = part.end.min(from.saturating_add(most));
+            self.buffers.bytes(part.buffer, from..part.at)
+        }))
+    }
+
+    /// Receives no more. Fails where bytes have come that were not taken: they are lost.
+    pub fn end(mut self) -> io::Result<()> {
+        if self.has_part() || self.disarm()? {
+            let what = "bytes came that nobody took";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(())
+    }
+
+    /// Whether bytes are left of what came last; a buffer that is used up is the kernel's again.
+    fn has_part(&mut self) -> bool {
+        match &self.part {
+            Some(part) if part.at < part.end => true,
+            Some(part) => {
+                self.buffers.give(part.buffer);
+                self.part = None;
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Begins to receive, unless a receive is under way.
+    fn arm(&mut self, fd: RawFd) -> io::Result<()> {
+        match self.armed {
+            Some(of) if of == fd => return Ok(()),
+            Some(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            None => {}
+        }
+        let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
+        // SAFETY: it writes to buffers of the group alone, which stay mapped until it has ended (`drop`). The kernel
+        // takes hold of the socket when `enter` hands this over, in a call that borrows a descriptor of this number.
+        unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;
+        self.armed = Some(fd);
+        Ok(())
+    }
+
+    /// What was told next.
+    fn next(&mut self) -> Option<cqueue::Entry> {
+        self.ring.completion().next()
+    }
+
+    /// Takes one completion in; whether it says that the other end has closed.
+    fn told(&mut self, told: &cqueue::Entry) -> io::Result<bool> {
+        if told.user_data() != RECEIVE {
+            return Ok(false);
+        }
+        // It ends where buffers or room to tell run out: with the next wait another one begins.
+        if !cqueue::more(told.flags()) {
+            self.armed = None;
+        }
+        let buffer = cqueue::buffer_select(told.flags());
+        match (usize::try_from(told.result()), buffer) {
+            (Ok(end @ 1..), Some(buffer)) if self.buffers.has(buffer, end) => {
+                self.part = Some(Part { buffer, at: 0, end });
+                Ok(false)
+            }
+            (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
+            (got, buffer) => {
+                // One that was picked for nothing.
+                if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
+                    self.buffers.give(buffer);
+                }
+                match -told.result() {
+                    _ if got.is_ok() => Ok(true),
+                    libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => Ok(false),
+                    _ => Err(failed(told.result())),
+                }
+            }
+        }
+    }
+
+    /// Ends the receive that is under way; whether bytes had come meanwhile.
+    fn disarm(&mut self) -> io::Result<bool> {
+        let mut brought = false;
+        for _ in 0..TRIES {
+            while let Some(told) = self.next() {
+                // What else it tells no longer matters.
+                let _ = self.told(&told);
+                brought |= self.part.take().is_some();
+            }
+            if self.armed.is_none() {
+                return Ok(brought);
+            }
+            if !self.ring.submission().is_empty() {
+                // The kernel never took it, and never will.
+                self.armed = None;
+                return Ok(brought);
+            }
+            let entry = opcode::AsyncCancel::new(RECEIVE).build().user_data(CANCEL);
+            // SAFETY: it refers to no memory.
+            unsafe { self.ring.submission().push(&entry) }.map_err(full)?;
+            enter(&self.ring, TRY)?;
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.disarm();
+        if self.armed.is_none() {
+            // SAFETY: it is dropped here alone, and no receive is under way that could write to it; the ring behind
+            // it is closed with this value, and begins none.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
+        // Else the memory is never given back: better a leak than a write to what is somebody else's by then.
+    }
+}

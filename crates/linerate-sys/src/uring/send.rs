@@ -1,0 +1,167 @@
+//! Sends without a copy, from pages that were registered.
+
+#![expect(
+    unsafe_code,
+    reason = "memory that the kernel reads later, and entries of its queue"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use io_uring::{IoUring, cqueue, opcode, types};
+
+use super::{enter, failed, full};
+use crate::zerocopy::{self, Memory};
+
+/// Entries that wait to be handed over: a send, and no second one beside it.
+const SENDS: u32 = 2;
+/// What may be told between two looks; the kernel keeps what is more until there is room.
+const TOLD: u32 = 256;
+/// `IORING_SEND_ZC_REPORT_USAGE` (6.2+), linux/io_uring.h.
+const REPORT_USAGE: u16 = 1 << 3;
+/// `IORING_NOTIF_USAGE_ZC_COPIED`, linux/io_uring.h.
+const COPIED: u32 = 1 << 31;
+
+/// What a completion is of.
+const SEND: u64 = 1;
+const TRIAL: u64 = 2;
+/// Time for an answer that the kernel has at once.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// What the kernel has told of sends since the last call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Sends that it is through with: their pages are the sender's alone again.
+    pub through: u64,
+    /// Those of them that it copied all the same.
+    pub copied: u64,
+}
+
+/// Sends of one stream, one at a time.
+pub struct Sender {
+    ring: IoUring,
+    memory: Memory,
+    /// The socket of the send that has not ended yet.
+    under_way: Option<RawFd>,
+}
+
+impl Sender {
+    /// Tells the kernel of `memory`, which holds its pages from now on. Fails with `ENOMEM` where it may not hold so
+    /// many (`RLIMIT_MEMLOCK`), with `EINVAL` where it does not tell what became of a send (before 6.2), with
+    /// `ENOSYS` or `EPERM` where there is no io_uring, or not for this process.
+    pub fn new(memory: Memory) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_coop_taskrun()
+            .setup_cqsize(TOLD)
+            .build(SENDS)?;
+        let pages = [libc::iovec {
+            iov_base: memory.start().as_ptr().cast(),
+            iov_len: memory.size(),
+        }];
+        // SAFETY: `memory` is mapped with this size now, which is when its pages are looked up. The kernel pins them
+        // and goes by the pages from then on, not by the address: it needs no mapping that outlives this call.
+        unsafe { ring.submitter().register_buffers(&pages)? };
+        let mut made = Self {
+            ring,
+            memory,
+            under_way: None,
+        };
+        made.ask()?;
+        Ok(made)
+    }
+
+    /// How many bytes there are to send from.
+    pub fn size(&self) -> usize {
+        self.memory.size()
+    }
+
+    /// Sends at most `most` bytes, all of them if it is to be the `whole`, or goes on with the send before, and waits
+    /// up to `wait` for its end: `None` if that does not come. Then nothing of it may be counted yet, and the next call
+    /// goes on with it, whatever it asks for; it must be of the same socket. Fails with `EOPNOTSUPP` on a socket that
+    /// cannot.
+    pub fn send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        most: usize,
+        whole: bool,
+        wait: Duration,
+        told: &mut Told,
+    ) -> io::Result<Option<usize>> {
+        let fd = fd.as_raw_fd();
+        match self.under_way {
+            Some(of) if of != fd => return Err(io::ErrorKind::InvalidInput.into()),
+            Some(_) => {}
+            None => {
+                let flags = if whole { libc::MSG_WAITALL } else { 0 };
+                self.push(fd, most.min(self.memory.size()), flags, SEND)?;
+                self.under_way = Some(fd);
+            }
+        }
+        // What was told before must not end the wait for this one.
+        let mut ended = self.take_in(told);
+        if ended.is_none() {
+            enter(&self.ring, wait)?;
+            ended = self.take_in(told);
+        }
+        let Some(result) = ended else {
+            return Ok(None);
+        };
+        self.under_way = None;
+        match usize::try_from(result) {
+            Ok(sent) => Ok(Some(sent)),
+            Err(_) => Err(failed(result)),
+        }
+    }
+
+    /// The same bytes by a copy, where no send is under way.
+    pub fn send_copied(&self, fd: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
+        if self.under_way.is_some() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        zerocopy::send_copied(fd, &self.memory, most)
+    }
+
+    /// Fails where this kernel does not tell what it copied: it looks at what is asked for before it misses the
+    /// socket.
+    fn ask(&mut self) -> io::Result<()> {
+        const NO_SOCKET: RawFd = -1;
+        self.push(NO_SOCKET, 1, 0, TRIAL)?;
+        enter(&self.ring, AT_ONCE)?;
+        let told = self.ring.completion();
+        let mut of_trial = told.filter(|t| t.user_data() == TRIAL && !cqueue::notif(t.flags()));
+        match of_trial.next().map(|t| t.result()) {
+            Some(result) if result == -libc::EBADF => Ok(()),
+            Some(result) if result < 0 => Err(failed(result)),
+            _ => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    fn push(&mut self, fd: RawFd, len: usize, flags: i32, of: u64) -> io::Result<()> {
+        let start = self.memory.start().as_ptr();
+        let entry = opcode::SendZc::new(types::Fd(fd), start, len as u32)
+            .buf_index(Some(0))
+            .flags(flags | libc::MSG_NOSIGNAL)
+            .zc_flags(REPORT_USAGE)
+            .build()
+            .user_data(of);
+        // SAFETY: `len` bytes from `start` are within the buffer that was registered as the first one; the kernel
+        // only reads them, and holds their pages until it is through with them. It takes hold of the socket when
+        // `enter` hands this over, in a call that borrows a descriptor of this number.
+        unsafe { self.ring.submission().push(&entry) }.map_err(full)
+    }
+
+    /// Takes in what is told; the result of the send, if it has ended.
+    fn take_in(&mut self, told: &mut Told) -> Option<i32> {
+        let mut ended = None;
+        for one in self.ring.completion().filter(|one| one.user_data() == SEND) {
+            if cqueue::notif(one.flags()) {
+                told.through += 1;
+                told.copied += u64::from(one.result() as u32 & COPIED != 0);
+            } else {
+                ended = Some(one.result());
+            }
+        }
+        ended
+    }
+}
