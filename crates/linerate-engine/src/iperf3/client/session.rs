@@ -322,6 +322,7 @@ fn counted(streams: &Streams, time: Nanos, sends: bool) -> Vec<StreamResult> {
         bytes,
         retransmits: again.filter(|_| sends),
         seconds: Some(time.secs()),
+        ..StreamResult::default()
     };
     each.map(stream).collect()
 }

@@ -273,6 +273,7 @@ fn results(streams: &Streams, counted: &Counted, until: Instant, role: Role) -> 
         bytes: now.saturating_sub(*base),
         retransmits: again.filter(|_| role == Role::Sender),
         seconds: Some(seconds),
+        ..StreamResult::default()
     };
     Results {
         streams: each.enumerate().map(stream).collect(),

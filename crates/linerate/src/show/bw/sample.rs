@@ -30,6 +30,7 @@ fn outcome(direction: Direction) -> Outcome {
             bytes: 1_170_000_000,
             retransmits: (!sends).then_some(7),
             seconds: Some(10.01),
+            ..StreamResult::default()
         }],
     };
     Outcome {
