@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::iperf3::PORT;
+use linerate_core::iperf3::{PORT, Protocol};
 use linerate_core::plan::Direction;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
@@ -130,6 +130,7 @@ fn iperf3(
     stop.store(false, Ordering::Relaxed);
     let options_of_test = ClientOptions {
         servers: servers.map_err(reach::peer_failure)?,
+        protocol: Protocol::Tcp,
         direction,
         time,
         knobs: resolve::knobs(&options.load),

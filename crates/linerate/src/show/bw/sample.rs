@@ -1,7 +1,7 @@
 //! Measurements made up for goldens.
 
 use linerate_core::facts::Gap;
-use linerate_core::iperf3::{Cpu, Results, StreamResult};
+use linerate_core::iperf3::{Cpu, Protocol, Results, StreamResult};
 use linerate_core::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
 };
@@ -35,12 +35,14 @@ fn outcome(direction: Direction) -> Outcome {
     };
     Outcome {
         server: ([10, 0, 0, 2], 5201).into(),
+        protocol: Protocol::Tcp,
         direction,
         streams: 1,
         time: Nanos::from_secs(10),
         moved: Bytes(1_175_000_000),
         far: Some(far),
         retransmits: sends.then_some(12),
+        datagrams: None,
         cpu: cpu(34.0),
         set: SetEnd {
             send_buffer: Some(87_040),
