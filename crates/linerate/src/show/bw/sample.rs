@@ -8,7 +8,7 @@ use linerate_core::metric::{
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::iperf3::client::{ClientError, Outcome};
+use linerate_engine::iperf3::client::{ClientError, Datagrams, Outcome};
 use linerate_engine::store::Store;
 
 use super::Probe;
@@ -63,6 +63,31 @@ fn outcome(direction: Direction) -> Outcome {
 /// One that went as asked.
 pub(super) fn whole(direction: Direction) -> Probe {
     Probe::iperf3("iperf3://brook", outcome(direction)).0
+}
+
+/// The same by datagrams, of which some were lost.
+pub(super) fn iperf3_udp(direction: Direction) -> Probe {
+    let sends = direction == Direction::Forward;
+    let (came, size) = (84_000, 1472);
+    let mut outcome = outcome(direction);
+    outcome.protocol = Protocol::Udp;
+    outcome.retransmits = None;
+    outcome.moved = Bytes((if sends { 84_920 } else { came }) * size);
+    if let Some(far) = &mut outcome.far {
+        far.streams[0].bytes = came * size;
+    }
+    outcome.datagrams = Some(Datagrams {
+        size: Bytes(size),
+        pace: Some(Rate(100_000_000)),
+        sent: Some(84_920),
+        refused: sends.then_some(3),
+        came,
+        lost: 900,
+        at_socket: (!sends).then_some(7),
+        order: (!sends).then_some([4, 0]),
+        jitter: Some(Nanos::from_micros(12)),
+    });
+    Probe::iperf3("iperf3://brook", outcome).0
 }
 
 /// One that the server did not live to see the end of.
