@@ -1,7 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::iperf3::{Params, Refusal, Results, State, length};
+use linerate_core::iperf3::{
+    Header, Intake, Params, Refusal, Results, State, Width, answer, is_answer, length,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     // What was read is written again, and reads the same. Without the second half a decoder that
@@ -12,10 +14,38 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(results) = Results::decode(bytes) {
         let again = Results::decode(&results.encode());
         assert_eq!(again.map(|again| again.bytes()), Ok(results.bytes()));
+        let _ = (results.packets(), results.errors(), results.jitter());
     }
     let _ = bytes.first_chunk().map(|raw| length(*raw));
     let _ = bytes.first_chunk().map(|raw| Refusal::decode(*raw).words());
     if let Some(state) = bytes.first().and_then(|byte| State::decode(*byte)) {
         assert_eq!(state.encode(), bytes[0]);
     }
+    assert!(answer(bytes).is_none() || bytes.len() == 4);
+    let _ = is_answer(bytes);
+    datagrams(bytes);
 });
+
+/// A stream of datagrams: a byte tells the length of each, another one how long it took.
+fn datagrams(bytes: &[u8]) {
+    for width in [Width::Narrow, Width::Wide] {
+        let (mut intake, mut now, mut rest) = (Intake::new(width, 0), 0u64, bytes);
+        let (mut held, mut counted) = (0, 0);
+        while let [length, pause, behind @ ..] = rest {
+            let (datagram, behind) = behind.split_at(behind.len().min(usize::from(*length)));
+            now = now.saturating_add(1u64.checked_shl(u32::from(*pause)).unwrap_or(0));
+            counted += intake.take(datagram, now);
+            held += datagram.len() as u64;
+            rest = behind;
+            if let Some(header) = Header::read(datagram, width) {
+                let mut again = datagram.to_vec();
+                header.write(width, &mut again);
+                let read = Header::read(&again, width);
+                assert_eq!(read.map(|read| read.number), Some(header.number));
+            }
+        }
+        let arrivals = intake.arrivals();
+        let _ = (arrivals.missing(), intake.jitter(), intake.strays());
+        assert!(counted <= held);
+    }
+}

@@ -5,6 +5,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+#[path = "iperf3/datagrams.rs"]
+mod datagrams;
 mod schema;
 mod skip;
 
@@ -201,8 +203,8 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
         }
     }
     let refused = |args: &[&str]| client(args)["error"].as_str().unwrap().to_owned();
-    assert!(refused(&["-u"]).contains("protocol does not exist"));
     assert!(refused(&["--bidir"]).contains("not implemented"));
+    assert!(refused(&["-u", "--bidir"]).contains("not implemented"));
     assert!(refused(&["-R", "-C", "nosuch"]).contains("TCP_CONGESTION"));
     assert_eq!(server.end(), Some(0));
 }
@@ -212,6 +214,12 @@ fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
     if !is_there() {
         return;
     }
+    for engine in ["tcp", "udp"] {
+        killed_in_mid_test(engine);
+    }
+}
+
+fn killed_in_mid_test(engine: &str) {
     let home = TempDir::new().unwrap();
     let port = free_port();
     let server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
@@ -220,21 +228,22 @@ fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
         thread::sleep(Duration::from_secs(2));
         drop(server);
     });
-    let args = ["bw", &target, "-t", "60s", "--json"];
-    let run = || linerate(home.path()).args(args).output().unwrap();
+    let args = ["bw", &target, "-t", "60s", "--json", "--engine", engine];
+    let paced = ["--pacing", "50Mbit/s"];
+    let run = || {
+        let mut command = linerate(home.path());
+        command.args(args).args(paced).output().unwrap()
+    };
     let output = patient(run, "connection refused");
     killer.join().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     fits(SCHEMA, &told);
     assert_eq!(told["complete"], false);
-    assert_eq!(told["directions"]["forward"]["goodput_bps"], Value::Null);
-    assert!(
-        told["directions"]["forward"]["near"]["bytes"]
-            .as_u64()
-            .unwrap()
-            > 0
-    );
+    let way = &told["directions"]["forward"];
+    assert_eq!(way["goodput_bps"], Value::Null);
+    assert_eq!(way["datagrams"], Value::Null);
+    assert!(way["near"]["bytes"].as_u64().unwrap() > 0);
     let words = String::from_utf8(output.stderr).unwrap();
     assert!(words.starts_with("error: "), "{words}");
 }

@@ -292,11 +292,11 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--stream-json"]).contains("--json"));
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--with-record"]).contains("no record"));
     assert!(refused(&["bw", "127.0.0.1", "-t", "3601s"]).contains("1 s to 3600 s"));
-    let udp = refused(&["bw", "iperf3://127.0.0.1", "--engine", "udp"]);
-    assert!(
-        udp.contains("is by TCP") && udp.contains("linerate serve"),
-        "{udp}"
-    );
+    let udp = ["bw", "iperf3://127.0.0.1", "--engine", "udp"];
+    let mss = refused(&[&udp[..], &["--mss", "1000"]].concat());
+    assert!(mss.contains("no maximum segment size"), "{mss}");
+    let size = refused(&[&udp[..], &["--write-size", "64KiB"]].concat());
+    assert!(size.contains("16 B to 65507 B"), "{size}");
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--find-rate"]).contains("linerate serve"));
     assert!(refused(&["bw", "127.0.0.1", "--find-rate"]).contains("--engine udp"));
     let both = [

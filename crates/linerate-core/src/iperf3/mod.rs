@@ -1,24 +1,32 @@
-//! What an iperf3 client and server say to each other (3.1 and newer), as far as TCP needs it.
+//! What an iperf3 client and server say to each other (3.1 and newer), as far as TCP and UDP need it.
 //!
 //! A client opens a control connection with its [`Cookie`]. From then on the server leads with
 //! single bytes, [`State`]s: the client tells what it wants ([`Params`]), opens as many data
-//! connections, each with the same cookie, and says when the test is over; then both tell what
-//! they counted ([`Results`]). Parameters and results are JSON behind their length.
+//! connections, each with the same cookie, or says hello from as many ports ([`HELLO`]), and says
+//! when the test is over; then both tell what they counted ([`Results`], of datagrams by their
+//! [`Header`]s and an [`Intake`]). Parameters and results are JSON behind their length.
 //!
 //! All of it is hostile until decoded: lengths and counts are bounded before anything is
 //! allocated, and no decoder here can panic. This module does no I/O.
 //= https://github.com/esnet/iperf src/iperf_api.h, iperf_api.c, iperf_client_api.c, iperf_server_api.c
 
+mod datagram;
+mod intake;
 mod json;
 mod params;
 mod refusal;
 mod results;
 mod state;
 
+pub use datagram::{
+    BURST_MAX, DATAGRAM_DEFAULT, DATAGRAM_MAX, DATAGRAM_MIN, HELLO, HELLO_LEN, Header, Width,
+    answer, is_answer,
+};
+pub use intake::Intake;
 pub use json::{JSON_MAX, frame, length};
 pub use params::{Params, Protocol, WRITE_DEFAULT, WRITE_MAX};
 pub use refusal::{REFUSAL_LEN, Refusal};
-pub use results::{Cpu, Results, StreamResult, stream_id};
+pub use results::{Cpu, Datagrams, Results, StreamResult, stream_id};
 pub use state::State;
 
 /// Port of an iperf3 server, where none is named.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::json::{count, object, switch, word};
-use super::{Malformed, STREAMS_MAX};
+use super::{Malformed, STREAMS_MAX, Width};
 
 /// Payload of one write, where a client does not say.
 //= iperf.h, DEFAULT_TCP_BLKSIZE
@@ -58,6 +58,8 @@ pub struct Params {
     pub mss: u64,
     /// Pace of each stream in bits per second, kept by the program.
     pub bandwidth: u64,
+    /// Writes that it hands over at once to keep that.
+    pub burst: u64,
     /// The same, kept by the kernel.
     pub fqrate: u64,
     /// Congestion control of both ends.
@@ -68,6 +70,8 @@ pub struct Params {
     pub zerocopy: bool,
     /// The receiver is to drop payload in the kernel.
     pub discard: bool,
+    /// Bits of the numbers of datagrams.
+    pub width: Width,
     /// The CPU that the server is to stay on; `None` leaves it alone.
     pub server_cpu: Option<u32>,
 }
@@ -96,11 +100,18 @@ impl Params {
             len: n("len")?,
             mss: n("MSS")?,
             bandwidth: n("bandwidth")?,
+            burst: n("burst")?,
             fqrate: n("fqrate")?,
             congestion: word(&fields, "congestion")?,
             tos: n("TOS")?,
             zerocopy: on("zerocopy")?,
             discard: on("skip_rx_copy")?,
+            // Some versions look at whether it is there alone, and none writes that it is off.
+            width: if on("udp_counters_64bit")? {
+                Width::Wide
+            } else {
+                Width::Narrow
+            },
             server_cpu: server_cpu(&fields)?,
         })
     }
@@ -129,6 +140,7 @@ impl Params {
             ("len", self.len),
             ("MSS", self.mss),
             ("bandwidth", self.bandwidth),
+            ("burst", self.burst),
             ("fqrate", self.fqrate),
             ("TOS", self.tos),
         ] {
@@ -146,6 +158,9 @@ impl Params {
             if on {
                 fields.insert(name.to_owned(), Value::from(true));
             }
+        }
+        if self.width == Width::Wide {
+            fields.insert("udp_counters_64bit".to_owned(), Value::from(1));
         }
         if let Some(name) = &self.congestion {
             fields.insert("congestion".to_owned(), Value::from(name.as_str()));
@@ -205,6 +220,26 @@ mod tests {
     }
 
     #[test]
+    fn what_it_sends_of_datagrams_is_read() {
+        // iperf3 3.12: iperf3 -u -c HOST -R -b 5M/10 -l 1000 -t 1 --udp-counters-64bit
+        let sent = br#"{"udp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,
+            "reverse":true,"len":1000,"bandwidth":5000000,"pacing_timer":1000,"burst":10,
+            "udp_counters_64bit":1,"client_version":"3.12"}"#;
+        let wanted = Params {
+            protocol: Protocol::Udp,
+            time: 1,
+            parallel: 1,
+            reverse: true,
+            len: 1000,
+            bandwidth: 5_000_000,
+            burst: 10,
+            width: Width::Wide,
+            ..Params::default()
+        };
+        assert_eq!(Params::decode(sent), Ok(wanted));
+    }
+
+    #[test]
     fn streams_are_bounded_on_both_sides() {
         let of = |n: u32| Params::decode(format!("{{\"parallel\":{n}}}").as_bytes());
         assert_eq!(of(0).unwrap().parallel, 1);
@@ -226,12 +261,14 @@ mod tests {
             time in 0..=1u64 << 53, len in 0..=1u64 << 53, window in 0..=1u64 << 53,
             parallel in 1..=STREAMS_MAX, reverse: bool, nodelay: bool, discard: bool,
             congestion in proptest::option::of("[a-z]{1,15}"), server_cpu: Option<u32>,
-            protocol in 0..3usize,
+            protocol in 0..3usize, bandwidth in 0..=1u64 << 53, burst in 0..=1000u64, wide: bool,
         ) {
             let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp][protocol];
             let params = Params {
                 protocol, time, parallel, reverse, nodelay, window, len, congestion, discard,
-                server_cpu, ..Params::default()
+                server_cpu, bandwidth, burst,
+                width: if wide { Width::Wide } else { Width::Narrow },
+                ..Params::default()
             };
             prop_assert_eq!(Params::decode(&params.encode()), Ok(params));
         }

@@ -17,6 +17,10 @@ const WORDS: &[(Refusal, &str)] = &[
     (Refusal::DURATION, "the test would last too long"),
     (Refusal::STREAMS, "too many streams"),
     (Refusal::WRITE_SIZE, "the block size is too large"),
+    (
+        Refusal::DATAGRAM_SIZE,
+        "the datagrams are too short or too long",
+    ),
     (Refusal::UNSUPPORTED, "an option is not implemented there"),
     (Refusal::PARAMETERS, "it could not read the parameters"),
     (Refusal::TOS, "it could not set the type of service"),
@@ -32,6 +36,7 @@ const WORDS: &[(Refusal, &str)] = &[
     ),
     (Refusal::LOGIN, "it did not authorize the test"),
     (Refusal::STREAM, "it could not make a stream"),
+    (Refusal::LISTEN, "it could not listen for datagrams"),
     (
         Refusal::RATE,
         "the test asks for more than its limit of bandwidth",
@@ -45,6 +50,8 @@ impl Refusal {
     pub const STREAMS: Self = Self::new(6);
     /// The block size is too large.
     pub const WRITE_SIZE: Self = Self::new(7);
+    /// A datagram is shorter than its header, or longer than IPv4 carries.
+    pub const DATAGRAM_SIZE: Self = Self::new(20);
     /// An option is not implemented.
     pub const UNSUPPORTED: Self = Self::new(13);
     /// More bandwidth is asked for than the server's limit.
@@ -65,6 +72,8 @@ impl Refusal {
     pub const LOGIN: Self = Self::new(142);
     /// A stream could not be made.
     pub const STREAM: Self = Self::new(200);
+    /// The port for datagrams could not be had.
+    pub const LISTEN: Self = Self::new(202);
 
     const fn new(code: i32) -> Self {
         Self { code, errno: 0 }

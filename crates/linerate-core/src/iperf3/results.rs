@@ -38,6 +38,21 @@ pub struct StreamResult {
     pub retransmits: Option<u64>,
     /// Seconds that it counted for; servers before 3.2 do not say.
     pub seconds: Option<f64>,
+    /// Datagrams; iperf3 tells them of connections too, as zero.
+    pub datagrams: Datagrams,
+}
+
+/// What one side counted of the datagrams of a stream. What it did not tell is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Datagrams {
+    /// The last number that it sent, or the highest that it read: with those that do not count.
+    pub packets: Option<u64>,
+    /// What that was when those began that count; versions before 3.14 do not say.
+    pub omitted: u64,
+    /// Those that were lost before the last that it read; of a sender zero.
+    pub errors: Option<u64>,
+    /// How unevenly they came, in seconds.
+    pub jitter: Option<f64>,
 }
 
 /// The number that iperf3 gives to a stream; two is left out.
@@ -96,6 +111,28 @@ impl Results {
         each.fold(0, u64::saturating_add)
     }
 
+    /// Datagrams that were sent up to the last one that it sent or read, of all streams; `None` where one
+    /// of them does not say.
+    pub fn packets(&self) -> Option<u64> {
+        let each = self.streams.iter().map(|stream| stream.datagrams);
+        each.map(|told| Some(told.packets?.saturating_sub(told.omitted)))
+            .try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
+    }
+
+    /// Those of them that were lost.
+    pub fn errors(&self) -> Option<u64> {
+        let mut each = self.streams.iter().map(|stream| stream.datagrams.errors);
+        each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
+    }
+
+    /// How unevenly they came, in seconds: the mean of all streams, as iperf3 has it.
+    pub fn jitter(&self) -> Option<f64> {
+        let each = self.streams.iter().map(|stream| stream.datagrams.jitter);
+        let all: Option<Vec<f64>> = each.collect();
+        let all = all.filter(|all| !all.is_empty())?;
+        Some(all.iter().sum::<f64>() / all.len() as f64)
+    }
+
     /// The longest time that a stream counted for; `None` where one of them does not say.
     pub fn seconds(&self) -> Option<f64> {
         let mut longest = None;
@@ -126,7 +163,19 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
         bytes: need("bytes")?,
         retransmits: fields.get("retransmits").and_then(whole),
         seconds: seconds(fields),
+        datagrams: datagrams(fields),
     })
+}
+
+/// What makes no sense is not known: some versions write a minus as a number beyond all bounds.
+fn datagrams(fields: &Map<String, Value>) -> Datagrams {
+    let told = |name| fields.get(name).and_then(whole);
+    Datagrams {
+        packets: told("packets"),
+        omitted: told("omitted_packets").unwrap_or(0),
+        errors: told("errors"),
+        jitter: number(fields, "jitter").filter(|seconds| *seconds >= 0.0),
+    }
 }
 
 /// From start to end; `None` where that is no time.
@@ -136,15 +185,18 @@ fn seconds(fields: &Map<String, Value>) -> Option<f64> {
 }
 
 fn written(stream: &StreamResult) -> Value {
+    let told = stream.datagrams;
     json!({
         "id": stream.id,
         "bytes": stream.bytes,
         "retransmits": stream.retransmits.map_or(Value::from(-1), Value::from),
-        "jitter": 0,
-        "errors": 0,
+        "jitter": told.jitter.unwrap_or(0.0),
+        // Clients before 3.14 know of none that were omitted: those that count are all there are.
+        "errors": told.errors.unwrap_or(0),
         "omitted_errors": 0,
-        "packets": 0,
-        "omitted_packets": 0,
+        // They take away what they omitted themselves, newer ones what is told here.
+        "packets": told.packets.unwrap_or(0),
+        "omitted_packets": told.omitted,
         "start_time": 0,
         "end_time": stream.seconds.unwrap_or(0.0),
     })
@@ -188,6 +240,33 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_are_read_as_iperf3_tells_them() {
+        // iperf3 3.12 as a receiver: a minus is written without its sign.
+        let told = br#"{"cpu_util_total":2.7,"cpu_util_user":0,"cpu_util_system":2.7,
+            "sender_has_retransmits":18446744073709551615,"streams":[
+            {"id":1,"bytes":625000,"retransmits":18446744073709551615,"jitter":7.5e-05,"errors":3,
+            "packets":628,"start_time":0,"end_time":1.000488},
+            {"id":3,"bytes":1000,"retransmits":18446744073709551615,"jitter":2.5e-05,"errors":0,
+            "packets":11,"omitted_errors":0,"omitted_packets":10,"start_time":0,"end_time":1.0}]}"#;
+        let results = Results::decode(told).unwrap();
+        assert_eq!((results.packets(), results.errors()), (Some(629), Some(3)));
+        assert!((results.jitter().unwrap() - 5e-5).abs() < 1e-12);
+        assert_eq!(results.retransmits(), None);
+    }
+
+    #[test]
+    fn loss_that_makes_no_sense_is_not_none() {
+        for errors in ["-1", "18446744073709551615", "null", "\"3\""] {
+            let told = format!(
+                "{{\"streams\":[{{\"id\":1,\"bytes\":0,\"packets\":7,\"errors\":{errors}}}]}}"
+            );
+            let results = Results::decode(told.as_bytes()).unwrap();
+            assert_eq!((results.packets(), results.errors()), (Some(7), None));
+            assert_eq!(results.jitter(), None);
+        }
+    }
+
+    #[test]
     fn streams_are_numbered_as_iperf3_does() {
         let ids: Vec<u64> = (0..4).map(stream_id).collect();
         assert_eq!(ids, [1, 3, 4, 5]);
@@ -199,11 +278,18 @@ mod tests {
             bytes in proptest::collection::vec(0..=1u64 << 53, 0..=128),
             retransmits in proptest::option::of(0..1u64 << 40),
             eighths in proptest::option::of(1..1u64 << 40),
+            packets in 0..=1u64 << 53, omitted in 0..=1u64 << 53, errors in 0..=1u64 << 53,
         ) {
             // Exact in decimal: JSON is read to the last digit but one.
             let seconds = eighths.map(|n| n as f64 / 8.0);
             let streams = bytes.into_iter().enumerate().map(|(at, bytes)| StreamResult {
                 id: stream_id(at), bytes, retransmits, seconds,
+                datagrams: Datagrams {
+                    packets: Some(packets),
+                    omitted,
+                    errors: Some(errors),
+                    jitter: Some(0.125),
+                },
             });
             let results = Results {
                 cpu: Some(Cpu { total: 3.5, user: 1.0, system: 2.5 }),

@@ -2,9 +2,11 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::{Malformed, State, frame, length};
+use linerate_sys::datagram;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::peer::channel::{timespec, tune};
@@ -59,6 +61,11 @@ impl<'a> Control<'a> {
         (self.stopped)()
     }
 
+    /// Payload of the largest datagram that goes to the other side in one packet, as far as the route tells.
+    pub(super) fn fits(&self) -> io::Result<u32> {
+        datagram::fits(self.stream.as_fd())
+    }
+
     /// Writes all of `bytes`.
     pub(super) fn write(&self, mut bytes: &[u8], time: Duration) -> Result<(), Broken> {
         let until = Instant::now() + time;
@@ -108,6 +115,12 @@ impl<'a> Control<'a> {
             Ok(_) => Ok(Some(byte[0])),
             Err(e) => retry(e).map(|()| None),
         }
+    }
+
+    /// Whether something is there to be heard, which may be the end.
+    pub(super) fn is_spoken(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
+        poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
     }
 
     /// Tells JSON.

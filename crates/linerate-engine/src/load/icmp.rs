@@ -19,6 +19,6 @@ const ERRORS: [Errno; 9] = [
 ];
 
 /// Whether it is one: other than an error of a broken socket it says nothing of what comes next.
-pub(super) fn is_of_the_path(error: &io::Error) -> bool {
+pub(crate) fn is_of_the_path(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|e| ERRORS.contains(&e))
 }

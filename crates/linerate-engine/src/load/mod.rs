@@ -18,7 +18,7 @@ use crate::host::Machine;
 mod advice;
 pub(crate) mod application;
 mod connect;
-mod icmp;
+pub(crate) mod icmp;
 mod line;
 mod null;
 pub(crate) mod pages;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::iperf3::PORT;
+use linerate_core::iperf3::{PORT, Protocol};
 use linerate_core::plan::Direction;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
@@ -121,7 +121,7 @@ fn iperf3(
     time: Nanos,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let direction = can(ways, options)?;
+    let (protocol, direction) = can(ways, options)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Asking for an address has no deadline: the first Ctrl-C is as good as the second.
@@ -130,6 +130,7 @@ fn iperf3(
     stop.store(false, Ordering::Relaxed);
     let options_of_test = ClientOptions {
         servers: servers.map_err(reach::peer_failure)?,
+        protocol,
         direction,
         time,
         knobs: resolve::knobs(&options.load),
@@ -149,8 +150,8 @@ fn iperf3(
     ))
 }
 
-/// The direction of a test with an iperf3 server, where that can do what was asked for.
-fn can(ways: &[Direction], options: &Options) -> Result<Direction, Failure> {
+/// What carries a test with an iperf3 server, and which way, where that can do what was asked for.
+fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), Failure> {
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if options.run.stream_json == Some(true) {
         return refuse(
@@ -164,20 +165,24 @@ fn can(ways: &[Direction], options: &Options) -> Result<Direction, Failure> {
             "leave out --with-record",
         );
     }
-    if resolve::engine(&options.run, true)? != "tcp" {
-        return refuse(
-            "a test with an iperf3 server is by TCP",
-            "with `linerate serve` there: linerate bw HOST --engine udp",
-        );
-    }
     if options.bw.find_rate.is_some() {
         return refuse(
             "an iperf3 server is not asked for one rate after the other",
             "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
         );
     }
+    let protocol = match resolve::engine(&options.run, true)?.as_str() {
+        "tcp" => Protocol::Tcp,
+        "udp" => Protocol::Udp,
+        _ => {
+            return refuse(
+                "a test with an iperf3 server is by TCP or UDP",
+                "--engine tcp, or --engine udp",
+            );
+        }
+    };
     match ways {
-        [direction] => Ok(*direction),
+        [direction] => Ok((protocol, *direction)),
         _ => refuse(
             "both directions at once need linerate at both ends",
             "-d forward, then -d reverse; or `linerate serve` there",
@@ -206,7 +211,7 @@ fn found(probe: &Probe) -> Found<'static> {
 fn failure(error: ClientError) -> Failure {
     let hint = error.hint();
     let failure = match error {
-        ClientError::Streams(_) => Failure::usage(error),
+        ClientError::Streams(_) | ClientError::Unsupported(_) => Failure::usage(error),
         _ => Failure::not_measured(error),
     };
     failure.hint(hint)

@@ -68,6 +68,12 @@ pub enum ClientError {
         /// What happened.
         what: String,
     },
+    /// Datagrams do not get through where a connection does.
+    #[error("no datagram gets through to {0} (UDP), although a connection does")]
+    NoDatagrams(SocketAddr),
+    /// Datagrams cannot be what was asked for.
+    #[error("{0}")]
+    Unsupported(String),
     /// A data connection could not be made as asked.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -109,6 +115,11 @@ impl ClientError {
             Self::NotIperf3 { .. } => {
                 "iperf3 listens on port 5201, iperf2 on 5001, which is another protocol".to_owned()
             }
+            Self::NoDatagrams(address) => format!(
+                "let UDP through to port {} of {}, or leave out --engine udp",
+                address.port(),
+                address.ip()
+            ),
             Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
             Self::Load(error) => error.hint().to_owned(),
             _ => String::new(),

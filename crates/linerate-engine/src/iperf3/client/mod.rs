@@ -4,7 +4,10 @@
 //! that, of a reverse test this end knows it. Of the server's host nothing is read; what iperf3
 //! does not tell is a gap.
 
+mod datagrams;
 mod error;
+mod hello;
+mod lines;
 mod session;
 mod talk;
 mod watch;
@@ -13,11 +16,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_core::facts::Gap;
-use linerate_core::iperf3::{Cpu, Results};
+use linerate_core::iperf3::{Cpu, Protocol, Results};
 use linerate_core::plan::{Direction, Knobs};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos, Rate};
 
+pub use datagrams::Datagrams;
 pub use error::ClientError;
 pub use session::run;
 
@@ -27,6 +31,8 @@ use crate::host::{Machine, Seen};
 pub struct ClientOptions {
     /// Addresses of the server; the first that takes a connection is used.
     pub servers: Vec<SocketAddr>,
+    /// What carries the payload: TCP or UDP.
+    pub protocol: Protocol,
     /// Which way payload flows.
     pub direction: Direction,
     /// For how long.
@@ -42,6 +48,8 @@ pub struct ClientOptions {
 pub struct Outcome {
     /// Where the server is.
     pub server: SocketAddr,
+    /// What carried the payload.
+    pub protocol: Protocol,
     /// Which way payload flowed.
     pub direction: Direction,
     /// Connections.
@@ -54,6 +62,8 @@ pub struct Outcome {
     pub far: Option<Results>,
     /// Segments that this end sent again; `None` for a receiver.
     pub retransmits: Option<u64>,
+    /// What became of datagrams; `None` of connections, and where the receiver did not come to tell.
+    pub datagrams: Option<Datagrams>,
     /// CPU of this program.
     pub cpu: Option<Cpu>,
     /// What this end's first connection got.
@@ -146,11 +156,26 @@ impl Outcome {
                     lacks("time of the far end", why.to_owned(), "");
                 }
             }
-            (Some(far), Direction::Reverse) if far.retransmits().is_none() => {
+            (Some(far), Direction::Reverse)
+                if self.protocol == Protocol::Tcp && far.retransmits().is_none() =>
+            {
                 let why = "the server does not tell what it sent again".to_owned();
                 lacks("retransmits of the far end", why, "");
             }
             _ => {}
+        }
+        if self.protocol == Protocol::Udp && self.far.is_some() {
+            match &self.datagrams {
+                None => {
+                    let why = "the server does not tell how many came, or tells what cannot be";
+                    lacks("loss of datagrams", why.to_owned(), "");
+                }
+                Some(datagrams) if datagrams.order.is_none() => {
+                    let why = "a server of iperf3 does not tell which came out of order or twice";
+                    lacks("order of datagrams", why.to_owned(), "");
+                }
+                Some(_) => {}
+            }
         }
         lacks(
             "sockets, CPUs and ports of the far end",

@@ -2,20 +2,20 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::Gap;
 use linerate_core::iperf3::{
-    Cookie, Params, Results, STREAMS_MAX, State, StreamResult, WRITE_DEFAULT, WRITE_MAX, cookie,
-    stream_id,
+    Cookie, Datagrams as Told, Params, Protocol, Results, STREAMS_MAX, State, StreamResult,
+    WRITE_DEFAULT, WRITE_MAX, cookie, stream_id,
 };
-use linerate_core::plan::{Direction, Handover, Knobs, Pattern, SetPlan, Side};
+use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::thread;
 
+use super::datagrams::{self, Datagrams, Near};
 use super::talk::Talk;
 use super::watch::Watch;
 use super::{ClientError, ClientOptions, Outcome};
@@ -23,16 +23,14 @@ use crate::end::placement;
 use crate::host::{self, Toward};
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
-use crate::iperf3::streams::{Manner, Streams};
-use crate::load::LoadError;
+use crate::iperf3::streams::{Load, Manner, Moved, Streams};
 use crate::load::application::Role;
-use crate::load::tcp::options;
 use crate::peer::client::dial;
 
 /// Time for a connection to be made.
-const DIAL: Duration = Duration::from_secs(5);
+pub(super) const DIAL: Duration = Duration::from_secs(5);
 /// Time for a last word of a server that has closed its data connections.
-const LAST_WORD: Duration = Duration::from_millis(500);
+pub(super) const LAST_WORD: Duration = Duration::from_millis(500);
 /// From one look at rates and counters to the next.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -43,11 +41,16 @@ pub fn run(options: &ClientOptions, stopped: &dyn Fn() -> bool) -> Result<Outcom
     if streams > STREAMS_MAX {
         return Err(ClientError::Streams(streams));
     }
+    if options.protocol == Protocol::Udp {
+        datagrams::bounds(&options.knobs)?;
+    }
     let session = Session::open(options, stopped)?;
     // Reading this host takes its time, and the server's clock runs from the last connection on.
     let manner = session.manner();
-    session.talk.agree(&session.cookie, &session.params())?;
-    let (fds, mut set) = session.connect()?;
+    session
+        .talk
+        .agree(&session.cookie, &session.params(&manner))?;
+    let (fds, mut set) = session.connect(&manner)?;
     set.cpus.clone_from(&manner.cpus);
     for state in [State::TestStart, State::TestRunning] {
         session.talk.expect(state, "before the test began")?;
@@ -55,13 +58,13 @@ pub fn run(options: &ClientOptions, stopped: &dyn Fn() -> bool) -> Result<Outcom
     session.measure(fds, set, &manner)
 }
 
-struct Session<'a> {
-    options: &'a ClientOptions,
-    plan: SetPlan,
-    talk: Talk<'a>,
-    cookie: Cookie,
+pub(super) struct Session<'a> {
+    pub(super) options: &'a ClientOptions,
+    pub(super) plan: SetPlan,
+    pub(super) talk: Talk<'a>,
+    pub(super) cookie: Cookie,
     /// Address of this end.
-    own: Option<SocketAddr>,
+    pub(super) own: Option<SocketAddr>,
 }
 
 impl<'a> Session<'a> {
@@ -105,7 +108,7 @@ impl<'a> Session<'a> {
         Err(failed.unwrap_or_else(none))
     }
 
-    fn params(&self) -> Params {
+    fn params(&self, manner: &Manner) -> Params {
         let knobs = &self.options.knobs;
         let forward = self.options.direction == Direction::Forward;
         // What concerns the far end alone.
@@ -114,63 +117,37 @@ impl<'a> Session<'a> {
         } else {
             (knobs.write_size, knobs.send_buffer, knobs.pacing)
         };
-        let size = if size.0 == 0 { WRITE_DEFAULT } else { size.0 };
-        Params {
-            time: self.options.time.0.div_ceil(1_000_000_000),
+        let base = Params {
+            protocol: self.options.protocol,
+            time: self.seconds(),
             parallel: knobs.streams,
             reverse: !forward,
-            nodelay: knobs.nodelay,
             window: buffer.map_or(0, |b| b.0),
+            ..Params::default()
+        };
+        if let Load::Datagrams { size, width, .. } = manner.load {
+            return Params {
+                len: size.into(),
+                width,
+                // A server with a limit of its own wants to know it of either direction.
+                bandwidth: knobs.pacing.map_or(0, |rate| rate.0),
+                ..base
+            };
+        }
+        let size = if size.0 == 0 { WRITE_DEFAULT } else { size.0 };
+        Params {
+            nodelay: knobs.nodelay,
             len: size.min(WRITE_MAX),
             mss: knobs.mss.map_or(0, u64::from),
             fqrate: pacing.map_or(0, |rate| rate.0),
             congestion: knobs.congestion.clone(),
-            ..Params::default()
+            ..base
         }
     }
 
-    /// Makes the data connections. What the server says of one that fails is better than what the
-    /// connection does.
-    fn connect(&self) -> Result<(Vec<OwnedFd>, SetEnd), ClientError> {
-        const STAGE: &str = "while the data connections were made";
-        self.lines()
-            .map_err(|failed| match self.talk.control.glance(LAST_WORD) {
-                Ok(Some(byte)) => self.talk.surprise(byte, STAGE),
-                Ok(None) | Err(Broken::Io(_)) => failed.into(),
-                Err(broken) => ClientError::broken(self.talk.server, STAGE, broken),
-            })
-    }
-
-    fn lines(&self) -> Result<(Vec<OwnedFd>, SetEnd), LoadError> {
-        let mut fds = Vec::new();
-        let mut set = SetEnd::default();
-        for stream in 0..self.plan.knobs.streams {
-            let call = |call| {
-                move |source| LoadError::Call {
-                    call,
-                    stream,
-                    source,
-                }
-            };
-            let fd = dial::socket(self.talk.server).map_err(call("socket"))?;
-            let mut gaps = options::set(&fd, Side::Near, &self.plan);
-            let stopped = &|| self.talk.control.stopped();
-            dial::connected_unless(&fd, self.talk.server, Instant::now() + DIAL, stopped)
-                .map_err(call("connect"))?;
-            gaps.extend(options::set_connected(&fd, &self.plan));
-            // The send buffer of a young connection takes so few bytes at once.
-            let taken = linerate_sys::socket::send(fd.as_fd(), &self.cookie, false);
-            if taken.map_err(call("send"))? != self.cookie.len() {
-                return Err(call("send")(io::ErrorKind::WriteZero.into()));
-            }
-            if stream == 0 {
-                options::read_back(&fd, Side::Near, &self.plan, &mut set);
-                set.gaps.append(&mut gaps);
-                set.gaps.extend(copied(&self.plan.knobs));
-            }
-            fds.push(fd);
-        }
-        Ok((fds, set))
+    /// How long the server is to expect it to last.
+    fn seconds(&self) -> u64 {
+        self.options.time.0.div_ceil(1_000_000_000)
     }
 
     /// How this end moves payload, by the rules of a run.
@@ -188,12 +165,30 @@ impl<'a> Session<'a> {
             Direction::Forward => (Role::Sender, self.plan.knobs.write_size),
             Direction::Reverse => (Role::Receiver, self.plan.knobs.read_size),
         };
+        let load = match self.options.protocol {
+            Protocol::Udp => self.datagrams(),
+            _ => Load::Bytes {
+                size: size.0,
+                cap: placement::op_cap(facts.l2_cache),
+                discard: false,
+            },
+        };
         Manner {
             role,
-            size: size.0,
-            cap: placement::op_cap(facts.l2_cache),
-            discard: false,
+            load,
             cpus: placement::cpus(&facts, &allowed, end, &self.plan),
+        }
+    }
+
+    /// Datagrams as asked for, and as the route of the control connection takes them whole.
+    fn datagrams(&self) -> Load {
+        let knobs = &self.plan.knobs;
+        let fits = self.talk.control.fits().unwrap_or_default();
+        Load::Datagrams {
+            size: datagrams::size(knobs.write_size.0, fits),
+            width: datagrams::width(self.seconds()),
+            pace: knobs.pacing,
+            burst: None,
         }
     }
 
@@ -210,38 +205,49 @@ impl<'a> Session<'a> {
         let begin = Instant::now();
         let streams = Streams::start(fds, manner);
         let mut streams = streams.map_err(|e| system("starting the streams", e))?;
-        let mut watch = Watch::new(Arc::clone(machine), self.talk.server, ours, begin);
-        let broken = self.wait(begin, &mut streams, &mut watch);
+        // Only connections have counters in the kernel that tell of their path.
+        let mut watch = (self.options.protocol == Protocol::Tcp)
+            .then(|| Watch::new(Arc::clone(machine), self.talk.server, ours, begin));
+        let broken = self.wait(begin, &mut streams, watch.as_mut());
         let mut gaps = std::mem::take(&mut set.gaps);
-        let seen = watch.finish(&mut gaps);
+        let seen = watch.and_then(|watch| watch.finish(&mut gaps));
         let sends = manner.role == Role::Sender;
         if sends {
             // What it hands over while it ends was sent as well.
             streams.halt();
         }
+        let moved = streams.each();
         let time = Nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let cpu = used.and_then(|before| Used::now(&**machine)?.since(&before));
         let ours = Results {
             cpu,
             congestion: Some(set.congestion.clone()).filter(|name| !name.is_empty()),
-            streams: counted(&streams, time, sends),
+            streams: counted(&moved, &streams.retransmits(), time, sends),
         };
         let mut outcome = Outcome {
             server: self.talk.server,
+            protocol: self.options.protocol,
             direction: self.options.direction,
             streams: self.plan.knobs.streams,
             time,
             moved: Bytes(ours.bytes()),
             far: None,
             retransmits: ours.retransmits(),
+            datagrams: None,
             cpu,
             set,
             seen,
             gaps,
             broken,
         };
+        let near = Near {
+            moved: &moved,
+            drops: streams.drops(),
+        };
         // A receiver goes on meanwhile, or the server could be stuck in its sends.
         self.conclude(&ours, &mut outcome);
+        let (direction, far) = (outcome.direction, outcome.far.as_ref());
+        outcome.datagrams = Datagrams::of(direction, manner.load, &near, far);
         let lacking = outcome.lacking();
         outcome.gaps.extend(lacking);
         Ok(outcome)
@@ -265,7 +271,7 @@ impl<'a> Session<'a> {
         &self,
         begin: Instant,
         streams: &mut Streams,
-        watch: &mut Watch,
+        mut watch: Option<&mut Watch>,
     ) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
         let lost = |broken| Some(ClientError::broken(self.talk.server, STAGE, broken));
@@ -289,21 +295,11 @@ impl<'a> Session<'a> {
                 (Err(broken), _) => return lost(broken),
             }
             streams.advise();
-            watch.tick();
+            if let Some(watch) = &mut watch {
+                watch.tick();
+            }
         }
     }
-}
-
-/// Tests with iperf3 have streams of their own, which copy: told where something else was asked for.
-fn copied(knobs: &Knobs) -> Option<Gap> {
-    (knobs.copy != Handover::Copy).then(|| Gap {
-        what: "set.copy".to_owned(),
-        why: format!(
-            "payload is copied in tests with iperf3, not sent by {}",
-            knobs.copy.name()
-        ),
-        hint: "leave out --copy, or measure with `linerate serve` on the far end".to_owned(),
-    })
 }
 
 /// A connection to the server, in time, and before the user has had enough.
@@ -314,14 +310,19 @@ fn reached(server: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<TcpStre
 }
 
 /// What this end counted, for the server.
-fn counted(streams: &Streams, time: Nanos, sends: bool) -> Vec<StreamResult> {
-    let again = streams.retransmits().into_iter();
-    let each = streams.each().into_iter().zip(again).enumerate();
-    let stream = |(at, (bytes, again)): (usize, (u64, Option<u64>))| StreamResult {
+fn counted(moved: &[Moved], again: &[Option<u64>], time: Nanos, sends: bool) -> Vec<StreamResult> {
+    let each = moved.iter().zip(again).enumerate();
+    let stream = |(at, (moved, again)): (usize, (&Moved, &Option<u64>))| StreamResult {
         id: stream_id(at),
-        bytes,
+        bytes: moved.bytes,
         retransmits: again.filter(|_| sends),
         seconds: Some(time.secs()),
+        datagrams: Told {
+            packets: Some(moved.datagrams.packets),
+            omitted: 0,
+            errors: Some(moved.datagrams.lost),
+            jitter: Some(moved.datagrams.jitter as f64 / 1e9),
+        },
     };
     each.map(stream).collect()
 }
@@ -331,6 +332,6 @@ fn own(fd: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
 }
 
-fn system(call: &'static str, source: io::Error) -> ClientError {
+pub(super) fn system(call: &'static str, source: io::Error) -> ClientError {
     ClientError::System { call, source }
 }

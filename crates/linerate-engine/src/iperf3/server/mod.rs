@@ -1,10 +1,12 @@
 //! A server for iperf3 clients: one port, one test at a time.
 //!
 //! One thread lets connections in, by their cookies: the first of a test is its control
-//! connection, the others carry its payload. A test has a thread of its own, and one for each
-//! stream. All that a client can ask for is bounded, and so is the time that it can take; nobody
+//! connection, the others carry its payload, unless that goes by datagrams. A test has a thread of
+//! its own, and one for each stream. All that a client can ask for is bounded, and so is the time that it can take; nobody
 //! is asked who he is, because iperf3 knows no way that others could not listen in on.
 
+mod counted;
+mod door;
 mod facts;
 mod gate;
 mod session;

@@ -1,19 +1,21 @@
 //! One test of a client, from its parameters to the results.
 
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{Params, Refusal, Results, State, StreamResult, stream_id};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::iperf3::{Params, Refusal, Results, State};
+use linerate_core::units::Nanos;
 
+use super::counted::{Counted, results, said, settle};
+use super::door::Door;
 use super::terms::Terms;
 use super::{Server, Slot};
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
-use crate::iperf3::streams::Streams;
+use crate::iperf3::streams::{Moved, Streams};
 use crate::load::application::Role;
 use crate::peer::Stop;
 
@@ -23,10 +25,6 @@ const TICK: Duration = Duration::from_millis(50);
 const SEATS: Duration = Duration::from_millis(5);
 /// Times that of one word that all data connections may take to come.
 const ALL_STREAMS: u32 = 6;
-/// A receiver waits for no more of a given number of bytes once none came for this long.
-const SETTLED: Duration = Duration::from_secs(1);
-/// And for so long in all.
-const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
 
 /// A test, on a thread of its own.
 pub(super) struct Test<'a> {
@@ -59,12 +57,6 @@ impl Drop for Seat<'_> {
     }
 }
 
-/// What was counted from the omitted part on.
-struct Counted {
-    since: Instant,
-    base: Vec<u64>,
-}
-
 impl Test<'_> {
     /// Serves it, and says how it went.
     pub(super) fn serve(self) {
@@ -83,7 +75,7 @@ impl Test<'_> {
 
     fn run(self, stopped: &dyn Fn() -> bool, seat: Seat<'_>) -> Result<String, Ended> {
         let word = self.server.options.limits.word;
-        let own = self.stream.local_addr().ok().map(|address| address.ip());
+        let own = self.stream.local_addr().ok();
         let control = Control::new(self.stream, stopped).map_err(Broken::Io)?;
         let test = Served {
             control,
@@ -119,7 +111,7 @@ impl Served<'_> {
     fn hold(
         &self,
         from: IpAddr,
-        own: Option<IpAddr>,
+        own: Option<SocketAddr>,
         seats: Receiver<TcpStream>,
     ) -> Result<(Results, String), Ended> {
         self.control.say(State::ParamExchange, self.word)?;
@@ -127,10 +119,17 @@ impl Served<'_> {
         let params = Params::decode(&json).map_err(|_| Ended::Refused(Refusal::PARAMETERS))?;
         let terms = Terms::of(params).map_err(Ended::Refused)?;
         self.server.lines.say(&format!("{from}: {}", terms.words()));
-        self.control.say(State::CreateStreams, self.word)?;
-        let fds = self.streams(&terms, &seats)?;
-        drop(seats);
+        let fds = if terms.is_of_datagrams() {
+            // Nobody has a connection to make.
+            drop(seats);
+            self.hellos(&terms, from, own)?
+        } else {
+            let fds = self.streams(&terms, &seats)?;
+            drop(seats);
+            fds
+        };
         let machine = &*self.server.options.machine;
+        let own = own.map(|address| address.ip());
         let facts = self.server.facts.toward(machine, Toward::of(from, own));
         let manner = terms.manner(&facts, from, own);
         let congestion = Terms::congestion_of(&fds);
@@ -153,32 +152,70 @@ impl Served<'_> {
         self.control.say(State::ExchangeResults, self.word)?;
         let theirs = self.control.hear(self.word)?;
         let theirs = Results::decode(&theirs).map_err(Broken::Malformed)?;
-        let words = said(&ours, &theirs, manner.role);
+        let words = said(&terms, &ours, &theirs, manner.role);
         Ok((ours, words))
     }
 
     /// The data connections, as the client asked for them.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
-        // A client dials one after the other, each in its time.
+        let mut fds = Vec::new();
+        self.gather(terms, "its data connections did not come", || {
+            match seats.recv_timeout(SEATS) {
+                Ok(stream) => {
+                    fds.push(terms.dress(stream.into()).map_err(Ended::Refused)?);
+                    Ok(true)
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(false),
+                Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nobody lets them in")),
+            }
+        })?;
+        Ok(fds)
+    }
+
+    /// The sockets of its streams of datagrams, each of which has said hello.
+    fn hellos(
+        &self,
+        terms: &Terms,
+        from: IpAddr,
+        own: Option<SocketAddr>,
+    ) -> Result<Vec<OwnedFd>, Ended> {
+        let own = own.ok_or(Ended::Refused(Refusal::LISTEN))?;
+        let dress = |fd: &OwnedFd| terms.dress_datagrams(fd);
+        let wanted = terms.params.parallel as usize;
+        let door = Door::open(own, from, wanted, &dress);
+        let mut door = door.map_err(Ended::Refused)?;
+        self.gather(terms, "its datagrams did not come", || {
+            door.look(SEATS).map_err(Ended::Refused)
+        })?;
+        Ok(door.lines())
+    }
+
+    /// Asks for the streams, until `come` has told so often as there are to be that another is there.
+    fn gather(
+        &self,
+        terms: &Terms,
+        lacking: &'static str,
+        mut come: impl FnMut() -> Result<bool, Ended>,
+    ) -> Result<(), Ended> {
+        self.control.say(State::CreateStreams, self.word)?;
+        // A client makes one after the other, each in its time.
         let last = Instant::now() + self.word * ALL_STREAMS;
         let mut until = Instant::now() + self.word;
-        let mut fds = Vec::new();
-        while fds.len() < terms.params.parallel as usize {
+        let mut there = 0;
+        while there < terms.params.parallel {
             // Nothing is due on the control connection: what comes is the client's end.
             match self.control.glance(Duration::ZERO)? {
                 None => {}
                 Some(_) => return Err(Ended::Left),
             }
-            match seats.recv_timeout(SEATS) {
-                Ok(stream) => {
-                    fds.push(terms.dress(stream.into()).map_err(Ended::Refused)?);
-                    until = last.min(Instant::now() + self.word);
-                }
-                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(_) => return Err(Ended::Cut("its data connections did not come")),
+            if come()? {
+                there += 1;
+                until = last.min(Instant::now() + self.word);
+            } else if Instant::now() >= until {
+                return Err(Ended::Cut(lacking));
             }
         }
-        Ok(fds)
+        Ok(())
     }
 
     /// Watches over the payload until the client ends the test.
@@ -190,7 +227,7 @@ impl Served<'_> {
         // Where nothing is omitted, the first bytes count too.
         let mut counted = omit.is_zero().then(|| Counted {
             since: begin,
-            base: vec![0; terms.params.parallel as usize],
+            base: vec![Moved::default(); terms.params.parallel as usize],
         });
         let (mut total, mut moved) = (0, begin);
         loop {
@@ -240,57 +277,4 @@ impl Served<'_> {
             Ended::Left => Ok(()),
         };
     }
-}
-
-/// Waits for the rest of a given number of bytes, which may still be on its way; until when the
-/// payload came.
-fn settle(terms: &Terms, streams: &Streams, counted: &Counted) -> Instant {
-    let began = Instant::now();
-    let mut until = began;
-    let Some(wanted) = terms.wanted() else {
-        return until;
-    };
-    let base: u64 = counted.base.iter().sum();
-    let mut total = streams.total();
-    // A client may let its last bytes trickle.
-    let in_time = |until: Instant| until.elapsed() < SETTLED && began.elapsed() < SETTLED_AT_MOST;
-    while total.saturating_sub(base) < wanted && in_time(until) {
-        std::thread::sleep(Duration::from_millis(1));
-        if streams.total() != total {
-            (total, until) = (streams.total(), Instant::now());
-        }
-    }
-    until
-}
-
-/// What this end counted, for the client.
-fn results(streams: &Streams, counted: &Counted, until: Instant, role: Role) -> Results {
-    let seconds = until.duration_since(counted.since).as_secs_f64();
-    let again = streams.retransmits().into_iter();
-    let each = streams.each().into_iter().zip(&counted.base).zip(again);
-    let stream = |(at, ((now, base), again)): (usize, ((u64, &u64), Option<u64>))| StreamResult {
-        id: stream_id(at),
-        bytes: now.saturating_sub(*base),
-        retransmits: again.filter(|_| role == Role::Sender),
-        seconds: Some(seconds),
-    };
-    Results {
-        streams: each.enumerate().map(stream).collect(),
-        ..Results::default()
-    }
-}
-
-/// `ended, 9.41 Gb/s received in 10 s`.
-fn said(ours: &Results, theirs: &Results, role: Role) -> String {
-    // Goodput is the receiver's.
-    let (receiver, how) = match role {
-        Role::Sender => (theirs, "sent"),
-        Role::Receiver => (ours, "received"),
-    };
-    let Some(seconds) = receiver.seconds() else {
-        return "ended".to_owned();
-    };
-    let time = Nanos((seconds * 1e9) as u64);
-    let rate = Rate::of(Bytes(receiver.bytes()), time);
-    format!("ended, {rate} {how} in {time}")
 }

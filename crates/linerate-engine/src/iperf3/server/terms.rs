@@ -6,20 +6,29 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_core::facts::HostFacts;
-use linerate_core::iperf3::{Params, Protocol, Refusal, SECONDS_MAX, WRITE_DEFAULT, WRITE_MAX};
+use linerate_core::iperf3::{
+    BURST_MAX, DATAGRAM_DEFAULT, DATAGRAM_MAX, DATAGRAM_MIN, Params, Protocol, Refusal,
+    SECONDS_MAX, WRITE_DEFAULT, WRITE_MAX,
+};
 use linerate_core::plan::{Direction, Knobs, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Rate};
 use linerate_sys::{socket, thread};
 
 use crate::end::placement;
-use crate::iperf3::streams::Manner;
+use crate::iperf3::streams::{Load, Manner};
 use crate::load::application::Role;
 use crate::load::tcp::options;
 
 /// Longest part of a test at its start that does not count, in seconds.
 //= iperf.h, MAX_OMIT_TIME
 const OMIT_MAX: u64 = 600;
+
+/// Receive buffers of all streams of datagrams together, in bytes of memory, where the client leaves them
+/// open, and the largest of one: with the system's, some hundred small datagrams, a receiver that waits a
+/// moment for its CPU loses some.
+const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
+const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
 /// A test that is granted.
 pub(super) struct Terms {
@@ -30,9 +39,7 @@ pub(super) struct Terms {
 impl Terms {
     /// Grants it, or says what is too much.
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
-        if params.protocol != Protocol::Tcp {
-            return Err(Refusal::PROTOCOL);
-        }
+        fits(&params)?;
         let sends = params.reverse;
         if params.bidirectional || (params.zerocopy && sends) {
             return Err(Refusal::UNSUPPORTED);
@@ -42,9 +49,6 @@ impl Terms {
         }
         if params.time > SECONDS_MAX || params.omit > OMIT_MAX {
             return Err(Refusal::DURATION);
-        }
-        if params.len > WRITE_MAX {
-            return Err(Refusal::WRITE_SIZE);
         }
         if let Some(cpu) = params.server_cpu
             && !thread::allowed_cpus().is_ok_and(|cpus| cpus.contains(&cpu))
@@ -83,7 +87,22 @@ impl Terms {
             (n, _) => Bytes(n).to_string(),
         };
         let s = if parallel == 1 { "" } else { "s" };
-        format!("{direction}, {parallel} stream{s}, {until}")
+        let what = if self.is_of_datagrams() {
+            " of datagrams"
+        } else {
+            ""
+        };
+        format!("{direction}, {parallel} stream{s}{what}, {until}")
+    }
+
+    /// Whether payload goes by UDP.
+    pub(super) fn is_of_datagrams(&self) -> bool {
+        self.params.protocol == Protocol::Udp
+    }
+
+    /// Whether it comes here so.
+    pub(super) fn receives_datagrams(&self) -> bool {
+        self.is_of_datagrams() && self.role() == Role::Receiver
     }
 
     /// How long it may last, as agreed on.
@@ -104,9 +123,10 @@ impl Terms {
     }
 
     fn size(&self) -> u64 {
-        match self.params.len {
-            0 => WRITE_DEFAULT,
-            n => n,
+        match (self.params.len, self.params.protocol) {
+            (0, Protocol::Udp) => DATAGRAM_DEFAULT,
+            (0, _) => WRITE_DEFAULT,
+            (n, _) => n,
         }
     }
 
@@ -125,6 +145,28 @@ impl Terms {
             return Err(Refusal::BUFFER);
         }
         Ok(fd)
+    }
+
+    /// Sets the options of a socket for datagrams.
+    pub(super) fn dress_datagrams(&self, fd: &OwnedFd) -> Result<(), Refusal> {
+        let fd = fd.as_fd();
+        let window = self.params.window;
+        if window == 0 {
+            let share = RECV_BUFFERS / u64::from(self.params.parallel.max(1));
+            // The kernel gives what it allows.
+            let _ = socket::set_recv_buffer(fd, share.min(RECV_BUFFER));
+            return Ok(());
+        }
+        let _ = socket::set_send_buffer(fd, window);
+        let _ = socket::set_recv_buffer(fd, window);
+        let got = [socket::send_buffer(fd), socket::recv_buffer(fd)];
+        if got
+            .iter()
+            .any(|got| got.as_ref().is_ok_and(|got| *got < window))
+        {
+            return Err(Refusal::BUFFER);
+        }
+        Ok(())
     }
 
     /// The congestion control in force.
@@ -147,18 +189,53 @@ impl Terms {
         let cpus = self.params.server_cpu.map_or_else(ruled, asked);
         Manner {
             role: self.role(),
-            size: self.size(),
-            cap: WRITE_MAX as u32,
-            discard: self.params.discard && self.role() == Role::Receiver,
+            load: self.load(),
             cpus,
         }
     }
+
+    fn load(&self) -> Load {
+        if self.is_of_datagrams() {
+            return Load::Datagrams {
+                size: self.size() as u16,
+                width: self.params.width,
+                pace: pace(&self.params),
+                burst: Some(self.params.burst as usize).filter(|burst| *burst > 0),
+            };
+        }
+        Load::Bytes {
+            size: self.size(),
+            cap: WRITE_MAX as u32,
+            discard: self.params.discard && self.role() == Role::Receiver,
+        }
+    }
+}
+
+/// Whether what is moved at once can be.
+fn fits(params: &Params) -> Result<(), Refusal> {
+    match params.protocol {
+        Protocol::Sctp => Err(Refusal::PROTOCOL),
+        Protocol::Tcp if params.len > WRITE_MAX => Err(Refusal::WRITE_SIZE),
+        Protocol::Udp if !matches!(params.len, 0 | DATAGRAM_MIN..=DATAGRAM_MAX) => {
+            Err(Refusal::DATAGRAM_SIZE)
+        }
+        // What is dropped in the kernel has no number to be told apart by.
+        Protocol::Udp if params.burst > BURST_MAX || (params.discard && !params.reverse) => {
+            Err(Refusal::UNSUPPORTED)
+        }
+        Protocol::Tcp | Protocol::Udp => Ok(()),
+    }
+}
+
+/// What the sender of each stream keeps to.
+fn pace(params: &Params) -> Option<Rate> {
+    let paces = [params.bandwidth, params.fqrate].into_iter();
+    paces.filter(|pace| *pace > 0).min().map(Rate)
 }
 
 /// The same in the terms of a run. Segments are the client's business: it dials.
 fn plan(params: &Params) -> SetPlan {
     let window = (params.window > 0).then_some(Bytes(params.window));
-    let paces = [params.bandwidth, params.fqrate].into_iter();
     SetPlan {
         id: 0,
         pattern: Pattern::Stream {
@@ -173,7 +250,7 @@ fn plan(params: &Params) -> SetPlan {
             nodelay: params.nodelay,
             send_buffer: window,
             recv_buffer: window,
-            pacing: paces.filter(|pace| *pace > 0).min().map(Rate),
+            pacing: pace(params),
             congestion: params.congestion.clone(),
             ..Knobs::default()
         },
@@ -222,7 +299,7 @@ mod tests {
     #[test]
     fn what_would_change_what_is_measured_is_refused_and_the_client_s_own_business_is_not() {
         assert_eq!(
-            refusal(|p| p.protocol = Protocol::Udp),
+            refusal(|p| p.protocol = Protocol::Sctp),
             Some(Refusal::PROTOCOL)
         );
         assert_eq!(
@@ -237,6 +314,49 @@ mod tests {
             let zerocopy_now = refusal(|p| (p.reverse, p.zerocopy) = (reverse, true));
             assert_eq!((tos_now, zerocopy_now), (tos, zerocopy));
         }
+    }
+
+    #[test]
+    fn datagrams_are_bounded_on_both_sides() {
+        let refusal = |change: &dyn Fn(&mut Params)| {
+            refusal(|p| {
+                p.protocol = Protocol::Udp;
+                change(p);
+            })
+        };
+        for (len, wanted) in [
+            (0, None),
+            (DATAGRAM_MIN - 1, Some(Refusal::DATAGRAM_SIZE)),
+            (DATAGRAM_MIN, None),
+            (DATAGRAM_MAX, None),
+            (DATAGRAM_MAX + 1, Some(Refusal::DATAGRAM_SIZE)),
+        ] {
+            assert_eq!(refusal(&|p| p.len = len), wanted, "{len}");
+        }
+        assert_eq!(refusal(&|p| p.burst = BURST_MAX), None);
+        let much = refusal(&|p| p.burst = BURST_MAX + 1);
+        assert_eq!(much, Some(Refusal::UNSUPPORTED));
+        assert_eq!(refusal(&|p| p.discard = true), Some(Refusal::UNSUPPORTED));
+        assert_eq!(refusal(&|p| (p.discard, p.reverse) = (true, true)), None);
+        assert_eq!(refusal(&|p| p.bandwidth = 1 << 53), None);
+    }
+
+    #[test]
+    fn the_slower_of_two_paces_is_kept() {
+        let load = |bandwidth, fqrate| {
+            let granted = of(|p| {
+                p.protocol = Protocol::Udp;
+                (p.bandwidth, p.fqrate, p.reverse) = (bandwidth, fqrate, true);
+            });
+            match granted.ok().map(|terms| terms.load()) {
+                Some(Load::Datagrams { size, pace, .. }) => Some((size, pace)),
+                _ => None,
+            }
+        };
+        let size = DATAGRAM_DEFAULT as u16;
+        assert_eq!(load(0, 0), Some((size, None)));
+        assert_eq!(load(7, 5), Some((size, Some(Rate(5)))));
+        assert_eq!(load(7, 0), Some((size, Some(Rate(7)))));
     }
 
     #[test]

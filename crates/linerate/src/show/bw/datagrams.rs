@@ -24,8 +24,29 @@ pub(super) fn lines(page: &mut Page, way: &Way, datagrams: &Datagrams) {
     } else {
         Ink::Plain
     };
-    page.entry("lost", &[(ink, &lost(&datagrams.counted))], 2);
-    page.entry("order", &[(Ink::Plain, &order(&datagrams.counted))], 2);
+    let text = format!("{}{}", lost(&datagrams.counted), after(datagrams));
+    page.entry("lost", &[(ink, &text)], 2);
+    let order = if datagrams.ordered {
+        order(&datagrams.counted)
+    } else {
+        "not told".to_owned()
+    };
+    page.entry("order", &[(Ink::Plain, &order)], 2);
+    if let Some(jitter) = datagrams.jitter {
+        let text = format!("{jitter}, as the receiver smooths it (RFC 3550)");
+        page.entry("jitter", &[(Ink::Plain, &text)], 2);
+    }
+}
+
+/// The last ones, of which somebody else's receiver says nothing: it knows no end. Both ends of a step of
+/// linerate's own count to the last datagram.
+fn after(datagrams: &Datagrams) -> String {
+    match datagrams.after() {
+        Some(n) if n > 0 && !datagrams.ordered => {
+            format!("; the last {n} that were sent were counted there neither as come nor as lost")
+        }
+        _ => String::new(),
+    }
 }
 
 /// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.

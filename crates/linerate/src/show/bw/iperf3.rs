@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use linerate_core::iperf3::Results;
-use linerate_core::model::Estimate;
+use linerate_core::iperf3::{Protocol, Results};
+use linerate_core::model::{Counted, Estimate};
 use linerate_core::plan::Direction;
 use linerate_core::record::SetEnd;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::iperf3::client::{ClientError, Outcome};
 
 use super::super::flows::Look;
-use super::{End, FarEnd, Probe, Way};
+use super::{Datagrams, End, FarEnd, Probe, Way};
 
 impl Probe {
     /// Of a test with `target`, and why it ended early.
@@ -23,7 +23,10 @@ impl Probe {
             target: target.to_owned(),
             far_end: FarEnd::Iperf3,
             address: outcome.server.to_string(),
-            engine: "tcp".to_owned(),
+            engine: match outcome.protocol {
+                Protocol::Udp => "udp".to_owned(),
+                _ => "tcp".to_owned(),
+            },
             streams: outcome.streams,
             time: outcome.time,
             lasted: outcome.time,
@@ -57,16 +60,43 @@ fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
         steady: None,
         handed: None,
         intervals: Vec::new(),
-        again: match outcome.direction {
-            Direction::Forward => outcome.retransmits,
-            Direction::Reverse => outcome.far.as_ref().and_then(Results::retransmits),
+        again: match (outcome.direction, outcome.protocol) {
+            // Datagrams are not sent again.
+            (_, Protocol::Udp) => None,
+            (Direction::Forward, _) => outcome.retransmits,
+            (Direction::Reverse, _) => outcome.far.as_ref().and_then(Results::retransmits),
         },
         rtt: tcp.and_then(|tcp| tcp.rtt),
         min_rtt: tcp.and_then(|tcp| tcp.min_rtt),
-        datagrams: None,
+        datagrams: datagrams(outcome),
         near: Some(near(outcome)),
         far: outcome.far.as_ref().map(far),
     }
+}
+
+/// What became of its datagrams, over the time of the receiver.
+fn datagrams(outcome: &Outcome) -> Option<Datagrams> {
+    let (found, (_, time)) = (outcome.datagrams?, received(outcome)?);
+    let [reordered, duplicated] = found.order.unwrap_or_default();
+    let all = |each: Rate| Rate(each.0.saturating_mul(outcome.streams.into()));
+    Some(Datagrams {
+        size: found.size,
+        asked: found.pace.map(all),
+        each: found.pace,
+        bursts: None,
+        per_sec: found.came as f64 / time.secs(),
+        counted: Counted {
+            sent: found.sent,
+            refused: found.refused,
+            came: found.came,
+            lost: found.lost,
+            at_socket: found.at_socket,
+            reordered,
+            duplicated,
+        },
+        ordered: found.order.is_some(),
+        jitter: found.jitter,
+    })
 }
 
 /// What the receiver counted, and over which time.

@@ -109,8 +109,9 @@ struct DatagramsOut {
     lost: u64,
     lost_share: f64,
     lost_at_socket: Option<u64>,
-    reordered: u64,
-    duplicated: u64,
+    reordered: Option<u64>,
+    duplicated: Option<u64>,
+    jitter_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -242,8 +243,9 @@ fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
         lost: whole(counted.lost),
         lost_share: found.lost(),
         lost_at_socket: counted.at_socket.map(whole),
-        reordered: whole(counted.reordered),
-        duplicated: whole(counted.duplicated),
+        reordered: found.ordered.then(|| whole(counted.reordered)),
+        duplicated: found.ordered.then(|| whole(counted.duplicated)),
+        jitter_ns: found.jitter.map(|jitter| whole(jitter.0)),
     }
 }
 
@@ -346,6 +348,40 @@ mod tests {
             (&Value::Null, &"copy".into())
         );
         needs_all(SCHEMA, &udp, "/directions/forward/datagrams");
+    }
+
+    #[test]
+    fn datagrams_of_iperf3_are_told_as_far_as_it_tells_them() {
+        let of = |direction: Direction| {
+            let whole = output(&sample::iperf3_udp(direction));
+            fits(SCHEMA, &whole);
+            assert_eq!(
+                (&whole["engine"], &whole["far_end"]),
+                (&"udp".into(), &"iperf3".into())
+            );
+            whole["directions"][direction.name()]["datagrams"].clone()
+        };
+        let forward = of(Direction::Forward);
+        assert_eq!(forward["asked_bps"], 100_000_000);
+        assert_eq!(
+            (&forward["received"], &forward["lost"]),
+            (&84_000.into(), &900.into())
+        );
+        assert_eq!(
+            (&forward["sent"], &forward["refused"]),
+            (&84_920.into(), &3.into())
+        );
+        for unknown in ["reordered", "duplicated", "lost_at_socket", "bursts"] {
+            assert_eq!(forward[unknown], Value::Null, "{unknown}");
+        }
+        assert_eq!(forward["jitter_ns"], 12_000);
+        let reverse = of(Direction::Reverse);
+        assert_eq!(
+            (&reverse["reordered"], &reverse["duplicated"]),
+            (&4.into(), &0.into())
+        );
+        assert_eq!(reverse["lost_at_socket"], 7);
+        assert_eq!(reverse["refused"], Value::Null);
     }
 
     #[test]

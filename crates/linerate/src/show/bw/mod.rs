@@ -112,6 +112,10 @@ pub(super) struct Datagrams {
     /// Those that came for the first time, in a second.
     per_sec: f64,
     counted: Counted,
+    /// Whether the receiver told which came out of order or twice.
+    ordered: bool,
+    /// How unevenly they came; `None` where nobody told.
+    jitter: Option<Nanos>,
 }
 
 impl Datagrams {
@@ -120,6 +124,15 @@ impl Datagrams {
         let ((burst, _), rate) = (self.bursts.as_ref()?, self.each?);
         let bits = burst.saturating_mul(self.size.0).saturating_mul(8);
         Some(Nanos((bits as f64 * 1e9 / rate.0.max(1) as f64) as u64))
+    }
+
+    /// Those that were sent after the last that the receiver counted, as lost or not; `None` where that is
+    /// not known.
+    fn after(&self) -> Option<u64> {
+        let Counted {
+            sent, came, lost, ..
+        } = self.counted;
+        Some(sent?.saturating_sub(came + lost))
     }
 
     /// The share of those that were sent which did not come.

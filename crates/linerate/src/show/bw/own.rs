@@ -163,6 +163,8 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
             .map(|gaps| (load.made[0].burst, gaps)),
         per_sec: counted.came as f64 / secs,
         counted,
+        ordered: true,
+        jitter: None,
     })
 }
 

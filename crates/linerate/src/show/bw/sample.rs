@@ -1,14 +1,14 @@
 //! Measurements made up for goldens.
 
 use linerate_core::facts::Gap;
-use linerate_core::iperf3::{Cpu, Results, StreamResult};
+use linerate_core::iperf3::{Cpu, Protocol, Results, StreamResult};
 use linerate_core::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
 };
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::iperf3::client::{ClientError, Outcome};
+use linerate_engine::iperf3::client::{ClientError, Datagrams, Outcome};
 use linerate_engine::store::Store;
 
 use super::Probe;
@@ -30,16 +30,19 @@ fn outcome(direction: Direction) -> Outcome {
             bytes: 1_170_000_000,
             retransmits: (!sends).then_some(7),
             seconds: Some(10.01),
+            ..StreamResult::default()
         }],
     };
     Outcome {
         server: ([10, 0, 0, 2], 5201).into(),
+        protocol: Protocol::Tcp,
         direction,
         streams: 1,
         time: Nanos::from_secs(10),
         moved: Bytes(1_175_000_000),
         far: Some(far),
         retransmits: sends.then_some(12),
+        datagrams: None,
         cpu: cpu(34.0),
         set: SetEnd {
             send_buffer: Some(87_040),
@@ -60,6 +63,31 @@ fn outcome(direction: Direction) -> Outcome {
 /// One that went as asked.
 pub(super) fn whole(direction: Direction) -> Probe {
     Probe::iperf3("iperf3://brook", outcome(direction)).0
+}
+
+/// The same by datagrams, of which some were lost.
+pub(super) fn iperf3_udp(direction: Direction) -> Probe {
+    let sends = direction == Direction::Forward;
+    let (came, size) = (84_000, 1472);
+    let mut outcome = outcome(direction);
+    outcome.protocol = Protocol::Udp;
+    outcome.retransmits = None;
+    outcome.moved = Bytes((if sends { 84_920 } else { came }) * size);
+    if let Some(far) = &mut outcome.far {
+        far.streams[0].bytes = came * size;
+    }
+    outcome.datagrams = Some(Datagrams {
+        size: Bytes(size),
+        pace: Some(Rate(100_000_000)),
+        sent: Some(84_920),
+        refused: sends.then_some(3),
+        came,
+        lost: 900,
+        at_socket: (!sends).then_some(7),
+        order: (!sends).then_some([4, 0]),
+        jitter: Some(Nanos::from_micros(12)),
+    });
+    Probe::iperf3("iperf3://brook", outcome).0
 }
 
 /// One that the server did not live to see the end of.

@@ -231,6 +231,9 @@ mod tests {
         let page = |probe: &Probe| text(probe, Style::PLAIN);
         insta::assert_snapshot!("bw_forward", page(&sample::whole(Direction::Forward)));
         insta::assert_snapshot!("bw_reverse", page(&sample::whole(Direction::Reverse)));
+        let udp = |direction| page(&sample::iperf3_udp(direction));
+        insta::assert_snapshot!("bw_iperf3_udp_forward", udp(Direction::Forward));
+        insta::assert_snapshot!("bw_iperf3_udp_reverse", udp(Direction::Reverse));
         insta::assert_snapshot!("bw_part", page(&sample::part()));
         insta::assert_snapshot!("bw_own", page(&sample::own(Direction::Forward)));
         insta::assert_snapshot!("bw_interrupted", page(&sample::interrupted()));

@@ -1,13 +1,15 @@
 //! Both sides over real sockets on loopback, with each other and with those who break the rules.
 //! None asserts how long something takes.
 
+mod datagrams;
+
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{COOKIE_LEN, Refusal, State, WRITE_MAX, frame};
+use linerate_core::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
 use linerate_core::plan::{Direction, Knobs};
 use linerate_core::units::Nanos;
 
@@ -105,17 +107,28 @@ fn test_unless(
     streams: u32,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Outcome, ClientError> {
-    let options = ClientOptions {
+    let knobs = Knobs {
+        streams,
+        ..Knobs::default()
+    };
+    let options = options(server, Protocol::Tcp, direction, knobs);
+    client::run(&options, stopped)
+}
+
+fn options(
+    server: SocketAddr,
+    protocol: Protocol,
+    direction: Direction,
+    knobs: Knobs,
+) -> ClientOptions {
+    ClientOptions {
         servers: vec![server],
+        protocol,
         direction,
         time: TEST,
-        knobs: Knobs {
-            streams,
-            ..Knobs::default()
-        },
+        knobs,
         machine: Arc::new(Live::new()),
-    };
-    client::run(&options, stopped)
+    }
 }
 
 /// A client that does as it likes.
@@ -216,7 +229,15 @@ fn what_makes_no_sense_or_is_too_much_is_refused_by_number() {
         (frame(b"{\"time\":"), Refusal::PARAMETERS),
         (frame(b"{\"parallel\":129}"), Refusal::PARAMETERS),
         (long, Refusal::PARAMETERS),
-        (frame(b"{\"udp\":true}"), Refusal::PROTOCOL),
+        (frame(b"{\"sctp\":true}"), Refusal::PROTOCOL),
+        (
+            frame(b"{\"udp\":true,\"len\":65508}"),
+            Refusal::DATAGRAM_SIZE,
+        ),
+        (
+            frame(b"{\"udp\":true,\"bidirectional\":true}"),
+            Refusal::UNSUPPORTED,
+        ),
         (
             frame(b"{\"tcp\":true,\"bidirectional\":true}"),
             Refusal::UNSUPPORTED,

@@ -1,0 +1,87 @@
+//! How a stream of datagrams begins: this end says hello, the server answers.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_core::iperf3::{HELLO, HELLO_LEN, is_answer};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::ClientError;
+use crate::iperf3::control::Control;
+use crate::load::at_port;
+use crate::peer::channel::timespec;
+
+/// Time for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A hello that is not answered is said once more after this time. iperf3's server takes what comes after
+/// the first one for payload: longer than a round trip can be.
+const AGAIN: Duration = Duration::from_secs(4);
+/// Once the server says something else meanwhile, an answer has this time left.
+const LAST: Duration = Duration::from_millis(500);
+/// Within this time a stop is heeded.
+const HEED: Duration = Duration::from_millis(100);
+/// Most datagrams that are looked at: where the server sends, some may overtake its answer.
+const LOOKED_AT: usize = 10_000;
+
+/// A socket of this end whose hello the server has answered. `dress` sets its options before.
+pub(super) fn say(
+    control: &Control<'_>,
+    own: SocketAddr,
+    server: SocketAddr,
+    dress: impl FnOnce(&OwnedFd),
+) -> Result<OwnedFd, ClientError> {
+    let system = |call| move |source| ClientError::System { call, source };
+    let socket = UdpSocket::bind(at_port(own, 0)).map_err(system("binding a UDP socket"))?;
+    let fd = OwnedFd::from(socket);
+    dress(&fd);
+    let socket = UdpSocket::from(fd);
+    let set = socket.set_nonblocking(true);
+    set.map_err(system("configuring a UDP socket"))?;
+    let connected = socket.connect(at_port(server, server.port()));
+    connected.map_err(|e| ClientError::unreached(server, e))?;
+    match answered(control, &socket) {
+        Ok(true) => Ok(socket.into()),
+        Ok(false) => Err(ClientError::NoDatagrams(server)),
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(ClientError::NoDatagrams(server)),
+        Err(e) if e.kind() == ErrorKind::Interrupted => Err(ClientError::Interrupted),
+        Err(e) => Err(ClientError::unreached(server, e)),
+    }
+}
+
+/// Says hello, and waits for the answer; false where none comes.
+fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
+    let began = Instant::now();
+    let (mut until, mut said, mut looked) = (began + PATIENCE, 0, 0);
+    while Instant::now() < until {
+        if control.stopped() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if began.elapsed() >= AGAIN * said && said < 2 {
+            socket.send(&HELLO)?;
+            said += 1;
+        }
+        let mut fds = [PollFd::new(socket, PollFlags::IN)];
+        // A wait that is interrupted is a short one.
+        let _ = poll(&mut fds, Some(&timespec(HEED)));
+        loop {
+            // One more than an answer has: what is longer is none.
+            let mut bytes = [0; HELLO_LEN + 1];
+            match socket.recv(&mut bytes) {
+                Ok(got) if is_answer(&bytes[..got]) => return Ok(true),
+                Ok(_) if looked < LOOKED_AT => looked += 1,
+                Ok(_) => return Ok(false),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    break;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        // It gives up, or went on without this stream: why, it will say.
+        if control.is_spoken() {
+            until = until.min(Instant::now() + LAST);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,163 @@
+//! The door for datagrams: the server's port, where the streams of the test that runs say hello.
+//!
+//! UDP has no connections: anybody may knock, under any address. Heard is only the host that the
+//! control connection of this test comes from, and nobody else is sent a single byte. A stream's
+//! socket is connected to the port that said hello, so that the kernel drops what comes from any other;
+//! the door that stays open behind it is a new one, and it is shut once all streams are there.
+//!
+//! Within that host iperf3 has no proof: who can forge its address on the way may take a stream's
+//! place, and what is sent then goes to that host all the same.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use linerate_core::iperf3::{HELLO_LEN, Refusal, answer};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
+
+use crate::load::at_port;
+use crate::peer::channel::timespec;
+
+/// Most datagrams of a socket that are looked at in one go: anybody may send them.
+const AT_ONCE: usize = 64;
+/// Most that can wait at a socket, and more: a receive buffer holds some thousands of the smallest.
+const WAITING: usize = 1 << 16;
+
+/// Sets the options of a socket before anything comes to it.
+pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
+
+/// The door of one test.
+pub(super) struct Door<'a> {
+    /// The address that the client has reached this host by, which it expects answers from.
+    own: SocketAddr,
+    /// The host of the client.
+    host: IpAddr,
+    dress: Dress<'a>,
+    /// `None` once all are there.
+    open: Option<UdpSocket>,
+    lines: Vec<UdpSocket>,
+    wanted: usize,
+}
+
+impl<'a> Door<'a> {
+    /// Opens it for `wanted` streams of `host`.
+    pub(super) fn open(
+        own: SocketAddr,
+        host: IpAddr,
+        wanted: usize,
+        dress: Dress<'a>,
+    ) -> Result<Self, Refusal> {
+        let mut door = Self {
+            own: at_port(own, own.port()),
+            host: host.to_canonical(),
+            dress,
+            open: None,
+            lines: Vec::new(),
+            wanted,
+        };
+        door.open = Some(door.socket()?);
+        Ok(door)
+    }
+
+    /// Waits for somebody to say something; whether another stream is there.
+    pub(super) fn look(&mut self, wait: Duration) -> Result<bool, Refusal> {
+        let all = self.open.iter().chain(&self.lines);
+        let mut fds: Vec<_> = all.map(|s| PollFd::new(s, PollFlags::IN)).collect();
+        // A wait that is interrupted is a short one.
+        let _ = poll(&mut fds, Some(&timespec(wait)));
+        for line in &self.lines {
+            again(line);
+        }
+        for _ in 0..AT_ONCE {
+            let Some(door) = &self.open else {
+                return Ok(false);
+            };
+            // One more than a hello has: what is longer is none.
+            let mut bytes = [0; HELLO_LEN + 1];
+            match door.recv_from(&mut bytes) {
+                Ok((got, from)) => {
+                    let known = from.ip().to_canonical() == self.host;
+                    if let Some(answer) = answer(&bytes[..got]).filter(|_| known) {
+                        self.enter(from, &answer)?;
+                        return Ok(true);
+                    }
+                }
+                Err(e) if is_passing(&e) => return Ok(false),
+                Err(_) => return Err(Refusal::STREAM),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The sockets of the streams, in the order in which they came.
+    pub(super) fn lines(self) -> Vec<OwnedFd> {
+        self.lines.into_iter().map(OwnedFd::from).collect()
+    }
+
+    /// Lets a stream in.
+    fn enter(&mut self, from: SocketAddr, answer: &[u8]) -> Result<(), Refusal> {
+        let failed = |_| Refusal::STREAM;
+        let Some(line) = self.open.take() else {
+            return Ok(());
+        };
+        line.connect(from).map_err(failed)?;
+        // What others sent before the kernel knew is not part of the stream.
+        let waiting = (0..WAITING).take_while(|_| line.recv(&mut [0]).is_ok());
+        waiting.for_each(drop);
+        if self.lines.len() + 1 < self.wanted {
+            self.open = Some(self.socket()?);
+        }
+        // The client may say the next hello once it has the answer.
+        let sent = line.send(answer);
+        if let Err(e) = sent
+            && !is_passing(&e)
+        {
+            return Err(Refusal::STREAM);
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// A socket at the port, which those that are connected already share.
+    fn socket(&self) -> Result<UdpSocket, Refusal> {
+        let listen = |e: rustix::io::Errno| Refusal {
+            errno: e.raw_os_error(),
+            ..Refusal::LISTEN
+        };
+        let family = match self.own {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP));
+        let fd = fd.map_err(listen)?;
+        sockopt::set_socket_reuseaddr(&fd, true).map_err(listen)?;
+        (self.dress)(&fd)?;
+        bind(&fd, &self.own).map_err(listen)?;
+        Ok(fd.into())
+    }
+}
+
+/// Answers who says hello again: the first answer was lost.
+fn again(line: &UdpSocket) {
+    let mut bytes = [0; HELLO_LEN + 1];
+    for _ in 0..AT_ONCE {
+        let Ok(got) = line.recv(&mut bytes) else {
+            return;
+        };
+        if let Some(answer) = answer(&bytes[..got]) {
+            // Who cannot be answered is told so by nobody.
+            let _ = line.send(&answer);
+        }
+    }
+}
+
+/// Whether a socket has nothing to give, or tells what the path said of a datagram before.
+fn is_passing(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused
+    )
+}
