@@ -24,7 +24,7 @@ pub use self::running::Running;
 use crate::change::{ChangeError, Changes, Ledger};
 use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
-use crate::load::{self, Caps, Engine, Lines, LoadError, Offer};
+use crate::load::{self, BATCH, Caps, Engine, Lines, LoadError, Offer};
 
 /// Most ports below the one that the route leaves by that are watched: a bond has a few.
 const BELOW_MAX: usize = 8;
@@ -37,6 +37,7 @@ pub struct LocalEnd {
     toward: Toward,
     shared: bool,
     cpus: Vec<u32>,
+    batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
     /// The host's settings; `None` where they are to stay as they are.
@@ -66,6 +67,7 @@ impl LocalEnd {
             shared: false,
             // Without the list nothing is pinned, which the set tells.
             cpus: thread::allowed_cpus().unwrap_or_default(),
+            batch: BATCH,
             facts: None,
             sets: BTreeMap::new(),
             changes: None,
@@ -100,6 +102,12 @@ impl LocalEnd {
     /// Says that both ends share one machine, and with it the CPUs.
     pub fn share_machine(&mut self, shared: bool) {
         self.shared = shared;
+    }
+
+    /// Offers workers at most so many operations at once in sets that are connected from now on: what batches are
+    /// worth is measured so.
+    pub fn offer(&mut self, batch: usize) {
+        self.batch = batch;
     }
 
     /// Prepares a set; the offer goes to the other end.
@@ -145,10 +153,10 @@ impl LocalEnd {
         let mut cpus = placement::cpus(&facts, &self.cpus, end, &plan);
         // Streams may share threads.
         cpus.truncate(workers.len());
-        let cap = placement::op_cap(facts.l2_cache);
+        let (cap, batch) = (placement::op_cap(facts.l2_cache), self.batch);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
-            Lane::new(&plan, stream as u32, role, cpu, cap, worker).map(Arc::new)
+            Lane::new(&plan, stream as u32, role, cpu, cap, batch, worker).map(Arc::new)
         });
         let made = made.collect::<Result<Vec<_>, _>>()?;
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));

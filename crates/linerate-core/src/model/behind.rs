@@ -55,7 +55,7 @@ fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
     let prefix = format!("s{set}/");
     receiving
         .about("socket", |s| s.starts_with(&prefix))
-        .map(|table| gauge(table, SOCKET_UNREAD, window))
+        .map(|table| gauge(table, SOCKET_UNREAD, window).collect())
         .collect()
 }
 

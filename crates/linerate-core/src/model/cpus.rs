@@ -43,39 +43,38 @@ fn own<'a>(
         let mut tables = end?.about("thread", |_| true).peekable();
         tables.peek()?;
         for table in tables {
-            for (cpu, own) in used(table, window)? {
-                let sum = all.entry(cpu).or_default();
-                sum.ran += own.ran;
-                sum.user += own.user;
-            }
+            add_used(&mut all, table, window)?;
         }
     }
     Some(all)
 }
 
-/// What one thread used of each CPU: what grew from one row to the next counts for the CPU that it
-/// was on at the second.
-fn used(table: &Table, window: Window) -> Option<Vec<(u32, Own)>> {
+/// Adds what one thread used of each CPU: what grew from one row to the next counts for the CPU that it
+/// was on at the second. `None` where that was not read.
+fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);
-    let cpu = column(m::THREAD_CPU)?;
+    let cpus = column(m::THREAD_CPU)?;
     let Some((first, last)) = window.rows(table) else {
-        return Some(Vec::new());
+        return Some(());
     };
     let time = (table.at[last] - table.at[first]) as f64;
     let grown = |values: &[i64], row: usize| {
         let grown = values.get(row)?.checked_sub(*values.get(row - 1)?)?;
         Some(grown.max(0) as f64)
     };
-    (first + 1..=last)
-        .map(|row| {
-            let own = Own {
-                ran: grown(run, row)? / time,
-                user: grown(user, row)?,
-            };
-            Some((u32::try_from(*cpu.get(row)?).ok()?, own))
-        })
-        .collect()
+    // A thread hardly ever moves: its CPU is looked up when it does.
+    let mut on: Option<(i64, &mut Own)> = None;
+    for row in first + 1..=last {
+        let cpu = *cpus.get(row)?;
+        if on.as_ref().is_none_or(|(before, _)| *before != cpu) {
+            on = Some((cpu, all.entry(u32::try_from(cpu).ok()?).or_default()));
+        }
+        let (_, sum) = on.as_mut()?;
+        sum.ran += grown(run, row)? / time;
+        sum.user += grown(user, row)?;
+    }
+    Some(())
 }
 
 fn cpu(

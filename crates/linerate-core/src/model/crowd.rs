@@ -45,9 +45,9 @@ pub(super) fn takes_in(
 ) -> Option<u32> {
     let subject = format!("s{set}/{stream}");
     let table = receiving.about("socket", |s| s == subject).next()?;
-    let seen = gauge(table, SOCKET_CPU, window);
-    let first = *seen.first()?;
-    let stayed = first >= 0.0 && seen.iter().all(|cpu| (cpu - first).abs() < 0.5);
+    let mut seen = gauge(table, SOCKET_CPU, window);
+    let first = seen.next()?;
+    let stayed = first >= 0.0 && seen.all(|cpu| (cpu - first).abs() < 0.5);
     stayed.then_some(first as u32)
 }
 

@@ -70,39 +70,85 @@ impl Held {
 
 /// The state at each row of the window; nothing where a column is missing.
 fn states(tcp: &Table, socket: Option<&Table>, window: Window) -> Vec<State> {
-    let rows = || {
-        tcp.at
-            .iter()
-            .enumerate()
-            .filter(|(_, at)| window.holds(**at))
+    let sender = Sender::of(tcp);
+    let mut buffer = socket.map(Buffer::of);
+    let state = |row: usize| {
+        let used = buffer.as_mut().and_then(|buffer| buffer.used(tcp.at[row]));
+        sender.state(row, used)
     };
-    rows()
-        .filter_map(|(row, at)| state(tcp, row, socket.and_then(|s| buffer(s, *at))))
-        .collect()
+    window.within(tcp).filter_map(state).collect()
 }
 
-/// Share of the send buffer that is in use at the row nearest to `at`.
-fn buffer(socket: &Table, at: u64) -> Option<f64> {
-    let next = socket.at.partition_point(|t| *t < at);
-    let near = |row: &usize| Some(socket.at.get(*row)?.abs_diff(at));
-    let beside = next.checked_sub(1).into_iter().chain([next]);
-    let row = beside.min_by_key(|row| near(row).unwrap_or(u64::MAX))?;
-    let value = |metric| Some(*socket.column(metric)?.get(row)? as f64);
-    let size = value(m::SOCKET_SNDBUF)?;
-    (size > 0.0).then_some(value(m::SOCKET_WMEM_QUEUED)? / size)
+/// Columns of a socket, found once for all rows.
+struct Buffer<'a> {
+    at: &'a [u64],
+    size: Option<&'a [i64]>,
+    queued: Option<&'a [i64]>,
+    /// The first row that is not before the time asked for last.
+    next: usize,
 }
 
-fn state(tcp: &Table, row: usize, buffer: Option<f64>) -> Option<State> {
-    let value = |metric| Some(*tcp.column(metric)?.get(row)? as f64);
-    let mss = value(m::TCP_SND_MSS)?;
-    let flight = value(m::TCP_UNACKED)? * mss;
-    // Kernels before 5.4 do not tell the window.
-    let full_window = value(m::TCP_SND_WND).is_some_and(|w| flight >= w * FULL_WINDOW);
-    let nothing_waits = value(m::TCP_APP_LIMITED)? > 0.0 || value(m::TCP_NOTSENT)? < 2.0 * mss;
-    Some(match (full_window, nothing_waits, buffer) {
-        (true, ..) => State::Window,
-        (_, false, _) => State::Network,
-        (_, true, Some(used)) if used >= FULL_BUFFER => State::Buffer,
-        (_, true, _) => State::Starved,
-    })
+impl<'a> Buffer<'a> {
+    fn of(socket: &'a Table) -> Self {
+        Self {
+            at: &socket.at,
+            size: socket.column(m::SOCKET_SNDBUF),
+            queued: socket.column(m::SOCKET_WMEM_QUEUED),
+            next: 0,
+        }
+    }
+
+    /// Share of the send buffer that is in use at the row nearest to `at`, which ascends from call to call.
+    fn used(&mut self, at: u64) -> Option<f64> {
+        let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
+        while before(&self.next) {
+            self.next += 1;
+        }
+        let near = |row: &usize| Some(self.at.get(*row)?.abs_diff(at));
+        let beside = self.next.checked_sub(1).into_iter().chain([self.next]);
+        let row = beside.min_by_key(|row| near(row).unwrap_or(u64::MAX))?;
+        let size = value(self.size, row)?;
+        (size > 0.0).then_some(value(self.queued, row)? / size)
+    }
+}
+
+/// Columns of a connection, found once for all rows.
+struct Sender<'a> {
+    mss: Option<&'a [i64]>,
+    unacked: Option<&'a [i64]>,
+    window: Option<&'a [i64]>,
+    app_limited: Option<&'a [i64]>,
+    not_sent: Option<&'a [i64]>,
+}
+
+impl<'a> Sender<'a> {
+    fn of(tcp: &'a Table) -> Self {
+        Self {
+            mss: tcp.column(m::TCP_SND_MSS),
+            unacked: tcp.column(m::TCP_UNACKED),
+            window: tcp.column(m::TCP_SND_WND),
+            app_limited: tcp.column(m::TCP_APP_LIMITED),
+            not_sent: tcp.column(m::TCP_NOTSENT),
+        }
+    }
+
+    /// The state at a row at which such a share of the send buffer is in use.
+    fn state(&self, row: usize, buffer: Option<f64>) -> Option<State> {
+        let mss = value(self.mss, row)?;
+        let flight = value(self.unacked, row)? * mss;
+        // Kernels before 5.4 do not tell the window.
+        let full_window = value(self.window, row).is_some_and(|w| flight >= w * FULL_WINDOW);
+        let nothing_waits =
+            value(self.app_limited, row)? > 0.0 || value(self.not_sent, row)? < 2.0 * mss;
+        Some(match (full_window, nothing_waits, buffer) {
+            (true, ..) => State::Window,
+            (_, false, _) => State::Network,
+            (_, true, Some(used)) if used >= FULL_BUFFER => State::Buffer,
+            (_, true, _) => State::Starved,
+        })
+    }
+}
+
+fn value(column: Option<&[i64]>, row: usize) -> Option<f64> {
+    Some(*column?.get(row)? as f64)
 }

@@ -153,7 +153,7 @@ fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
     ends.filter_map(move |(side, end)| {
-        let pause = longest_pause(end, step.plan.washout)?;
+        let pause = longest_pause(end, step.plan.washout, missed)?;
         let still = pause.beyond > missed && !went_on(end, &pause).unwrap_or(false);
         still.then(|| {
             format!(
@@ -174,18 +174,35 @@ struct Pause {
 }
 
 /// The longest time between two readings of one end, whatever they are of (with many streams one row
-/// of all takes long, and is no pause), beyond the wash-out, in which none is planned.
-fn longest_pause(end: &EndReadings, washout: Nanos) -> Option<Pause> {
+/// of all takes long, and is no pause), beyond the wash-out, in which none is planned. Only of times longer
+/// than `least` it is known.
+fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
-    let mut read: Vec<u64> = end.tables.iter().flat_map(|t| &t.at).copied().collect();
-    read.sort_unstable();
-    read.windows(2)
-        .map(|w| Pause {
-            from: w[0],
-            to: w[1],
-            beyond: (w[1] - w[0]).saturating_sub(planned(w[0])),
+    // Nothing was read in a pause, and so nothing of the table that has most rows: millions of others need
+    // no look.
+    let often = end.tables.iter().max_by_key(|t| t.at.len())?;
+    let mut edges = often.at.clone();
+    edges.extend([0, u64::MAX]);
+    // Those of a file need not be in order.
+    edges.sort_unstable();
+    let long = edges.windows(2).filter(|w| w[1] - w[0] > least);
+    long.flat_map(|w| read_within(end, w[0], w[1]))
+        .map(|(from, to)| Pause {
+            from,
+            to,
+            beyond: (to - from).saturating_sub(planned(from)),
         })
         .max_by_key(|pause| pause.beyond)
+}
+
+/// The times from each reading of an end to the next, from one time to another.
+fn read_within(end: &EndReadings, from: u64, to: u64) -> Vec<(u64, u64)> {
+    let window = Window { from, to };
+    let tables = end.tables.iter();
+    let read = tables.flat_map(|table| &table.at[window.within(table)]);
+    let mut read: Vec<u64> = read.copied().collect();
+    read.sort_unstable();
+    read.windows(2).map(|w| (w[0], w[1])).collect()
 }
 
 /// Whether payload moved in a pause about as it did otherwise; `None` where that was not read.
@@ -219,6 +236,8 @@ pub(super) fn ports<'a>(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::table;
     use super::*;
     use crate::plan::{Purpose, StepPlan};
@@ -454,5 +473,32 @@ mod tests {
         assert!(outages_of(&[0, 1500, 1500, 2000]).is_empty());
         assert_eq!(outages_of(&[0, 1501, 1501, 2000]).len(), 1);
         assert!(outages_of(&[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_long_pause_is_the_longest_between_all_readings(
+            mut times in prop::collection::vec(prop::collection::vec(0u64..200, 0..12), 1..5),
+            washout in 0u64..60,
+        ) {
+            for at in &mut times {
+                at.sort_unstable();
+            }
+            let mut all = times.concat();
+            all.sort_unstable();
+            let planned = |from: u64| if from < washout { washout } else { 0 };
+            let beyond = |w: &[u64]| (w[1] - w[0]).saturating_sub(planned(w[0]));
+            let longest = all.windows(2).map(beyond).max().unwrap_or(0);
+            let tables = times.into_iter().map(|at| Table {
+                source: "worker".to_owned(),
+                subject: "s0/tx0".to_owned(),
+                at,
+                columns: Vec::new(),
+            });
+            let end = EndReadings { tables: tables.collect(), ..EndReadings::default() };
+            let found = longest_pause(&end, Nanos(washout), 20);
+            let found = found.map(|pause| pause.beyond).filter(|beyond| *beyond > 20);
+            prop_assert_eq!(found, Some(longest).filter(|beyond| *beyond > 20));
+        }
     }
 }

@@ -206,9 +206,7 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
     let (rate, flow_rate) = (rate(m::SHAPER_RATE), rate(m::SHAPER_FLOW_RATE));
     let backlog = gauge(queue, m::QDISC_BACKLOG, window);
-    let waits = backlog
-        .iter()
-        .map(|bytes| f64::from(u8::from(*bytes > 0.0)));
+    let waits = backlog.map(|bytes| f64::from(u8::from(bytes > 0.0)));
     rate.or(flow_rate)?;
     Some(Shaping {
         subject: set.subject.clone(),

@@ -1,7 +1,5 @@
 //! Whether packets are lost all the time, or were once.
 
-use std::collections::BTreeSet;
-
 use super::readings::Window;
 use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
@@ -24,6 +22,7 @@ const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::Q
 /// Whether packets were lost throughout a step: not around one outage alone.
 pub(super) fn loses_throughout(step: &Step) -> bool {
     let part = (step.plan.measure.0 / PARTS).max(1);
+    let washout = step.plan.washout.0;
     let tables = step.ends.iter().flat_map(|end| {
         let of = |(source, metric)| {
             end.about(source, |_| true)
@@ -31,18 +30,20 @@ pub(super) fn loses_throughout(step: &Step) -> bool {
         };
         COUNTED.into_iter().flat_map(of)
     });
-    let lost = |(table, metric): (&Table, m::Metric)| -> Vec<u64> {
+    let lost = tables.flat_map(|(table, metric)| {
         let counts = table.column(metric).unwrap_or_default();
         let grown = counts.windows(2).zip(table.at.iter().skip(1));
         // What is lost while the streams start is no sign.
-        let counts = |at: u64| at > step.plan.washout.0;
-        let grown = grown.filter(|(pair, at)| pair[1] > pair[0] && counts(**at));
-        grown
-            .map(|(_, at)| (at - step.plan.washout.0 - 1) / part)
-            .collect()
-    };
-    let parts: BTreeSet<u64> = tables.flat_map(lost).collect();
-    (0..PARTS).all(|n| parts.contains(&n))
+        let grown = grown.filter(move |(pair, at)| pair[1] > pair[0] && **at > washout);
+        grown.map(move |(_, at)| (at - washout - 1) / part)
+    });
+    let mut parts = [false; PARTS as usize];
+    for part in lost {
+        if let Some(part) = parts.get_mut(part as usize) {
+            *part = true;
+        }
+    }
+    parts == [true; PARTS as usize]
 }
 
 /// Whether a stream of `set` sent segments again in several episodes of a window.

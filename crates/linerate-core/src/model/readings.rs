@@ -1,6 +1,8 @@
 //! Questions to the readings of one end: differences of counters and means of gauges over the part
 //! of a step that counts.
 
+use std::ops::Range;
+
 use crate::metric::Metric;
 use crate::record::{EndReadings, Step, Table};
 
@@ -31,17 +33,30 @@ impl Window {
         }
     }
 
-    /// Whether a moment lies within.
-    pub(super) fn holds(self, at: u64) -> bool {
-        (self.from..=self.to).contains(&at)
+    /// Indices of the rows that lie within.
+    pub(super) fn within(self, table: &Table) -> Range<usize> {
+        let from = table.at.partition_point(|at| *at < self.from);
+        let to = table.at.partition_point(|at| *at <= self.to);
+        // Times ascend, but those of a file need not.
+        from.min(to)..to
     }
 
     /// Indices of the rows nearest to both ends; `None` when they are not two rows.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
-        let nearest = |t: u64| (0..table.at.len()).min_by_key(|&i| (table.at[i].abs_diff(t), i));
-        let (a, b) = (nearest(self.from)?, nearest(self.to)?);
+        let (a, b) = (nearest(&table.at, self.from)?, nearest(&table.at, self.to)?);
         (a < b && table.at[a] < table.at[b]).then_some((a, b))
     }
+}
+
+/// Index of the time nearest to `to` in an ascending list, the first of several. A long record is asked this so
+/// often that it must not be gone through each time.
+fn nearest(at: &[u64], to: u64) -> Option<usize> {
+    let after = at.partition_point(|t| *t < to);
+    let before = at[..after].last();
+    let before = before.map(|last| at.partition_point(|t| t < last));
+    let beside = before.into_iter().chain([after]);
+    let beside = beside.filter(|i| *i < at.len());
+    beside.min_by_key(|i| at[*i].abs_diff(to))
 }
 
 impl EndReadings {
@@ -73,25 +88,71 @@ pub(super) fn per_second(table: &Table, metric: Metric, window: Window) -> Optio
 }
 
 /// Values of a gauge within the window.
-pub(super) fn gauge(table: &Table, metric: Metric, window: Window) -> Vec<f64> {
-    let Some(values) = table.column(metric) else {
-        return Vec::new();
-    };
-    table
-        .at
-        .iter()
-        .zip(values)
-        .filter(|(at, _)| window.holds(**at))
-        .map(|(_, v)| *v as f64)
-        .collect()
+pub(super) fn gauge(
+    table: &Table,
+    metric: Metric,
+    window: Window,
+) -> impl DoubleEndedIterator<Item = f64> {
+    let values = table.column(metric).unwrap_or_default();
+    let Range { start, end } = window.within(table);
+    let within = values.get(start..end.min(values.len()));
+    within.unwrap_or_default().iter().map(|v| *v as f64)
 }
 
 /// Mean of what is there; `None` of nothing.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut n) = (0.0, 0_u32);
-    for v in values {
-        sum += v;
-        n += 1;
-    }
+    let add = |(sum, n): (f64, u32), value| (sum + value, n + 1);
+    let (sum, n) = values.into_iter().fold((0.0, 0), add);
     (n > 0).then(|| sum / f64::from(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::metric::SOCKET_UNREAD;
+    use crate::record::Column;
+
+    fn table(at: Vec<u64>) -> Table {
+        let column = Column {
+            name: SOCKET_UNREAD.name.to_owned(),
+            unit: SOCKET_UNREAD.unit,
+            kind: SOCKET_UNREAD.kind,
+            values: at.iter().map(|t| *t as i64).collect(),
+        };
+        Table {
+            source: SOCKET_UNREAD.source.to_owned(),
+            subject: "s0/0".to_owned(),
+            at,
+            columns: vec![column],
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_that_a_look_at_each_would_find(
+            mut at in prop::collection::vec(0u64..40, 0..20), from in 0u64..45, length in 0u64..45,
+        ) {
+            at.sort_unstable();
+            let window = Window { from, to: from + length };
+            let nearest = |t: u64| (0..at.len()).min_by_key(|&i| (at[i].abs_diff(t), i));
+            let both = nearest(window.from).zip(nearest(window.to));
+            let both = both.filter(|(a, b)| at[*a] < at[*b]);
+            prop_assert_eq!(window.rows(&table(at.clone())), both);
+            let within = at.iter().filter(|t| (window.from..=window.to).contains(t));
+            let within: Vec<f64> = within.map(|t| *t as f64).collect();
+            let found: Vec<f64> = gauge(&table(at), SOCKET_UNREAD, window).collect();
+            prop_assert_eq!(found, within);
+        }
+
+        #[test]
+        fn times_that_do_not_ascend_are_survived(
+            at in prop::collection::vec(any::<u64>(), 0..20), from: u64, to: u64,
+        ) {
+            let (table, window) = (table(at), Window { from, to });
+            prop_assert!(window.rows(&table).is_none_or(|(a, b)| table.at[a] < table.at[b]));
+            prop_assert!(gauge(&table, SOCKET_UNREAD, window).count() <= table.at.len());
+        }
+    }
 }

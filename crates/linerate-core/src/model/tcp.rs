@@ -80,7 +80,7 @@ pub(super) fn tcp(
         .collect();
     let held = Held::of(&tables, &sockets, window);
     let each = stands_for(sending, set);
-    let all = |from: &[&Table], metric| all(from, metric, window);
+    let all = |from, metric| all(from, metric, window);
     let bytes = |metric| mean(all(&tables, metric)).map(|v| Bytes(v.max(0.0) as u64));
     let mss = bytes(m::TCP_SND_MSS);
     let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
@@ -105,22 +105,19 @@ pub(super) fn tcp(
         network: held.network,
         in_flight: segments(m::TCP_UNACKED),
         window: bytes(m::TCP_SND_WND),
-        window_scaling: scaled(&all(&tables, m::TCP_OPTIONS)),
+        window_scaling: scaled(all(&tables, m::TCP_OPTIONS)),
         cwnd: segments(m::TCP_CWND),
         cwnd_stood: stood(&tables, window, mss),
         not_sent: bytes(m::TCP_NOTSENT),
         rtt: mean(all(&tables, m::TCP_RTT)).map(micros),
-        min_rtt: all(&tables, m::TCP_MIN_RTT)
-            .into_iter()
-            .reduce(f64::min)
-            .map(micros),
+        min_rtt: all(&tables, m::TCP_MIN_RTT).reduce(f64::min).map(micros),
         marked: total(m::TCP_DELIVERED_CE)
             .zip(total(m::TCP_DELIVERED).filter(|all| *all > 0.0))
             .map(|(marked, all)| marked / all),
         retransmitted: repeated.map(|(again, all)| again / all),
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
-        repeated_ever: most(&all(&tables, m::TCP_RETRANS)),
+        repeated_ever: most(all(&tables, m::TCP_RETRANS)),
         timeouts: total(m::TCP_TOTAL_RTO),
         timer_limited: timers(total(m::TCP_TOTAL_RTO), secs, tables.len() as f64 * each),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
@@ -160,19 +157,19 @@ pub(super) fn packet(
 }
 
 /// Every value of a metric in a window.
-fn all(from: &[&Table], metric: m::Metric, window: Window) -> Vec<f64> {
-    from.iter().flat_map(|t| gauge(t, metric, window)).collect()
+fn all(from: &[&Table], metric: m::Metric, window: Window) -> impl Iterator<Item = f64> {
+    from.iter().flat_map(move |t| gauge(t, metric, window))
 }
 
 /// Whether the windows of all streams are scaled, by the options of each.
-fn scaled(options: &[f64]) -> Option<bool> {
-    let scaled = options.iter().map(|options| *options as u8 & SCALING != 0);
+fn scaled(options: impl Iterator<Item = f64>) -> Option<bool> {
+    let scaled = options.map(|options| options as u8 & SCALING != 0);
     scaled.reduce(|all, scaled| all && scaled)
 }
 
 /// The largest of counts.
-fn most(counts: &[f64]) -> Option<u64> {
-    let most = counts.iter().copied().reduce(f64::max);
+fn most(counts: impl Iterator<Item = f64>) -> Option<u64> {
+    let most = counts.reduce(f64::max);
     most.map(|most| most as u64)
 }
 
@@ -186,12 +183,12 @@ fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
 /// `None` where one did not, or too few samples tell.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
-        let cwnd = gauge(table, m::TCP_CWND, window);
+        let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();
         let in_flight = gauge(table, m::TCP_UNACKED, window);
         let last = *cwnd.last().filter(|_| cwnd.len() >= SHORTEST)?;
         let same = cwnd.iter().rev();
         let same = same.take_while(|now| (**now - last).abs() < 0.5).count();
-        let full = mean(in_flight.iter().rev().take(same).copied())? >= last * FULL_CWND;
+        let full = mean(in_flight.rev().take(same))? >= last * FULL_CWND;
         (full && same as f64 >= cwnd.len() as f64 * MOSTLY).then_some(last)
     };
     let segments = mean(tables.iter().map(stood).collect::<Option<Vec<f64>>>()?)?;

@@ -92,18 +92,27 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
     }
-    let cut = (0..=values.len() / 2).min_by(|&a, &b| {
-        let error = |from| standard_error_squared(values.get(from..).unwrap_or_default());
-        error(a).total_cmp(&error(b))
-    })?;
+    let cut = least_error(values);
     is_level(values.get(cut..)?).then_some(cut)
 }
 
-/// Squared standard error of the mean, were the values independent.
-fn standard_error_squared(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * n)
+/// Where in the first half to cut a series so that the standard error of the mean of the rest is least, were
+/// its values independent; the first of several places. From the back each value is added to what was summed
+/// behind it, so that a long series is gone through once (Welford, Technometrics 4, 1962).
+fn least_error(values: &[f64]) -> usize {
+    let (mut mean, mut squares) = (0.0, 0.0);
+    let (mut least, mut cut) = (f64::INFINITY, 0);
+    for (behind, (at, value)) in values.iter().enumerate().rev().enumerate() {
+        let n = (behind + 1) as f64;
+        let off = value - mean;
+        mean += off / n;
+        squares += off * (value - mean);
+        let error = squares / (n * n);
+        if at <= values.len() / 2 && error <= least {
+            (least, cut) = (error, at);
+        }
+    }
+    cut
 }
 
 /// The parts of the series agree, to within 2 % or three standard errors.
@@ -189,6 +198,27 @@ mod tests {
             .collect();
         let cut = steady_state(&v).unwrap();
         assert!((4..=10).contains(&cut), "cut at {cut}");
+    }
+
+    #[test]
+    fn a_cut_is_where_a_look_at_each_place_finds_it() {
+        let error = |rest: &[f64]| {
+            let n = rest.len() as f64;
+            let mean = rest.iter().sum::<f64>() / n;
+            rest.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * n)
+        };
+        for length in 10..60 {
+            let ramp = |i: usize| 1e10 * (1.0 - 0.7_f64.powi(i as i32));
+            let v: Vec<f64> = (0..length)
+                .map(|i| ramp(i) + 3e8 * noise(i * length))
+                .collect();
+            let errors = (0..=length / 2).map(|at| error(&v[at..]));
+            let least = errors.fold(f64::INFINITY, f64::min);
+            let found = error(&v[least_error(&v)..]);
+            assert!(found <= least * (1.0 + 1e-9), "{found} {least}");
+        }
+        assert_eq!(least_error(&[0.1; 33]), 0);
+        assert!(least_error(&[f64::MAX, -f64::MAX, f64::MAX]) <= 1);
     }
 
     #[test]

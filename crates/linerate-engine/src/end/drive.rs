@@ -10,7 +10,7 @@ use linerate_sys::thread;
 use super::lane::Lane;
 use super::step::{Outcome, Step};
 use crate::load::application::Role;
-use crate::load::{Done, LoadError, Op, Worker};
+use crate::load::{BATCH, Done, LoadError, Op, Worker};
 
 /// Longest wait for an operation to end.
 const WAIT: Duration = Duration::from_millis(100);
@@ -78,9 +78,15 @@ fn pin(lane: &Lane, step: &Step) {
 
 /// Sends until the step is over, then puts the end mark.
 fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
-    let mut done = Vec::with_capacity(16);
+    let mut done = Vec::with_capacity(BATCH);
+    let mut ops = [Op::Send(lane.advice.op()); BATCH];
     while !step.stopping() {
-        worker.submit(&[Op::Send(lane.advice.op())])?;
+        let op = Op::Send(lane.advice.op());
+        // It changes a few times a second at most.
+        if ops[0] != op {
+            ops.fill(op);
+        }
+        worker.submit(&ops[..lane.batch])?;
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
     }
@@ -97,10 +103,10 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
 
 /// Receives until the end mark.
 fn receive(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
-    let mut done = Vec::with_capacity(16);
-    let op = [Op::Receive(lane.advice.most())];
+    let mut done = Vec::with_capacity(BATCH);
+    let ops = [Op::Receive(lane.advice.most()); BATCH];
     loop {
-        worker.submit(&op)?;
+        worker.submit(&ops[..lane.batch])?;
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
         if worker.finish()? {
@@ -119,12 +125,19 @@ fn give_up(step: &Step) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// Counts what was moved, then has the application work on it.
 #[inline]
 fn account(lane: &Lane, step: &Step, done: &mut Vec<Done>) {
-    for Done { bytes, .. } in done.drain(..) {
-        if bytes > 0 {
-            lane.counters.add(bytes);
-            lane.application.take(bytes, step.stop_flag());
+    // Counters are stored once for a batch: each store waits for the one before it.
+    let moved = done.iter().filter(|done| done.bytes > 0);
+    let (bytes, ops) = moved.fold((0, 0), |(bytes, ops), done| {
+        (bytes + u64::from(done.bytes), ops + 1)
+    });
+    lane.counters.add(bytes, ops);
+    if lane.application.is_busy() {
+        for Done { bytes, .. } in done.iter() {
+            lane.application.take(*bytes, step.stop_flag());
         }
     }
+    done.clear();
 }

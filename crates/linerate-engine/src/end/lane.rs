@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linerate_core::plan::{Pattern, SetPlan};
 
 use crate::load::application::{Application, Role};
-use crate::load::{Advice, LoadError, Worker};
+use crate::load::{Advice, BATCH, LoadError, Worker};
 
 /// What a thread counts, on a cache line pair of its own. Written by that thread alone.
 #[derive(Debug, Default)]
@@ -17,13 +17,12 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Counts one operation that moved `bytes`.
+    /// Counts operations that moved `bytes` together.
     #[inline]
-    pub(super) fn add(&self, bytes: u32) {
+    pub(super) fn add(&self, bytes: u64, ops: u64) {
         // The only writer: no atomic read-modify-write is needed.
-        let total = self.bytes.load(Relaxed) + u64::from(bytes);
-        self.bytes.store(total, Relaxed);
-        self.ops.store(self.ops.load(Relaxed) + 1, Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
+        self.ops.store(self.ops.load(Relaxed) + ops, Relaxed);
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -42,6 +41,8 @@ pub(super) struct Lane {
     pub(super) role: Role,
     pub(super) ping_pong: bool,
     pub(super) cpu: Option<u32>,
+    /// How many operations the worker is offered at once.
+    pub(super) batch: usize,
     pub(super) counters: Counters,
     pub(super) advice: Arc<Advice>,
     pub(super) application: Application,
@@ -49,13 +50,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// A lane at rest. `cap` bounds operations whose size the plan leaves open.
+    /// A lane at rest, whose worker is offered `batch` operations at once. `cap` bounds operations whose size
+    /// the plan leaves open.
     pub(super) fn new(
         plan: &SetPlan,
         stream: u32,
         role: Role,
         cpu: Option<u32>,
         cap: u32,
+        batch: usize,
         worker: Box<dyn Worker>,
     ) -> Result<Self, LoadError> {
         let asked = match role {
@@ -68,6 +71,7 @@ impl Lane {
             role,
             ping_pong: matches!(plan.pattern, Pattern::PingPong { .. }),
             cpu,
+            batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
             advice: Arc::new(Advice::new(asked.0, cap)),
             application: Application::new(role, &plan.knobs)?,

@@ -67,6 +67,12 @@ impl Application {
         }
     }
 
+    /// Whether it does anything at all.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.iterations_per_byte > 0.0 || !self.pause.is_zero()
+    }
+
     /// Works on the payload of one operation; gives up once `stop` is set.
     #[inline]
     pub(crate) fn take(&self, bytes: u32, stop: &AtomicBool) {

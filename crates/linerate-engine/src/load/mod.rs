@@ -162,6 +162,9 @@ fn used_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
+/// Most operations that a worker is offered at once.
+pub const BATCH: usize = 32;
+
 /// One operation handed to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
@@ -292,8 +295,9 @@ pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
-    /// Takes operations; returns how many were taken (0: full, reap first). May block, but for no
-    /// longer than 100 ms at a time, so that a stop is noticed.
+    /// Takes operations, at most [`BATCH`] of a kind; returns how many were taken (0: full, reap first). One
+    /// that makes a call for each takes the first: what is left is offered again. May block, but for no longer
+    /// than 100 ms at a time, so that a stop is noticed.
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError>;
     /// Appends operations that have ended to `done`, waiting up to `wait` for at least `min`. One
     /// that could move nothing in time ends with zero bytes.

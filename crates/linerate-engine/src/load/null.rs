@@ -8,7 +8,9 @@ use linerate_core::plan::{Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_core::wire::limits::THREADS_MAX;
 
-use super::{Advice, Caps, Done, Engine, Lines, LoadError, Notice, Offer, Op, Probe, Worker};
+use super::{
+    Advice, BATCH, Caps, Done, Engine, Lines, LoadError, Notice, Offer, Op, Probe, Worker,
+};
 
 /// Most streams of one set: each has a thread.
 const STREAMS_MAX: u32 = THREADS_MAX;
@@ -54,31 +56,34 @@ impl Engine for Null {
         _: &Offer,
         _: &mut dyn Lines,
     ) -> Result<(Vec<Box<dyn Worker>>, SetEnd), LoadError> {
-        let workers = (0..plan.knobs.streams).map(|_| Box::new(Pretender { done: None }) as _);
+        let workers =
+            (0..plan.knobs.streams).map(|_| Box::new(Pretender { ended: Vec::new() }) as _);
         Ok((workers.collect(), SetEnd::default()))
     }
 }
 
 struct Pretender {
-    done: Option<Done>,
+    ended: Vec<Done>,
 }
 
 impl Worker for Pretender {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.ended.reserve(BATCH);
         Ok(())
     }
 
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(op), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
-        let (Op::Send(bytes) | Op::Receive(bytes)) = *op;
-        self.done = Some(Done { op: *op, bytes });
-        Ok(1)
+        let room = BATCH.saturating_sub(self.ended.len());
+        let taken = &ops[..ops.len().min(room)];
+        self.ended.extend(taken.iter().map(|op| {
+            let (Op::Send(bytes) | Op::Receive(bytes)) = *op;
+            Done { op: *op, bytes }
+        }));
+        Ok(taken.len())
     }
 
     fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
+        done.append(&mut self.ended);
         Ok(())
     }
 
@@ -88,5 +93,27 @@ impl Worker for Pretender {
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_taken_as_far_as_there_is_room_and_ends_in_order() {
+        let mut worker = Pretender { ended: Vec::new() };
+        worker.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        let ops: Vec<Op> = (1..=BATCH as u32).map(Op::Send).collect();
+        assert_eq!(worker.submit(&ops[..20]).unwrap(), 20);
+        assert_eq!(worker.submit(&ops[20..]).unwrap(), BATCH - 20);
+        assert_eq!(worker.submit(&ops).unwrap(), 0);
+        let mut done = Vec::new();
+        worker.reap(1, Duration::ZERO, &mut done).unwrap();
+        let bytes = |done: &[Done]| done.iter().map(|d| d.bytes).collect::<Vec<_>>();
+        assert_eq!(bytes(&done), (1..=BATCH as u32).collect::<Vec<_>>());
+        worker.reap(1, Duration::ZERO, &mut done).unwrap();
+        assert_eq!(done.len(), BATCH);
+        assert_eq!(worker.submit(&ops[..1]).unwrap(), 1);
     }
 }

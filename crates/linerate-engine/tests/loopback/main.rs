@@ -19,7 +19,7 @@ use linerate_core::record::{Column, EndReadings, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::host::{Capture, Live, Machine, Replay};
-use linerate_engine::load::{LoadError, NoLines};
+use linerate_engine::load::{BATCH, LoadError, NoLines};
 
 use support::{Pair, assert_exact, end, eventually, ping_pong, step, stream, turn};
 
@@ -380,6 +380,34 @@ fn the_null_engine_runs_alone() {
         running.go();
         let readings = running.finish();
         assert!(readings.totals[0].complete && readings.totals[0].sent > 0);
+    }
+}
+
+#[test]
+fn all_that_ends_of_a_batch_counts() {
+    let _turn = turn();
+    for (id, batch) in [1, 5, BATCH].into_iter().enumerate() {
+        let mut near = end(Side::Near, "null");
+        let knobs = Knobs {
+            write_size: Bytes(1000),
+            ..Knobs::default()
+        };
+        near.offer(batch);
+        let plan = stream(id as u32, Direction::Forward, knobs);
+        near.prepare(&plan).unwrap();
+        near.connect(plan.id, &Vec::new(), &mut NoLines).unwrap();
+        let mut running = near.arm(&step(&[plan.id], 0, 40, 40)).unwrap();
+        running.go();
+        let readings = running.finish();
+        let sent = readings.totals[0].sent;
+        assert!(
+            sent > 0 && sent.is_multiple_of(1000 * batch as u64),
+            "{sent}"
+        );
+        let subject = format!("s{id}/tx0");
+        let ops = table(&readings, "worker", &subject).column(WORKER_OPS);
+        let whole = |n: &i64| (*n as usize).is_multiple_of(batch);
+        assert!(ops.unwrap().iter().all(whole));
     }
 }
 

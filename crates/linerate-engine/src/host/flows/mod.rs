@@ -138,8 +138,10 @@ impl Flows {
     /// began. Fails where the kernel does not tell the connections of IPv4.
     pub fn round(&mut self, at: u64) -> io::Result<()> {
         self.round += 1;
+        let machine = Arc::clone(&self.machine);
+        let mut look = owners::Look::new(&*machine);
         let inodes = match &self.wanted {
-            Wanted::Process(name) => owners::sockets_of(&*self.machine, name),
+            Wanted::Process(name) => look.sockets_of(name),
             _ => BTreeSet::new(),
         };
         self.list(&Query::ConnectionsV4, at, &inodes)?;
@@ -154,7 +156,7 @@ impl Flows {
         for host in self.hosts.values_mut() {
             host.observe(at);
         }
-        self.watch(at);
+        self.watch(at, &mut look);
         Ok(())
     }
 
@@ -207,7 +209,7 @@ impl Flows {
     }
 
     /// Watches the busiest that are not watched yet.
-    fn watch(&mut self, at: u64) {
+    fn watch(&mut self, at: u64, look: &mut owners::Look<'_>) {
         let known: BTreeSet<u64> = self.watched.iter().map(|w| w.id.cookie).collect();
         let mut active: Vec<&Counted> = self.counted.values().filter(|c| c.is_active()).collect();
         active.sort_by(|a, b| {
@@ -226,7 +228,7 @@ impl Flows {
             return;
         }
         let inodes = fresh.iter().map(|(_, inode)| *inode).collect();
-        let found = owners::of(&*self.machine, &inodes);
+        let found = look.holders_of(&inodes);
         for (id, inode) in fresh {
             let mut watched = Watched::new(id, found.holders(inode));
             watched.observe_threads(&*self.machine, at);

@@ -38,28 +38,64 @@ impl Found {
     }
 }
 
-/// Looks for the processes that hold `inodes`.
-pub(super) fn of(machine: &dyn Machine, inodes: &BTreeSet<u32>) -> Found {
-    let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
-    let (mut looked, mut denied) = (0, false);
-    for pid in pids(machine) {
-        let held = sockets(machine, pid, &mut looked);
-        let refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        denied |= held.as_ref().is_err_and(refused);
-        let held = held.unwrap_or_default();
-        let mut held = held.intersection(inodes).peekable();
-        if held.peek().is_none() {
-            continue;
-        }
-        let name = name(machine, pid).unwrap_or_default();
-        for inode in held {
-            let name = name.clone();
-            owners.entry(*inode).or_default().push(Owner { pid, name });
+/// What the descriptors of processes lead to, each looked at once: there may be tens of thousands.
+pub(super) struct Look<'a> {
+    machine: &'a dyn Machine,
+    /// Inodes of the sockets that each process holds.
+    held: BTreeMap<u32, io::Result<BTreeSet<u32>>>,
+    /// Descriptors that were looked at.
+    looked: usize,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(machine: &'a dyn Machine) -> Self {
+        Self {
+            machine,
+            held: BTreeMap::new(),
+            looked: 0,
         }
     }
-    Found {
-        owners,
-        hidden: hidden(denied, looked),
+
+    /// Inodes of the sockets that a process holds.
+    fn sockets(&mut self, pid: u32) -> &io::Result<BTreeSet<u32>> {
+        let (machine, looked) = (self.machine, &mut self.looked);
+        let look = || sockets(machine, pid, looked);
+        self.held.entry(pid).or_insert_with(look)
+    }
+
+    /// The sockets of all processes with `name` in their names.
+    pub(super) fn sockets_of(&mut self, name: &str) -> BTreeSet<u32> {
+        let pids: Vec<u32> = named(self.machine, name).collect();
+        let mut all = BTreeSet::new();
+        for pid in pids {
+            all.extend(self.sockets(pid).iter().flatten());
+        }
+        all
+    }
+
+    /// Looks for the processes that hold `inodes`.
+    pub(super) fn holders_of(&mut self, inodes: &BTreeSet<u32>) -> Found {
+        let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
+        let mut denied = false;
+        for pid in pids(self.machine) {
+            let held = self.sockets(pid);
+            let refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            denied |= held.as_ref().is_err_and(refused);
+            let held = held.iter().flatten().filter(|held| inodes.contains(held));
+            let held: Vec<u32> = held.copied().collect();
+            if held.is_empty() {
+                continue;
+            }
+            let name = name(self.machine, pid).unwrap_or_default();
+            for inode in held {
+                let name = name.clone();
+                owners.entry(inode).or_default().push(Owner { pid, name });
+            }
+        }
+        Found {
+            owners,
+            hidden: hidden(denied, self.looked),
+        }
     }
 }
 
@@ -80,13 +116,6 @@ fn hidden(denied: bool, looked: usize) -> Gap {
         ),
         _ => gap(WHAT, "no process that is visible here holds it", ""),
     }
-}
-
-/// The sockets of all processes with `name` in their names.
-pub(super) fn sockets_of(machine: &dyn Machine, name: &str) -> BTreeSet<u32> {
-    let mut looked = 0;
-    let held = named(machine, name).flat_map(|pid| sockets(machine, pid, &mut looked));
-    held.flatten().collect()
 }
 
 /// Whether there is a process with `name` in its name.

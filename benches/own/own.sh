@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# What linerate costs itself: operations a second of its loop, what sampling takes of goodput, how long judging
+# takes, a round of `flows` beside 10,000 connections, an idle server. Takes 9 minutes, and wants a machine that
+# does nothing else. Needs python3, no root.
+#
+#   benches/own/own.sh [RECORD]     RECORD is a file that is judged beside the one that is made up
+set -eu
+[[ $# -eq 0 ]] || given=$(realpath -- "$1")
+cd "$(dirname "$0")/../.."
+record=${given:-crates/linerate/tests/records/planted-window-clamp.lnr}
+cargo build --release --quiet -p linerate -p linerate-engine --bins --examples
+examples=target/release/examples
+echo '## The loop'
+"$examples/null"
+echo '## Sampling'
+"$examples/sampling" 100 1
+"$examples/sampling" 30 64
+echo '## Judging'
+"$examples/judging"
+"$examples/judging" "$record"
+echo '## A look at all connections'
+benches/own/host.py flows
+echo '## An idle server'
+benches/own/host.py idle
