@@ -104,11 +104,15 @@ fn worker(
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             let bytes = size(knobs.write_size.0, fits);
             let whole = whole(&line, bytes, fits, &mut gaps)?;
-            let cuts = whole && sender::segments(bytes) > 1 && cut(&line, bytes, &mut gaps);
+            let mut segments = sender::segments(bytes);
+            if !whole || segments > 1 && !cut(&line, bytes, &mut gaps) {
+                segments = 1;
+            }
             end.write_size = u64::from(bytes);
-            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes));
+            let most = sender::most(bytes, segments);
+            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes, most));
             end.burst = pace.as_ref().map_or(0, |pace| pace.burst() as u64);
-            Box::new(sender::Sender::new(line, bytes, cuts, pace))
+            Box::new(sender::Sender::new(line, bytes, segments, pace))
         }
         Pattern::Stream { .. } => {
             if let Err(e) = datagram::set_joined(line.fd()) {
@@ -299,10 +303,15 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use linerate_core::plan::Direction;
     use linerate_core::units::{Bytes, Rate};
 
     use super::*;
+    use crate::load::{Advice, Datagrams, Op};
 
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
         let mut plan = SetPlan {
@@ -359,6 +368,42 @@ mod tests {
             (plan(|p| p.knobs.nodelay = true), true),
         ] {
             assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    fn line(fd: OwnedFd) -> Line {
+        let datagrams = Datagrams {
+            fd,
+            own: 1,
+            other: 2,
+        };
+        Line::new(datagrams, 0, 0)
+    }
+
+    /// What a sender with this pace is said to send at once, and what its first call sends.
+    fn burst(pacing: Rate) -> (u64, u64) {
+        let ends = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [near, far] = ends;
+        near.connect(far.local_addr().unwrap()).unwrap();
+        let plan = plan(|p| {
+            (p.knobs.write_size, p.knobs.pacing) = (Bytes(1472), Some(pacing));
+        });
+        let mut end = SetEnd::default();
+        let made = worker(Side::Near, &plan, line(near.into()), &mut end);
+        let (mut sender, gaps) = made.unwrap();
+        assert_eq!(gaps, []);
+        sender.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        sender.submit(&[Op::Send(0)]).unwrap();
+        let mut done = Vec::new();
+        sender.reap(1, Duration::ZERO, &mut done).unwrap();
+        (end.burst, u64::from(done[0].bytes) / 1472)
+    }
+
+    #[test]
+    fn what_is_said_of_a_burst_is_what_is_sent() {
+        for (megabits, datagrams) in [(1, 1), (1000, 21), (4198, 89), (5000, 89), (40_000, 89)] {
+            let told = burst(Rate(megabits * 1_000_000));
+            assert_eq!(told, (datagrams, datagrams), "{megabits} Mb/s");
         }
     }
 
