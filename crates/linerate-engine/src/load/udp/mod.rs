@@ -20,6 +20,7 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
 use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
+use linerate_core::stats::Arrivals;
 use linerate_core::units::Nanos;
 use linerate_sys::{datagram, socket};
 
@@ -128,34 +129,28 @@ fn worker(
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             whole(&line, message.0 as u16, fits, &mut gaps)?;
             if side == Side::Far {
-                let echo = ping_pong::Echo::new(line, message.0 as u16, knobs.busy_poll);
+                let pings = Arrivals::over(open_loop::remembered(plan));
+                let echo = ping_pong::Echo::new(line, message.0 as u16, pings, knobs.busy_poll);
                 return Ok((Box::new(echo), gaps));
             }
             if let Err(e) = datagram::set_stamps(line.fd()) {
                 gaps.push(refused("stamps", &format!("SO_TIMESTAMPNS: {e}")));
             }
-            pinger(line, message.0 as u16, interval, knobs)
+            pinger(line, message.0 as u16, interval, plan)
         }
     };
     Ok((worker, gaps))
 }
 
 /// The near end of round trips.
-fn pinger(line: Line, size: u16, interval: Nanos, knobs: &Knobs) -> Box<dyn Worker> {
-    if knobs.open_loop {
-        Box::new(open_loop::Metronome::new(
-            line,
-            size,
-            interval,
-            knobs.busy_poll,
-        ))
+fn pinger(line: Line, size: u16, interval: Nanos, plan: &SetPlan) -> Box<dyn Worker> {
+    let busy = plan.knobs.busy_poll;
+    if plan.knobs.open_loop {
+        let answers = Arrivals::over(open_loop::remembered(plan));
+        let metronome = open_loop::Metronome::new(line, size, interval, answers, busy);
+        Box::new(metronome)
     } else {
-        Box::new(ping_pong::Pinger::new(
-            line,
-            size,
-            interval,
-            knobs.busy_poll,
-        ))
+        Box::new(ping_pong::Pinger::new(line, size, interval, busy))
     }
 }
 

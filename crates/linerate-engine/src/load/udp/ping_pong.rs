@@ -291,13 +291,14 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub(super) fn new(line: Line, size: u16, busy: bool) -> Self {
+    /// Answers each message once, as far as `arrivals` remembers them.
+    pub(super) fn new(line: Line, size: u16, arrivals: Arrivals, busy: bool) -> Self {
         Self {
             line,
             size,
             busy,
             room: Pages::default(),
-            arrivals: Arrivals::default(),
+            arrivals,
             step: None,
             last: None,
             ended: false,
