@@ -21,7 +21,7 @@ use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
 use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_core::stats::Arrivals;
-use linerate_core::units::Nanos;
+use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
@@ -55,6 +55,18 @@ impl Engine for Udp {
 
     fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
         Notice::hints(check(facts, &plan.knobs))
+    }
+
+    fn room(&self, side: Side, plan: &SetPlan) -> Option<Bytes> {
+        let bytes = match plan.pattern {
+            Pattern::Stream { direction } if direction.sender() == side => sender::ROOM as u64,
+            Pattern::Stream { .. } => receiver::room(),
+            Pattern::PingPong { .. } => {
+                let numbers = Arrivals::room(open_loop::remembered(plan));
+                ping_pong::ROOM[usize::from(side == Side::Far)] + numbers
+            }
+        };
+        Some(Bytes(bytes))
     }
 
     fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
@@ -303,7 +315,7 @@ mod tests {
     use std::time::Duration;
 
     use linerate_core::plan::Direction;
-    use linerate_core::units::{Bytes, Rate};
+    use linerate_core::units::Rate;
 
     use super::*;
     use crate::load::{Advice, Datagrams, Op};
@@ -400,6 +412,22 @@ mod tests {
             let told = burst(Rate(megabits * 1_000_000));
             assert_eq!(told, (datagrams, datagrams), "{megabits} Mb/s");
         }
+    }
+
+    #[test]
+    fn what_each_thread_makes_is_counted() {
+        let of = |side, plan: &SetPlan| Udp.room(side, plan).unwrap().0;
+        let forward = plan(|_| ());
+        let receiver = of(Side::Far, &forward);
+        assert!((2 << 20..3 << 20).contains(&receiver), "{receiver}");
+        assert!(of(Side::Near, &forward) < 1 << 20);
+        let few = of(Side::Far, &plan(open(1_000_000)));
+        let many = of(Side::Far, &plan(open(1000)));
+        assert_eq!(few, DATAGRAM_MAX as u64 + 16 * 1024);
+        assert_eq!(many, DATAGRAM_MAX as u64 + 128 * 1024);
+        assert!(of(Side::Near, &plan(open(1000))) > many);
+        let closed = plan(|p| p.pattern = pings(64));
+        assert_eq!(of(Side::Far, &closed), few);
     }
 
     #[test]

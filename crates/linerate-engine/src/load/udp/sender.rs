@@ -11,11 +11,13 @@ use super::line::{Line, Sent};
 use super::pace::Pace;
 use super::probe::{DatagramProbe, SENDS};
 use crate::load::pages::Pages;
-use crate::load::times::Times;
+use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
+/// Bytes that a sender makes: those of a call, and the times between bursts.
+pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
 

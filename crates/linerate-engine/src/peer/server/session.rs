@@ -149,6 +149,7 @@ struct Session {
 /// A set that is held for the near end.
 struct Held {
     plan: SetPlan,
+    taken: Taken,
     connected: bool,
 }
 
@@ -256,20 +257,21 @@ impl Session {
         if self.sets.contains_key(&plan.id) {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
-        let (beside, limits) = (self.taken(), &self.limits.plan);
-        if let Err(what) = limits.set(plan, beside) {
-            return self.refuse(&format!("the server does not allow {what}"));
+        let (beside, limits) = (self.taken(), self.limits.plan);
+        let own = Taken::of(plan, self.end.room(plan));
+        if let Err(what) = limits.set(plan, own, beside) {
+            let hint = self.hint(beside.and(own));
+            return self.not_allowed(&what, hint);
         }
-        if let Err(what) = self.membership.take(beside.with(plan), limits) {
-            return self.answer(&Answer::Refused {
-                what: format!("the server does not allow {what}"),
-                hint: "others measure there, too: try again when they have ended".into(),
-            });
+        if let Err(what) = self.membership.take(beside.and(own), &limits) {
+            let hint = "others measure there, too: try again when they have ended";
+            return self.not_allowed(&what, hint.into());
         }
         match self.end.prepare(plan) {
             Ok(offer) => {
                 let held = Held {
                     plan: plan.clone(),
+                    taken: own,
                     connected: false,
                 };
                 self.membership.room().expect(plan.id, plan.knobs.streams);
@@ -287,7 +289,25 @@ impl Session {
     /// What all sets take.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
-        held.fold(Taken::default(), |taken, held| taken.with(&held.plan))
+        held.fold(Taken::default(), |taken, held| taken.and(held.taken))
+    }
+
+    /// What helps where a set is too much; empty where nothing does.
+    fn hint(&self, wanted: Taken) -> String {
+        match self.limits.descriptors {
+            Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
+                "ask for fewer --streams, or raise the far host's limit of open files, {descriptors} \
+                 (LimitNOFILE= of a service, `ulimit -Hn` of a shell)"
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// Refuses a set that is too much. Who serves hears of it, too.
+    fn not_allowed(&mut self, what: &str, hint: String) -> Result<(), Ended> {
+        self.lines.say(&format!("{}: refused {what}", self.name));
+        let what = format!("the server does not allow {what}");
+        self.answer(&Answer::Refused { what, hint })
     }
 
     /// Lets other sessions have what a set took that is gone.

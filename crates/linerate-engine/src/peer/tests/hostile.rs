@@ -4,7 +4,6 @@ use std::io::Write;
 
 use linerate_core::plan::{Direction, Pattern, SetPlan};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::limits::PlanLimits;
 use linerate_core::wire::message::{Answer, Ask, Secret};
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
@@ -28,6 +27,10 @@ struct Raw {
 
 impl Raw {
     fn open(server: &Harness) -> Self {
+        Self::open_for(server, "tcp")
+    }
+
+    fn open_for(server: &Harness, engine: &str) -> Self {
         let channel = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
         let mut raw = Self {
             channel,
@@ -37,7 +40,7 @@ impl Raw {
         };
         let hello = Ask::Hello {
             linerate: "\u{1b}[31mtest".into(),
-            engine: "tcp".into(),
+            engine: engine.into(),
             boot_id: String::new(),
         };
         let Answer::Welcome {
@@ -286,9 +289,11 @@ fn requests_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_set_that_the_engine_refuses_gives_back_its_place() {
-    let server = Harness::keyed();
+    let mut limits = Limits::default();
+    limits.plan.streams = 400;
+    let server = Harness::start(Some(Key::generate()), limits);
     let (mut raw, mut other) = (Raw::open(&server), Raw::open(&server));
-    let all = PlanLimits::default().streams;
+    let all = limits.plan.streams;
     let quarter = |id| stream(id, Direction::Forward, all / 4);
     (0..2).for_each(|id| raw.prepared(&quarter(id)));
     let mut refused = quarter(2);
@@ -302,6 +307,30 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     (0..4).for_each(|id| other.prepared(&quarter(id)));
     let one_more = other.ask(&Ask::Prepare { plan: quarter(4) });
     assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
+}
+
+#[test]
+fn streams_of_datagrams_count_with_what_their_receivers_make() {
+    let server = Harness::keyed();
+    for (engine, good) in [("tcp", true), ("udp", false)] {
+        let mut raw = Raw::open_for(&server, engine);
+        let mut prepared = 0;
+        let refused = (0..32).find_map(|id| {
+            let mut plan = stream(id, Direction::Forward, 64);
+            (plan.knobs.write_size, plan.knobs.read_size) = (Bytes(64), Bytes(64));
+            if let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan }) {
+                return Some(what);
+            }
+            prepared += 1;
+            None
+        });
+        assert_eq!(refused.is_none(), good, "{engine}: {refused:?}");
+        if let Some(what) = refused {
+            assert!(what.contains("in all sets of a session"), "{what}");
+            // 4 GiB, of which each receiver has a little over 2 MiB.
+            assert!((24..32).contains(&prepared), "{prepared}");
+        }
+    }
 }
 
 /// How far a client goes before it vanishes.
