@@ -41,6 +41,10 @@ pub struct Limits {
     pub idle: Duration,
     /// A session is ended after this long.
     pub session: Duration,
+    /// Time for an answer of a few bytes to leave.
+    pub answer: Duration,
+    /// Time for the readings of a step to leave.
+    pub readings: Duration,
     /// What the plans of one session may ask for.
     pub plan: PlanLimits,
     /// The descriptors that this program may have, where that is why a session may have fewer streams.
@@ -58,6 +62,8 @@ impl Default for Limits {
             idle: Duration::from_secs(60),
             // Twice the longest run.
             session: Duration::from_secs(2 * 3600),
+            answer: Duration::from_secs(10),
+            readings: Duration::from_secs(60),
             plan: PlanLimits::default(),
             descriptors: None,
         }

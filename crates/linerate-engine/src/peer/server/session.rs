@@ -25,10 +25,6 @@ use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
 
-/// Time for a message of a few bytes to leave.
-const SEND: Duration = Duration::from_secs(10);
-/// Time for the readings of a step to leave.
-const SEND_READINGS: Duration = Duration::from_secs(60);
 /// Time from one look at the control connection to the next while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
@@ -57,6 +53,8 @@ enum Ended {
     Bye,
     /// Nothing was asked for, since when and for how long.
     Idle(&'static str, Duration),
+    /// An answer did not leave, for how long.
+    Unread(Duration),
     Expired,
     Channel(ChannelError),
     Broke(String),
@@ -69,6 +67,10 @@ impl fmt::Display for Ended {
             Self::Idle(since, time) => {
                 let time = Nanos::from(*time);
                 write!(f, "the client asked for nothing for {time} {since}")
+            }
+            Self::Unread(time) => {
+                let time = Nanos::from(*time);
+                write!(f, "the client read no answer for {time}")
             }
             Self::Expired => f.write_str("the session reached its time limit"),
             Self::Channel(ChannelError::Stopped) => f.write_str("the server was stopped"),
@@ -175,7 +177,7 @@ impl Session {
                 hint: "update linerate on the far host".into(),
             };
             let bytes = refused.encode().map_err(ChannelError::Wire)?;
-            channel.send(&bytes, Instant::now() + SEND)?;
+            channel.send(&bytes, Instant::now() + guest.limits.answer)?;
             return Err(Ended::Broke(
                 "it asked for an engine that is not there".into(),
             ));
@@ -431,7 +433,7 @@ impl Session {
             }
         }
         match (Answer::Readings { end }).encode() {
-            Ok(bytes) => Ok(self.channel.send(&bytes, Instant::now() + SEND_READINGS)?),
+            Ok(bytes) => self.send(&bytes, self.limits.readings),
             Err(e) => self.refuse(&format!("the far readings are too many to send: {e}")),
         }
     }
@@ -452,7 +454,15 @@ impl Session {
 
     fn answer(&mut self, answer: &Answer) -> Result<(), Ended> {
         let bytes = answer.encode().map_err(ChannelError::Wire)?;
-        Ok(self.channel.send(&bytes, Instant::now() + SEND)?)
+        self.send(&bytes, self.limits.answer)
+    }
+
+    fn send(&mut self, bytes: &[u8], time: Duration) -> Result<(), Ended> {
+        let sent = self.channel.send(bytes, Instant::now() + time);
+        sent.map_err(|e| match e {
+            ChannelError::TimedOut => Ended::Unread(time),
+            other => other.into(),
+        })
     }
 
     fn refuse_load(&mut self, e: &LoadError) -> Result<(), Ended> {

@@ -333,6 +333,44 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
     }
 }
 
+/// A server whose answers must leave soon, and whose clients must soon ask for something.
+fn impatient(answer: Duration, idle: Duration) -> Harness {
+    let limits = Limits {
+        idle,
+        answer,
+        ..Limits::default()
+    };
+    Harness::start(Some(Key::generate()), limits)
+}
+
+#[test]
+fn a_client_that_asks_and_reads_no_answer_loses_its_session() {
+    let server = impatient(Duration::from_millis(300), LONG);
+    let mut raw = Raw::open(&server);
+    let facts = Ask::Facts.encode().unwrap();
+    // Until neither end's kernel takes any more, and the server has closed the connection.
+    while raw.channel.send(&facts, Instant::now() + LONG).is_ok() {}
+    assert!(eventually(|| server.server.sessions() == 0));
+    server.logged("the client read no answer for 300 ms");
+    server.still_serves();
+}
+
+#[test]
+fn a_client_that_asks_for_readings_and_reads_none_loses_its_session() {
+    let server = impatient(LONG, Duration::from_secs(1));
+    let mut raw = Raw::open(&server);
+    let lines = raw.connected(&stream(0, Direction::Forward, 2));
+    let plan = step(&[0], 60_000);
+    assert!(matches!(raw.ask(&Ask::Step { plan }), Answer::Armed));
+    assert!(matches!(raw.ask(&Ask::Go), Answer::Going { .. }));
+    raw.tell(&Ask::Read);
+    // Without them the step is over.
+    drop(lines);
+    assert!(eventually(|| server.server.sessions() == 0));
+    server.logged("the client asked for nothing for 1 s after the last answer");
+    server.still_serves();
+}
+
 /// How far a client goes before it vanishes.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Stage {
