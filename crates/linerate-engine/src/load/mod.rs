@@ -218,6 +218,10 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
+    /// Whether nobody wants the set any more: an engine that waits for the other end by itself asks.
+    fn given_up(&self) -> bool {
+        false
+    }
 }
 
 /// A socket for datagrams, connected to that of the other end. It blocks.

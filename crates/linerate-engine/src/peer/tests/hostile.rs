@@ -333,6 +333,39 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
     }
 }
 
+/// A client that connects a set of round trips by connections, and makes none; what the server says of it
+/// once it was told otherwise.
+fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) -> String {
+    let mut raw = Raw::open_for(server, "connect");
+    let mut plan = stream(0, Direction::Forward, 1);
+    plan.pattern = Pattern::PingPong {
+        size: Bytes(1),
+        interval: Nanos(0),
+    };
+    raw.prepared(&plan);
+    let (set, offer) = (0, Vec::new());
+    raw.tell(&Ask::Connect { set, offer });
+    let mut lines = raw.lines().lines(0, 1, &mut |_, _| Ok(())).unwrap();
+    let mut line = TcpStream::from(lines.remove(0));
+    // It listens: its port is told.
+    line.read_exact(&mut [0; 2]).unwrap();
+    tell(server, &mut raw);
+    match raw.hear() {
+        Ok(Answer::Refused { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_first_connection_is_not_waited_for_once_the_server_or_the_client_gives_up() {
+    let server = Harness::keyed();
+    let released = makes_no_connection(&server, |_, raw| raw.tell(&Ask::Release { set: 0 }));
+    assert!(released.contains("was given up"), "{released}");
+    server.still_serves();
+    let stopped = makes_no_connection(&server, |server, _| server.stop.request());
+    assert!(stopped.contains("was given up"), "{stopped}");
+}
+
 /// A server whose answers must leave soon, and whose clients must soon ask for something.
 fn impatient(answer: Duration, idle: Duration) -> Harness {
     let limits = Limits {
