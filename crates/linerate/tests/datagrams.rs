@@ -132,3 +132,55 @@ fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are()
     assert_eq!(datagrams["lost"], 0, "{datagrams:#}");
     assert!(datagrams["refused"].as_u64() > Some(100), "{datagrams:#}");
 }
+
+/// Sends 5 Mb/s of datagrams through a queue of the near host's own port that drains at `rate`.
+fn queued(rate: &str) -> Option<Value> {
+    if !is_there("tc", "iproute2") {
+        return None;
+    }
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json";
+    let script = format!(
+        "{SBIN}; port=$(ip -o route get $1 | sed 's/.* dev \\([^ ]*\\).*/\\1/') \
+         && tc qdisc replace dev $port root tbf rate {rate} burst 16kb limit 16kb && exec {} {send}",
+        lab::PROGRAM
+    );
+    told(&[], &["sh", "-c", &script, "sh", "FAR"])
+}
+
+#[test]
+fn what_a_full_queue_of_their_own_host_takes_not_is_counted_and_others_are_sent() {
+    for (rate, full) in [("20mbit", false), ("2mbit", true)] {
+        let Some(found) = queued(rate) else { return };
+        assert_eq!(found["complete"], true, "{rate}: {found:#}");
+        let way = &found["directions"]["forward"];
+        let (goodput, datagrams) = (way["goodput_bps"].as_f64().unwrap(), &way["datagrams"]);
+        assert_eq!(datagrams["lost"], 0, "{rate}: {datagrams:#}");
+        let refused = datagrams["refused"].as_u64().unwrap();
+        assert_eq!(refused > 0, full, "{rate}: {datagrams:#}");
+        // What the queue lets through, in frames of Ethernet.
+        let most = if full { payload(2e6) } else { 5e6 };
+        assert!((0.8..1.1).contains(&(goodput / most)), "{rate}: {way:#}");
+    }
+}
+
+#[test]
+fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
+    for (size, fragments) in [("1472B", false), ("1473B", true), ("4000B", true)] {
+        let send = "bw FAR --open --engine udp --pacing 5Mbit/s -t 1s --quiet --json --write-size";
+        let mut send: Vec<&str> = send.split(' ').collect();
+        send.insert(0, lab::PROGRAM);
+        send.push(size);
+        let Some(found) = told(&[], &send) else {
+            return;
+        };
+        assert_eq!(found["complete"], true, "{size}: {found:#}");
+        let way = &found["directions"]["forward"];
+        assert!(way["goodput_bps"].as_f64() > Some(4e6), "{size}: {way:#}");
+        let told = found["unknown"].as_array().unwrap();
+        let told = told.iter().find(|gap| gap["what"] == "near set.fragments");
+        assert_eq!(told.is_some(), fragments, "{size}: {told:?}");
+        if let Some(told) = told {
+            assert_eq!(told["hint"], "--write-size 1472B", "{told}");
+        }
+    }
+}

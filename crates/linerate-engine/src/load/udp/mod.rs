@@ -311,6 +311,7 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -412,6 +413,19 @@ mod tests {
             let told = burst(Rate(megabits * 1_000_000));
             assert_eq!(told, (datagrams, datagrams), "{megabits} Mb/s");
         }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_cut_is_told_of() {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut gaps = Vec::new();
+        assert!(cut(&line(near.into()), 1000, &mut gaps));
+        assert_eq!(gaps, []);
+        // A socket without that option, as all are before Linux 4.18.
+        let (near, _far) = UnixDatagram::pair().unwrap();
+        assert!(!cut(&line(near.into()), 1000, &mut gaps));
+        assert_eq!(gaps[0].what, "set.segmentation");
+        assert!(gaps[0].why.contains("on its own"), "{}", gaps[0].why);
     }
 
     #[test]
