@@ -184,3 +184,70 @@ fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
         }
     }
 }
+
+/// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
+/// unreachable, with this code.
+const UNREACHABLE: &str = r#"
+import socket, struct, sys, time
+def checksum(b):
+    n = sum(struct.unpack("!%dH" % (len(b) // 2), b))
+    n = (n >> 16) + (n & 0xFFFF)
+    return ~(n + (n >> 16)) & 0xFFFF
+def place(text):
+    host, port = text.split(":")
+    return struct.pack("<I", int(host, 16)), int(port, 16)
+ends = []
+while not ends:
+    time.sleep(0.1)
+    rows = [line.split() for line in open("/proc/net/udp").readlines()[1:]]
+    ends = [[place(p) for p in row[1:3]] for row in rows if row[3] == "01"]
+(own, from_port), (other, to_port) = ends[0]
+time.sleep(1)
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 1, 0, 64, socket.IPPROTO_UDP, 0, own, other)
+udp = struct.pack("!HHHH", from_port, to_port, 8, 0)
+head = lambda n: struct.pack("!BBHI", 3, int(sys.argv[1]), n, 0)
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+for _ in range(10):
+    raw.sendto(head(checksum(head(0) + ip + udp)) + ip + udp, (socket.inet_ntoa(own), 0))
+    time.sleep(0.05)
+"#;
+
+/// Sends datagrams of `size`, which the path says that it cannot carry.
+fn unreachable(code: u8, size: &str) -> Option<Value> {
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
+    let script = format!(
+        "{} {send} --write-size {size} & timeout 20 python3 -c \"$2\" {code}; wait",
+        lab::PROGRAM
+    );
+    told(&[], &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
+}
+
+/// Messages of the path that came to the sender's socket.
+fn path_errors(found: &Value) -> i64 {
+    let tables = found["record"]["steps"][0]["ends"][0]["tables"].as_array();
+    let table = tables.unwrap().iter().find(|t| t["source"] == "udp");
+    let columns = table.unwrap()["columns"].as_array().unwrap();
+    let errors = columns.iter().find(|c| c["name"] == "path_errors").unwrap();
+    let values = errors["values"].as_array().unwrap();
+    values.last().unwrap().as_i64().unwrap()
+}
+
+#[test]
+fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
+    if !is_there("python3", "python3") {
+        return;
+    }
+    // 1: a host that is not reached. 5: a source route that failed, which nobody asked for.
+    for (code, size) in [(1, "1472B"), (5, "1472B"), (5, "40000B")] {
+        let Some(found) = unreachable(code, size) else {
+            return;
+        };
+        let case = format!("code {code}, {size}");
+        assert_eq!(found["complete"], true, "{case}: {}", found["unknown"]);
+        assert!(path_errors(&found) > 0, "{case}");
+        let goodput = found["directions"]["forward"]["goodput_bps"].as_f64();
+        assert!(goodput > Some(4e6), "{case}: {goodput:?}");
+        let told = found["unknown"].to_string();
+        assert!(!told.contains("UDP_SEGMENT"), "{case}: {told}");
+    }
+}
