@@ -12,8 +12,8 @@ On the path of a lab (a router between two hosts), as any user:
     linerate lab run --far 'benches/peers/tcp.py serve /tmp/pids' -- \\
         benches/peers/tcp.py measure FAR /tmp/pids iperf3 8 >> /tmp/samples
 
-Goodput is what the receiver counted: of linerate after its wash-out, of the others from the first byte,
-which favours linerate by the ramp. CPU time is that of both
+Goodput is what the receiver counted, of all tools from the first byte on: linerate's base step has no wash-out, and its
+`goodput_with_ramp_bps` covers all of it. CPU time is that of both
 processes, from start to end (their own and the kernel's on their behalf), by the bytes that they moved;
 of linerate without the threads that time round trips on the idle path before the load, which the others
 do not. Nuttcp and qperf serve by children of which it cannot be read. LINERATE is the program to measure.
