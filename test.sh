@@ -15,7 +15,7 @@ cd "$(dirname "$0")" || exit 1
 packages=(
   iperf3:iperf3 curl:curl python3:python3 ip:iproute2 unshare:util-linux
   qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod
-  zsh:zsh fish:fish groff:groff-base ssh:openssh-client
+  zsh:zsh fish:fish groff:groff-base ssh:openssh-client nft:nftables
 )
 # Debian starts an ssh server where it is installed: only a machine of continuous integration gets one.
 [[ ${CI:-} == true ]] && packages+=(sshd:openssh-server)
@@ -29,7 +29,7 @@ export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
   # Nothing is built a second time there, so what would make that faster only costs.
   export CARGO_INCREMENTAL=0
-  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,python3,qemu,sshd}
+  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")

@@ -33,15 +33,14 @@ for i in $(seq "$pairs"); do
     --streams 1 --direction forward --time 16s |
     python3 -c 'import json,sys; print(json.load(sys.stdin)["directions"]["forward"]["goodput_bps"])')
   echo "$i $ours $theirs"
-done | python3 -c '
-import math, statistics as s, sys
+done | PYTHONPATH=benches/peers python3 -c '
+import statistics as s, sys
+from student import interval
 rows = [list(map(float, line.split())) for line in sys.stdin]
-logs = [math.log(o / t) for _, o, t in rows]
-mean = s.mean(logs)
-half = 2.262 * s.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else float("nan")
+low, mean, high = interval([o / t for _, o, t in rows])
 print("| pair | linerate Gb/s | iperf3 Gb/s | ratio |\n|---|---|---|---|")
 for i, o, t in rows:
     print(f"| {i:.0f} | {o / 1e9:.2f} | {t / 1e9:.2f} | {o / t:.2f} |")
 print(f"\nratio of medians {s.median(r[1] for r in rows) / s.median(r[2] for r in rows):.2f}; mean ratio "
-      f"{math.exp(mean):.2f} (95 %: {math.exp(mean - half):.2f} to {math.exp(mean + half):.2f}, t with 9 degrees of freedom)")
+      f"{mean:.2f} (95 %: {low:.2f} to {high:.2f}, t with {len(rows) - 1} degrees of freedom)")
 '

@@ -5,12 +5,11 @@
     lat-sockperf.py stall             open and closed loops while both servers stand still for 200 ms
 
 Prints Markdown. Sockperf halves round trips unless told otherwise; here both are whole ones of 64 bytes. A ratio
-is linerate's over sockperf's, with the 95 % interval of its geometric mean over the pairs. LINERATE is the
-program to measure.
+is linerate's over sockperf's, with the 95 % interval of its geometric mean over the pairs (Student's t on logarithms).
+LINERATE is the program to measure.
 """
 
 import json
-import math
 import os
 import re
 import shutil
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import threading
 import time
+
+from student import interval
 
 LINERATE = os.environ.get("LINERATE", "target/release/linerate")
 PORT, RIVAL = "5390", "5391"
@@ -65,14 +66,6 @@ class Servers:
         for server in self.all:
             server.terminate()
             server.wait()
-
-
-def interval(ratios):
-    """Geometric mean with its 95 % interval; Student's t of many values is near enough to the normal one."""
-    logs = [math.log(r) for r in ratios]
-    half = 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))
-    mean = statistics.mean(logs)
-    return [math.exp(x) for x in (mean - half, mean, mean + half)]
 
 
 def compare(pairs, busy, alike):

@@ -12,15 +12,14 @@ On the path of a lab (a router between two hosts), as any user:
     linerate lab run --far 'benches/peers/tcp.py serve /tmp/pids' -- \\
         benches/peers/tcp.py measure FAR /tmp/pids iperf3 8 >> /tmp/samples
 
-Goodput is what the receiver counted: of linerate after its wash-out, of the others from the first byte,
-which favours linerate by the ramp. CPU time is that of both
+Goodput is what the receiver counted, of all tools from the first byte on: linerate's base step has no wash-out, and its
+`goodput_with_ramp_bps` covers all of it. CPU time is that of both
 processes, from start to end (their own and the kernel's on their behalf), by the bytes that they moved;
 of linerate without the threads that time round trips on the idle path before the load, which the others
 do not. Nuttcp and qperf serve by children of which it cannot be read. LINERATE is the program to measure.
 """
 
 import json
-import math
 import os
 import re
 import shutil
@@ -28,6 +27,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from student import interval
 
 LINERATE = os.environ.get("LINERATE", "target/release/linerate")
 PACKAGES = ["iperf3", "nuttcp", "qperf"]
@@ -214,23 +215,15 @@ def loopback(name, pairs):
 # The report: ratios of pairs, on their logarithms.
 
 
-def student(n):
-    """Quantile 0.975 of Student's t (Cornish-Fisher; within 0.1 % from 5 degrees of freedom on)."""
-    z = statistics.NormalDist().inv_cdf(0.975)
-    g = [(z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384]
-    return z + sum(v / n ** (i + 1) for i, v in enumerate(g))
-
-
 def ratio(pairs):
-    logs = [math.log(a / b) for a, b in pairs]
-    mean = statistics.mean(logs)
-    half = student(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    ratios = [a / b for a, b in pairs]
+    low, mean, high = interval(ratios)
     return {
-        "pairs": len(logs),
-        "median": round(math.exp(statistics.median(logs)), 3),
-        "mean": round(math.exp(mean), 3),
-        "low": round(math.exp(mean - half), 3),
-        "high": round(math.exp(mean + half), 3),
+        "pairs": len(ratios),
+        "median": round(statistics.geometric_mean([statistics.median_low(ratios), statistics.median_high(ratios)]), 3),
+        "mean": round(mean, 3),
+        "low": round(low, 3),
+        "high": round(high, 3),
     }
 
 

@@ -37,7 +37,8 @@ fuzz_target!(|bytes: &[u8]| {
         && let Ok(again) = ask.encode()
     {
         if let Ask::Prepare { plan } = &ask {
-            let _ = PlanLimits::default().set(plan, Taken::default());
+            let own = Taken::of(plan, None);
+            let _ = PlanLimits::default().set(plan, own, Taken::default());
         }
         assert_eq!(Ask::decode(&again), Ok(ask));
     }

@@ -17,6 +17,7 @@ use linerate_core::change::HostChange;
 use linerate_core::facts::HostFacts;
 use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::SetEnd;
+use linerate_core::units::Bytes;
 use linerate_sys::thread;
 
 use self::lane::Lane;
@@ -108,6 +109,12 @@ impl LocalEnd {
     /// worth is measured so.
     pub fn offer(&mut self, batch: usize) {
         self.batch = batch;
+    }
+
+    /// Buffers that each thread of this end would make for a set, where they do not follow from the sizes of
+    /// its operations.
+    pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
+        self.engine().ok()?.room(self.side, plan)
     }
 
     /// Prepares a set; the offer goes to the other end.

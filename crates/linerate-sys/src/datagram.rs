@@ -169,10 +169,15 @@ pub struct Inbox {
 }
 
 impl Inbox {
+    /// Bytes of one with room for `messages`, at most [`BATCH`].
+    pub fn room(messages: usize) -> usize {
+        messages.clamp(1, BATCH) * STRIDE
+    }
+
     /// Room for `messages`, at most [`BATCH`]. Memory is taken as it is used.
     pub fn new(messages: usize) -> Self {
         Self {
-            rooms: vec![0; messages.clamp(1, BATCH) * STRIDE],
+            rooms: vec![0; Self::room(messages)],
             lengths: [0; BATCH],
             count: 0,
         }
@@ -262,6 +267,7 @@ mod tests {
             let sent = send_batch(near.as_fd(), messages.iter().map(Vec::as_slice)).unwrap();
             assert_eq!(sent, BATCH, "more than a batch is left to the next call");
             let mut inbox = Inbox::new(room);
+            assert_eq!(inbox.rooms.len(), Inbox::room(room));
             assert_eq!(drain(&far, &mut inbox), messages[..BATCH]);
             assert_eq!(inbox.messages().count(), 0, "nothing came last");
         }

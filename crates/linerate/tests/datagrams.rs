@@ -94,12 +94,30 @@ fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before
     }
 }
 
+/// Where programs of administrators are, in the path of a script: not everybody's has these folders.
+const SBIN: &str = "export PATH=$PATH:/usr/sbin:/sbin";
+
+/// Whether a program is installed, `package` of Debian; says loudly where not.
+fn is_there(program: &str, package: &str) -> bool {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    let there = std::env::split_paths(&path).any(|p| p.join(program).exists());
+    if !there {
+        skip::skip(program, &format!("{program} is not installed ({package})"));
+    }
+    there
+}
+
 /// Sends datagrams, of which a rule of the near host itself forbids those that exceed 1 Mb/s.
 fn forbidden() -> Option<Value> {
+    // Nothing else lets some datagrams pass and forbids others so that their sender hears of it (EPERM).
+    if !is_there("nft", "nftables") {
+        return None;
+    }
     let rule = "add table inet t; add chain inet t out { type filter hook output priority 0; }; \
                 add rule inet t out meta l4proto udp limit rate over 125 kbytes/second burst 8 kbytes drop";
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
-    let script = format!("nft '{rule}' && exec {} {send}", lab::PROGRAM);
+    let script = format!("{SBIN}; nft '{rule}' && exec {} {send}", lab::PROGRAM);
     told(&[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
@@ -113,4 +131,123 @@ fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are()
     let datagrams = &way["datagrams"];
     assert_eq!(datagrams["lost"], 0, "{datagrams:#}");
     assert!(datagrams["refused"].as_u64() > Some(100), "{datagrams:#}");
+}
+
+/// Sends 5 Mb/s of datagrams through a queue of the near host's own port that drains at `rate`.
+fn queued(rate: &str) -> Option<Value> {
+    if !is_there("tc", "iproute2") {
+        return None;
+    }
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json";
+    let script = format!(
+        "{SBIN}; port=$(ip -o route get $1 | sed 's/.* dev \\([^ ]*\\).*/\\1/') \
+         && tc qdisc replace dev $port root tbf rate {rate} burst 16kb limit 16kb && exec {} {send}",
+        lab::PROGRAM
+    );
+    told(&[], &["sh", "-c", &script, "sh", "FAR"])
+}
+
+#[test]
+fn what_a_full_queue_of_their_own_host_takes_not_is_counted_and_others_are_sent() {
+    for (rate, full) in [("20mbit", false), ("2mbit", true)] {
+        let Some(found) = queued(rate) else { return };
+        assert_eq!(found["complete"], true, "{rate}: {found:#}");
+        let way = &found["directions"]["forward"];
+        let (goodput, datagrams) = (way["goodput_bps"].as_f64().unwrap(), &way["datagrams"]);
+        assert_eq!(datagrams["lost"], 0, "{rate}: {datagrams:#}");
+        let refused = datagrams["refused"].as_u64().unwrap();
+        assert_eq!(refused > 0, full, "{rate}: {datagrams:#}");
+        // What the queue lets through, in frames of Ethernet.
+        let most = if full { payload(2e6) } else { 5e6 };
+        assert!((0.8..1.1).contains(&(goodput / most)), "{rate}: {way:#}");
+    }
+}
+
+#[test]
+fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
+    for (size, fragments) in [("1472B", false), ("1473B", true), ("4000B", true)] {
+        let send = "bw FAR --open --engine udp --pacing 5Mbit/s -t 1s --quiet --json --write-size";
+        let mut send: Vec<&str> = send.split(' ').collect();
+        send.insert(0, lab::PROGRAM);
+        send.push(size);
+        let Some(found) = told(&[], &send) else {
+            return;
+        };
+        assert_eq!(found["complete"], true, "{size}: {found:#}");
+        let way = &found["directions"]["forward"];
+        assert!(way["goodput_bps"].as_f64() > Some(4e6), "{size}: {way:#}");
+        let told = found["unknown"].as_array().unwrap();
+        let told = told.iter().find(|gap| gap["what"] == "near set.fragments");
+        assert_eq!(told.is_some(), fragments, "{size}: {told:?}");
+        if let Some(told) = told {
+            assert_eq!(told["hint"], "--write-size 1472B", "{told}");
+        }
+    }
+}
+
+/// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
+/// unreachable, with this code.
+const UNREACHABLE: &str = r#"
+import socket, struct, sys, time
+def checksum(b):
+    n = sum(struct.unpack("!%dH" % (len(b) // 2), b))
+    n = (n >> 16) + (n & 0xFFFF)
+    return ~(n + (n >> 16)) & 0xFFFF
+def place(text):
+    host, port = text.split(":")
+    return struct.pack("<I", int(host, 16)), int(port, 16)
+ends = []
+while not ends:
+    time.sleep(0.1)
+    rows = [line.split() for line in open("/proc/net/udp").readlines()[1:]]
+    ends = [[place(p) for p in row[1:3]] for row in rows if row[3] == "01"]
+(own, from_port), (other, to_port) = ends[0]
+time.sleep(1)
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 1, 0, 64, socket.IPPROTO_UDP, 0, own, other)
+udp = struct.pack("!HHHH", from_port, to_port, 8, 0)
+head = lambda n: struct.pack("!BBHI", 3, int(sys.argv[1]), n, 0)
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+for _ in range(10):
+    raw.sendto(head(checksum(head(0) + ip + udp)) + ip + udp, (socket.inet_ntoa(own), 0))
+    time.sleep(0.05)
+"#;
+
+/// Sends datagrams of `size`, which the path says that it cannot carry.
+fn unreachable(code: u8, size: &str) -> Option<Value> {
+    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
+    let script = format!(
+        "{} {send} --write-size {size} & timeout 20 python3 -c \"$2\" {code}; wait",
+        lab::PROGRAM
+    );
+    told(&[], &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
+}
+
+/// Messages of the path that came to the sender's socket.
+fn path_errors(found: &Value) -> i64 {
+    let tables = found["record"]["steps"][0]["ends"][0]["tables"].as_array();
+    let table = tables.unwrap().iter().find(|t| t["source"] == "udp");
+    let columns = table.unwrap()["columns"].as_array().unwrap();
+    let errors = columns.iter().find(|c| c["name"] == "path_errors").unwrap();
+    let values = errors["values"].as_array().unwrap();
+    values.last().unwrap().as_i64().unwrap()
+}
+
+#[test]
+fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
+    if !is_there("python3", "python3") {
+        return;
+    }
+    // 1: a host that is not reached. 5: a source route that failed, which nobody asked for.
+    for (code, size) in [(1, "1472B"), (5, "1472B"), (5, "40000B")] {
+        let Some(found) = unreachable(code, size) else {
+            return;
+        };
+        let case = format!("code {code}, {size}");
+        assert_eq!(found["complete"], true, "{case}: {}", found["unknown"]);
+        assert!(path_errors(&found) > 0, "{case}");
+        let goodput = found["directions"]["forward"]["goodput_bps"].as_f64();
+        assert!(goodput > Some(4e6), "{case}: {goodput:?}");
+        let told = found["unknown"].to_string();
+        assert!(!told.contains("UDP_SEGMENT"), "{case}: {told}");
+    }
 }

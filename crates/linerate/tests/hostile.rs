@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -70,17 +71,27 @@ fn until(lines: &mut Heard, with: &str) -> String {
 
 /// An open server on a port that was free.
 fn serve(home: &Path) -> (Held, u16) {
+    let (server, port, _) = serve_by(PROGRAM, &[], home);
+    (server, port)
+}
+
+/// The same by `program`, whose own arguments are `before`; and what it logs.
+fn serve_by(program: &str, before: &[&str], home: &Path) -> (Held, u16, Receiver<String>) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let mut serve = command(PROGRAM, home);
+    let mut serve = command(program, home);
+    serve.args(before);
     serve.args(["serve", "--open", "--listen", "127.0.0.1", "--port"]);
     serve.arg(port.to_string());
     let (server, mut lines) = start(serve);
     until(&mut lines, "listening");
+    let (tell, told) = mpsc::channel();
     // Whoever is told what happens must take it, or the server would wait for it.
-    thread::spawn(move || lines.for_each(drop));
-    (server, port)
+    thread::spawn(move || {
+        lines.for_each(|line| drop(tell.send(line.unwrap_or_default())));
+    });
+    (server, port, told)
 }
 
 /// A short run against that server, by `program`, whose own arguments are `before`.
@@ -169,11 +180,16 @@ fn the_first_ctrl_c_ends_a_run_that_has_not_begun() {
     assert_eq!((code, said.as_str()), (Some(3), ""));
 }
 
-/// Sixty streams from a shell with this limit of open descriptors, set by `ulimit FLAG`.
+/// A script that becomes a program with so many open descriptors at most, set by `ulimit FLAG`.
+fn descriptors(flag: &str, most: u32) -> String {
+    format!("ulimit {flag} {most}; exec \"$0\" \"$@\"")
+}
+
+/// Sixty streams from a shell with this limit of open descriptors.
 fn sixty_streams(flag: &str) -> (Option<i32>, String, String) {
     let home = TempDir::new().unwrap();
     let (_far, port) = serve(home.path());
-    let script = format!("ulimit {flag} 48; exec \"$0\" \"$@\"");
+    let script = descriptors(flag, 48);
     let mut near = run("sh", &["-c", &script, PROGRAM], home.path(), port);
     near.args(["--streams", "60", "--no-save"]);
     let (near, lines) = start(near);
@@ -192,6 +208,28 @@ fn a_low_limit_of_descriptors_is_raised_or_named() {
         said.contains("hint: ") && said.contains("ulimit -Hn"),
         "{said}"
     );
+}
+
+#[test]
+fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_both_ends() {
+    let home = TempDir::new().unwrap();
+    let few = descriptors("-n", 64);
+    let (_far, port, log) = serve_by("sh", &["-c", &few, PROGRAM], home.path());
+    for (streams, good) in [("10000", false), ("19", false), ("4", true)] {
+        let mut near = run(PROGRAM, &[], home.path(), port);
+        near.args(["--streams", streams, "--no-save"]);
+        let (near, lines) = start(near);
+        let (code, _, said) = finish(near, lines);
+        assert_eq!(code, Some(if good { 0 } else { 3 }), "{streams}: {said}");
+        let told = ["more than 18 streams at a time", "hint: ", "LimitNOFILE="];
+        assert_eq!(
+            told.iter().all(|words| said.contains(words)),
+            !good,
+            "{streams}: {said}"
+        );
+    }
+    let refused = |line: &String| line.contains("refused more than 18 streams at a time");
+    assert_eq!(log.try_iter().filter(refused).count(), 2);
 }
 
 #[test]

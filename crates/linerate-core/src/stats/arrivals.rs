@@ -1,8 +1,10 @@
 //! What became of numbered datagrams: lost, doubled, overtaken.
 
-/// Numbers below the highest one that are remembered. What comes later than this many others cannot
-/// be told from a duplicate any more.
+/// Numbers below the highest one that are remembered, where no more are asked for. What comes later than
+/// this many others cannot be told from a duplicate any more.
 pub const WINDOW: u64 = 1 << 17;
+/// Most numbers that may be asked for: 128 KiB of bits.
+pub const WINDOW_MAX: u64 = 1 << 20;
 const WORD: u64 = u64::BITS as u64;
 
 /// How a datagram arrived.
@@ -25,7 +27,8 @@ impl Arrival {
     }
 }
 
-/// Datagrams by number as they arrive, from 0: a bit for each of the last [`WINDOW`] numbers.
+/// Datagrams by number as they arrive, from 0: a bit for each of the last [`WINDOW`] numbers, or of as many
+/// more as it was made for.
 ///
 /// A datagram is reordered when a later one has arrived before it.
 //= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
@@ -37,23 +40,37 @@ pub struct Arrivals {
     reordered: u64,
     duplicated: u64,
     late: u64,
+    /// Numbers that are remembered, a power of two.
+    window: u64,
     seen: Box<[u64]>,
 }
 
 impl Default for Arrivals {
     fn default() -> Self {
+        Self::over(WINDOW)
+    }
+}
+
+impl Arrivals {
+    /// Remembers `numbers` at least, as far as that is between [`WINDOW`] and [`WINDOW_MAX`].
+    pub fn over(numbers: u64) -> Self {
+        let window = window(numbers);
         Self {
             next: 0,
             taken: 0,
             reordered: 0,
             duplicated: 0,
             late: 0,
-            seen: vec![0; (WINDOW / WORD) as usize].into_boxed_slice(),
+            window,
+            seen: vec![0; (window / WORD) as usize].into_boxed_slice(),
         }
     }
-}
 
-impl Arrivals {
+    /// Bytes of memory of one that remembers `numbers`.
+    pub fn room(numbers: u64) -> u64 {
+        window(numbers) / 8
+    }
+
     /// Takes the datagram of this number, which is below 2^63.
     #[inline]
     pub fn take(&mut self, number: u64) -> Arrival {
@@ -64,7 +81,7 @@ impl Arrivals {
             self.taken += 1;
             return Arrival::Fresh;
         }
-        if self.next - number > WINDOW {
+        if self.next - number > self.window {
             self.late += 1;
             return Arrival::Late;
         }
@@ -87,22 +104,29 @@ impl Arrivals {
 
     /// Forgets all of it, for the next step.
     pub fn clear(&mut self) {
-        let seen = std::mem::take(&mut self.seen);
+        let (window, seen) = (self.window, std::mem::take(&mut self.seen));
         *self = Self {
             next: 0,
             taken: 0,
             reordered: 0,
             duplicated: 0,
             late: 0,
+            window,
             seen,
         };
         self.seen.fill(0);
     }
 
+    /// The word of a number's bit.
+    #[inline]
+    fn word(&mut self, number: u64) -> &mut u64 {
+        &mut self.seen[((number & (self.window - 1)) / WORD) as usize]
+    }
+
     /// Sets the bit of a number; whether it was set.
     #[inline]
     fn mark(&mut self, number: u64) -> bool {
-        let word = &mut self.seen[(number % WINDOW / WORD) as usize];
+        let word = self.word(number);
         let bit = 1 << (number % WORD);
         let was = *word & bit != 0;
         *word |= bit;
@@ -112,13 +136,13 @@ impl Arrivals {
     /// Clears the bits of the numbers that come in: `from` to `to`, and that of `to`.
     #[inline]
     fn forget(&mut self, from: u64, to: u64) {
-        if to - from >= WINDOW {
+        if to - from >= self.window {
             self.seen.fill(0);
             return;
         }
         let mut at = from;
         while at <= to {
-            let word = &mut self.seen[(at % WINDOW / WORD) as usize];
+            let word = self.word(at);
             if at.is_multiple_of(WORD) && to - at >= WORD {
                 *word = 0;
                 at += WORD;
@@ -153,6 +177,11 @@ impl Arrivals {
     pub fn late(&self) -> u64 {
         self.late
     }
+}
+
+/// So many numbers are remembered where `numbers` are asked for.
+fn window(numbers: u64) -> u64 {
+    numbers.clamp(WINDOW, WINDOW_MAX).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -243,6 +272,29 @@ mod tests {
             WINDOW + 6,
             WINDOW + 6,
         ]);
+    }
+
+    #[test]
+    fn a_window_is_as_large_as_it_is_asked_for_within_bounds() {
+        for (asked, window) in [
+            (0, WINDOW),
+            (WINDOW, WINDOW),
+            (WINDOW + 1, 2 * WINDOW),
+            (1_000_000, WINDOW_MAX),
+            (WINDOW_MAX, WINDOW_MAX),
+            (u64::MAX, WINDOW_MAX),
+        ] {
+            assert_eq!(Arrivals::room(asked) * 8, window, "{asked}");
+            for (back, arrival) in [(window, Arrival::Reordered), (window + 1, Arrival::Late)] {
+                let mut arrivals = Arrivals::over(asked);
+                arrivals.take(3 * window);
+                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{asked}");
+                // Cleared it is as large as before.
+                arrivals.clear();
+                arrivals.take(3 * window);
+                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{asked}");
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod ratio;
 mod rounds;
 mod series;
 
-pub use arrivals::{Arrival, Arrivals, WINDOW};
+pub use arrivals::{Arrival, Arrivals, WINDOW, WINDOW_MAX};
 pub use compare::{Comparison, MAX_BLOCKS, MIN_BLOCKS, OutOfOrder};
 pub use counts::{Count, share_change, share_ratio};
 pub use interval::{EQUAL, Interval, Range, is_equal};

@@ -11,6 +11,8 @@ pub struct PlanLimits {
     pub sets: usize,
     /// Streams of all sets at a time.
     pub streams: u32,
+    /// Streams that the host has room for, of all sessions together.
+    pub room_for_streams: u32,
     /// Threads of all sets at a time.
     pub threads: u32,
     /// Length of a step, wash-out included.
@@ -28,10 +30,10 @@ const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: what as many streams as there may be take where the plan leaves
 /// their operations open.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// How many times what one session may take all of them may take together, and those of one address: whatever
-/// one address takes, half of a session is left to others.
-const ALL_SESSIONS: f64 = 2.0;
-const ONE_ADDRESS: f64 = 1.5;
+/// How many times what one session may take all of them may take together, and how much of that those of one
+/// address may: whatever one address takes, half of a session is left to others.
+const ALL_SESSIONS: u64 = 2;
+const ONE_ADDRESS: f64 = 0.75;
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
 /// Largest socket buffer asked for; the kernel has its own bound below.
@@ -53,15 +55,16 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// With another set beside them.
-    #[must_use]
-    pub fn with(self, plan: &SetPlan) -> Self {
-        self.and(Self {
+    /// What one set takes at this end. `each` is what its engine makes of buffers for each thread, and `None`
+    /// where that follows from the sizes of operations.
+    pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
+        let each = each.unwrap_or_else(|| buffers(plan));
+        Self {
             sets: 1,
             streams: plan.knobs.streams,
             threads: threads(plan),
-            room: room(plan),
-        })
+            room: Bytes(each.0.saturating_mul(threads(plan).into())),
+        }
     }
 
     /// With other sets beside these.
@@ -84,15 +87,14 @@ fn threads(plan: &SetPlan) -> u32 {
     }
 }
 
-/// The buffers that a set may take.
-fn room(plan: &SetPlan) -> Bytes {
+/// The buffers that each thread of a set takes where its operations tell.
+fn buffers(plan: &SetPlan) -> Bytes {
     // By io_uring the kernel has one to fill while another is looked at.
     let each = match plan.knobs.copy {
         Handover::IoUring => 2,
         _ => 1,
     };
-    let all = u64::from(threads(plan)) * each;
-    Bytes(operation(plan).0.saturating_mul(all))
+    Bytes(operation(plan).0.saturating_mul(each))
 }
 
 /// The largest operation of each stream of a set.
@@ -116,6 +118,7 @@ impl Default for PlanLimits {
             sets: 32,
             // 10,000 each way beside a trial of as many; what they may cost is bounded below.
             streams: 40_000,
+            room_for_streams: u32::MAX,
             threads: 4096,
             // An hour, and what comes before the part that counts.
             step: Nanos::from_secs(3660),
@@ -125,9 +128,20 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
+    /// The same on a host that has room for so many streams of all sessions.
+    #[must_use]
+    pub fn within(self, room_for_streams: u32) -> Self {
+        let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;
+        Self {
+            streams: self.streams.min(one_address),
+            room_for_streams,
+            ..self
+        }
+    }
+
     /// Whether a set may be prepared beside others; the error says what is too much, as a lowercase
-    /// fragment.
-    pub fn set(&self, plan: &SetPlan, beside: Taken) -> Result<(), String> {
+    /// fragment. `own` is what it takes ([`Taken::of`]).
+    pub fn set(&self, plan: &SetPlan, own: Taken, beside: Taken) -> Result<(), String> {
         let knobs = &plan.knobs;
         if beside.sets >= self.sets {
             return Err(format!("more than {} sets at a time", self.sets));
@@ -138,7 +152,7 @@ impl PlanLimits {
         if knobs.streams > self.streams.saturating_sub(beside.streams) {
             return Err(format!("more than {} streams at a time", self.streams));
         }
-        if threads(plan) > self.threads.saturating_sub(beside.threads) {
+        if own.threads > self.threads.saturating_sub(beside.threads) {
             return Err(format!("more than {} threads at a time", self.threads));
         }
         let message = match plan.pattern {
@@ -152,14 +166,14 @@ impl PlanLimits {
         if largest > OPERATION_MAX {
             return Err(format!("an operation of more than {OPERATION_MAX}"));
         }
-        let (each, all) = (operation(plan), room(plan));
-        if all > OPERATIONS_MAX {
+        if own.room > OPERATIONS_MAX {
+            let each = Bytes(own.room.0 / u64::from(own.threads.max(1)));
             return Err(format!(
                 "{} streams with operations of {each}: more than {OPERATIONS_MAX} together",
                 knobs.streams
             ));
         }
-        if beside.with(plan).room > ROOM_MAX {
+        if beside.and(own).room > ROOM_MAX {
             return Err(format!(
                 "operations of more than {ROOM_MAX} in all sets of a session"
             ));
@@ -180,17 +194,19 @@ impl PlanLimits {
 
     /// Whether all sessions may take so much together, and those from one address so much of it.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
-        self.times(ALL_SESSIONS, all)
+        self.share(1.0, all)
             .map_err(|what| format!("more than {what} in all sessions"))?;
-        self.times(ONE_ADDRESS, of_one_address)
+        self.share(ONE_ADDRESS, of_one_address)
             .map_err(|what| format!("more than {what} in all sessions from one address"))
     }
 
-    /// Whether so many times what one session may take suffices; the error is what does not.
-    fn times(&self, factor: f64, taken: Taken) -> Result<(), String> {
-        let most = |one: u64| (one as f64 * factor) as u64;
-        let (streams, threads) = (most(self.streams.into()), most(self.threads.into()));
-        let room = Bytes(most(ROOM_MAX.0));
+    /// Whether that share of what all sessions may take suffices; the error is what does not.
+    fn share(&self, share: f64, taken: Taken) -> Result<(), String> {
+        let part = |all: u64| (all as f64 * share) as u64;
+        let streams = ALL_SESSIONS * u64::from(self.streams);
+        let streams = part(streams.min(self.room_for_streams.into()));
+        let threads = part(ALL_SESSIONS * u64::from(self.threads));
+        let room = Bytes(part(ALL_SESSIONS * ROOM_MAX.0));
         if u64::from(taken.streams) > streams {
             return Err(format!("{streams} streams at a time"));
         }
@@ -301,36 +317,76 @@ mod tests {
         }
     }
 
+    /// Whether it may be prepared beside others, with buffers as large as its operations.
+    fn beside(plan: &SetPlan, beside: Taken) -> Result<(), String> {
+        PlanLimits::default().set(plan, Taken::of(plan, None), beside)
+    }
+
     fn alone(plan: &SetPlan) -> Result<(), String> {
-        PlanLimits::default().set(plan, Taken::default())
+        beside(plan, Taken::default())
     }
 
     #[test]
     fn the_buffers_of_all_sets_are_bounded_together() {
-        let limits = PlanLimits::default();
         let large = stream(Knobs {
             streams: 64,
             write_size: OPERATION_MAX,
             ..Knobs::default()
         });
-        let mut beside = Taken::default();
+        let mut held = Taken::default();
         for _ in 0..4 {
-            assert!(limits.set(&large, beside).is_ok(), "{beside:?}");
-            beside = beside.with(&large);
+            assert!(beside(&large, held).is_ok(), "{held:?}");
+            held = held.and(Taken::of(&large, None));
         }
-        assert_eq!(
-            (beside.sets, beside.streams, beside.room),
-            (4, 256, ROOM_MAX)
-        );
-        assert!(limits.set(&large, beside).is_err());
-        assert!(limits.set(&pings(1), beside).is_err());
-        beside.room.0 -= 1;
-        assert!(limits.set(&pings(1), beside).is_ok());
+        assert_eq!((held.sets, held.streams, held.room), (4, 256, ROOM_MAX));
+        assert!(beside(&large, held).is_err());
+        assert!(beside(&pings(1), held).is_err());
+        held.room.0 -= 1;
+        assert!(beside(&pings(1), held).is_ok());
         let ring = stream(Knobs {
             copy: Handover::IoUring,
             ..Knobs::default()
         });
-        assert_eq!(Taken::default().with(&ring).room.0, 2 * OPERATION_OPEN.0);
+        assert_eq!(Taken::of(&ring, None).room.0, 2 * OPERATION_OPEN.0);
+    }
+
+    #[test]
+    fn what_an_engine_makes_counts_instead_of_its_operations() {
+        let small = stream(Knobs {
+            streams: 64,
+            write_size: Bytes(64),
+            read_size: Bytes(64),
+            ..Knobs::default()
+        });
+        let (limits, mib) = (PlanLimits::default(), 1 << 20);
+        assert_eq!(Taken::of(&small, None).room, Bytes(64 * 64));
+        for (each, good) in [(16 * mib, true), (16 * mib + 1, false)] {
+            let own = Taken::of(&small, Some(Bytes(each)));
+            assert_eq!(own.room, Bytes(64 * each));
+            let taken = limits.set(&small, own, Taken::default());
+            assert_eq!(taken.is_ok(), good, "{taken:?}");
+        }
+        // As many sets of it as there may be are too much, whatever their operations are.
+        let own = Taken::of(&small, Some(Bytes(2 * mib + mib / 8)));
+        let mut held = Taken::default();
+        while limits.set(&small, own, held).is_ok() {
+            held = held.and(own);
+        }
+        assert!(held.sets < limits.sets && held.room <= ROOM_MAX, "{held:?}");
+    }
+
+    #[test]
+    fn a_host_with_room_for_few_streams_leaves_some_to_other_addresses() {
+        let limits = PlanLimits::default();
+        assert_eq!(limits.within(u32::MAX), limits);
+        assert_eq!(limits.within(80_000).streams, limits.streams);
+        let few = limits.within(24);
+        assert_eq!(few.streams, 18);
+        let streams = |streams| taken(1, streams);
+        assert!(few.together(streams(24), streams(18)).is_ok());
+        assert!(few.together(streams(25), streams(1)).is_err());
+        assert!(few.together(streams(19), streams(19)).is_err());
+        assert_eq!(limits.within(0).streams, 0);
     }
 
     #[test]
@@ -376,20 +432,19 @@ mod tests {
 
     #[test]
     fn sets_and_streams_are_counted() {
-        let limits = PlanLimits::default();
         let set = |streams| {
             stream(Knobs {
                 streams,
                 ..Knobs::default()
             })
         };
-        assert!(limits.set(&set(1024), taken(31, 0)).is_ok());
-        assert!(limits.set(&set(1), taken(32, 0)).is_err());
+        assert!(beside(&set(1024), taken(31, 0)).is_ok());
+        assert!(beside(&set(1), taken(32, 0)).is_err());
         assert!(alone(&set(10_000)).is_ok());
         assert!(alone(&set(40_001)).is_err());
-        assert!(limits.set(&set(8), taken(0, 39_992)).is_ok());
-        assert!(limits.set(&set(8), taken(0, 39_993)).is_err());
-        assert!(limits.set(&set(u32::MAX), taken(0, u32::MAX)).is_err());
+        assert!(beside(&set(8), taken(0, 39_992)).is_ok());
+        assert!(beside(&set(8), taken(0, 39_993)).is_err());
+        assert!(beside(&set(u32::MAX), taken(0, u32::MAX)).is_err());
         assert!(alone(&set(0)).is_err());
     }
 
@@ -476,7 +531,6 @@ mod tests {
 
     #[test]
     fn threads_are_counted() {
-        let limits = PlanLimits::default();
         let streams = |streams| {
             stream(Knobs {
                 streams,
@@ -487,11 +541,11 @@ mod tests {
             pattern: pings(1).pattern,
             ..streams(n)
         };
-        let beside = |set: SetPlan| Taken::default().with(&set);
-        assert_eq!(beside(streams(64)).threads, 64);
-        assert_eq!(beside(streams(10_000)).threads, 64);
-        assert!(limits.set(&streams(10_000), beside(trips(4032))).is_ok());
-        assert!(limits.set(&streams(10_000), beside(trips(4033))).is_err());
+        let held = |set: SetPlan| Taken::of(&set, None);
+        assert_eq!(held(streams(64)).threads, 64);
+        assert_eq!(held(streams(10_000)).threads, 64);
+        assert!(beside(&streams(10_000), held(trips(4032))).is_ok());
+        assert!(beside(&streams(10_000), held(trips(4033))).is_err());
         assert!(alone(&trips(4096)).is_ok() && alone(&trips(4097)).is_err());
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::plan::{SetPlan, Side};
 use linerate_core::record::{SetEnd, Table};
+use linerate_core::units::Bytes;
 
 use crate::change::ChangeError;
 use crate::event::Level;
@@ -220,6 +221,10 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
+    /// Whether nobody wants the set any more: an engine that waits for the other end by itself asks.
+    fn given_up(&self) -> bool {
+        false
+    }
 }
 
 /// A socket for datagrams, connected to that of the other end. It blocks.
@@ -275,6 +280,11 @@ pub trait Engine: Sync {
     fn caps(&self) -> Caps;
     /// What the user should know before `plan` is run on a host with these facts.
     fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// Buffers that each thread of one end of a set makes, where they do not follow from the sizes of its
+    /// operations: a server counts them before it prepares the set.
+    fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
+        None
+    }
     /// Prepares one end of a set: what it offers to the other end.
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Offer, LoadError>;
     /// Connects one end of a set to the other end's offer: one worker for each thread, and what

@@ -9,6 +9,9 @@ const LONGEST_NANOS: u64 = 60_000_000_000;
 /// Digits that are kept of each.
 const DIGITS: u8 = 3;
 
+/// Bytes that those of a step take, at most: 1024 counts for each power of two.
+pub(super) const ROOM: usize = 256 * 1024;
+
 /// Round-trip times, to three digits, with how often each was seen.
 #[derive(Debug, Default)]
 pub(super) struct Times(Option<Histogram<u64>>);
@@ -54,6 +57,8 @@ mod tests {
         times.record(7, 1);
         assert_eq!(times.take(), [], "before the first step");
         times.renew().unwrap();
+        let counts = times.0.as_ref().unwrap().distinct_values();
+        assert!((ROOM / 2..ROOM).contains(&(counts * size_of::<u64>())));
         times.record(1_000_000, 2);
         times.record(500, 1);
         times.record(u64::MAX, 1);

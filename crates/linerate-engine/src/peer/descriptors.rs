@@ -4,11 +4,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::server::Limits;
 
+/// What a session has beside its streams: control, arrivals, what the sampler reads.
+const BESIDE: usize = 32;
+
 /// Raises the soft limit to what a server with these limits may use, or to the hard limit: the
 /// usual 1024 is less than what its sessions, or one client of it, may need. Returns what is in force.
 pub(super) fn raise(limits: &Limits) -> usize {
-    // Beside its streams a session has a few: control, arrivals, what the sampler reads.
-    let wanted = (limits.sessions * (limits.plan.streams as usize + 32) + limits.pending) as u64;
+    let wanted = limits.sessions * (limits.plan.streams as usize + BESIDE) + limits.pending;
+    let wanted = wanted as u64;
     let now = getrlimit(Resource::Nofile);
     let allowed = now.maximum.map_or(wanted, |most| most.min(wanted));
     if now.current.is_some_and(|current| current < allowed) {
@@ -22,4 +25,33 @@ pub(super) fn raise(limits: &Limits) -> usize {
     }
     let in_force = getrlimit(Resource::Nofile).current;
     in_force.map_or(usize::MAX, |n| n as usize)
+}
+
+/// Streams that there is room for with so many descriptors, beside strangers and what sessions have besides.
+pub(super) fn streams(descriptors: usize, limits: &Limits) -> u32 {
+    let left = descriptors.saturating_sub(limits.pending);
+    let beside = limits.sessions.saturating_mul(BESIDE).min(left / 2);
+    u32::try_from(left - beside).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_and_sessions_have_their_part_of_few_descriptors_and_of_many() {
+        let limits = Limits::default();
+        assert_eq!((limits.sessions, limits.pending), (32, 128));
+        for (descriptors, room) in [
+            (0, 0),
+            (128, 0),
+            (130, 1),
+            (1024, 448),
+            (2176, 1024),
+            (131_072, 129_920),
+            (usize::MAX, u32::MAX),
+        ] {
+            assert_eq!(streams(descriptors, &limits), room, "{descriptors}");
+        }
+    }
 }

@@ -13,12 +13,15 @@ mod support;
 
 mod pair;
 mod relay;
+#[path = "../../../linerate/tests/skip/mod.rs"]
+mod skip;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use linerate_core::facts::Gap;
 use linerate_core::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_LATE, UDP_LOST,
     UDP_REORDERED, UDP_STRAY,
@@ -30,7 +33,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;
 
-use pair::{FAR, Given, NEAR, Pair, given, socket};
+use pair::{FAR, Given, NEAR, Pair, given, lite, socket};
 use relay::{Relay, What, payload};
 use support::{end, eventually, ping_pong, step, stream, turn};
 
@@ -420,6 +423,23 @@ fn a_moment_in_which_nobody_listens_is_counted_and_ends_no_step() {
         assert!(readings.totals[0].sent > 0);
         let errors = last(&readings, UDP_ERRORS);
         assert_eq!(errors > 0, !gone.is_zero(), "{errors}");
+    }
+}
+
+#[test]
+fn where_the_kernel_cuts_no_messages_each_datagram_goes_on_its_own_which_is_told() {
+    let mut pair = Pair::new();
+    pair.connect(&stream(0, Direction::Forward, paced(1000, 4)));
+    let (Some(near), Some(far)) = (lite(), lite()) else {
+        return skip::skip("udp-lite", "this kernel has no UDP-Lite");
+    };
+    pair.between(&stream(1, Direction::Forward, paced(1000, 4)), [near, far]);
+    for (id, uncut) in [(0, false), (1, true), (1, true)] {
+        let ends = pair.run(&step(&[id], 20, 300, 20));
+        ended(&ends);
+        assert!(ends[1].totals[0].received > 0, "{:?}", ends[0].gaps);
+        let told = |gap: &Gap| gap.what == "set.segmentation";
+        assert_eq!(ends[0].gaps.iter().any(told), uncut, "{:?}", ends[0].gaps);
     }
 }
 

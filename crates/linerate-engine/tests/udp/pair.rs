@@ -1,6 +1,6 @@
 //! Two ends whose datagrams go over sockets that the test made.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::MutexGuard;
 
@@ -8,6 +8,7 @@ use linerate_core::plan::{SetPlan, Side, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use rustix::net::{self, AddressFamily, SocketType, ipproto};
 
 use super::relay::Relay;
 use super::support::{HERE, end, turn};
@@ -37,6 +38,19 @@ impl Lines for Given {
 
 pub(super) fn socket() -> UdpSocket {
     UdpSocket::bind((HERE, 0)).unwrap()
+}
+
+/// A socket of UDP-Lite, whose messages the kernel does not cut, though it takes the option: it says so (EIO) when
+/// they are sent, as on a route that encrypts. `None` where the kernel has no UDP-Lite.
+pub(super) fn lite() -> Option<UdpSocket> {
+    let made = net::socket(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        Some(ipproto::UDPLITE),
+    );
+    let fd = made.ok()?;
+    net::bind(&fd, &SocketAddr::new(HERE, 0)).unwrap();
+    Some(fd.into())
 }
 
 pub(super) fn given(socket: UdpSocket, side: Side) -> Datagrams {
@@ -77,6 +91,15 @@ impl Pair {
         });
         let (near, far) = pairs.unzip();
         self.over(plan, near, far)
+    }
+
+    /// One stream, over these sockets.
+    pub(super) fn between(&mut self, plan: &SetPlan, ends: [UdpSocket; 2]) -> [SetEnd; 2] {
+        let [near, far] = ends;
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        let (near, far) = (given(near, Side::Near), given(far, Side::Far));
+        self.over(plan, vec![near], vec![far])
     }
 
     /// Through a relay, one stream.

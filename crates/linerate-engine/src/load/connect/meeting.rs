@@ -16,11 +16,16 @@ use crate::load::{LoadError, at_port};
 
 /// Time for the other end to tell its port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Said of a set that nobody wants any more.
+const GIVEN_UP: &str = "it was given up before the first connection was made";
 /// Silence after which the data connection is asked whether it is there: shorter than the memory of firewalls
 /// and translators of addresses on the way.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
 /// What the first connection is answered with.
 const HERE: [u8; 1] = [1];
+
+/// Whether the set is given up. Asked each time that a call ended without anything.
+pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
 
 /// A listener for the other end of one data connection.
 #[derive(Debug)]
@@ -40,12 +45,15 @@ impl Door {
         }
     }
 
-    /// Lets the first connection in.
-    fn greet(&self) -> io::Result<()> {
+    /// Lets the first connection in, unless the set is given up before.
+    fn greet(&self, given_up: Asked<'_>) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if let Some(mut stream) = self.accept()? {
                 return stream.write_all(&HERE);
+            }
+            if given_up() {
+                return Err(ErrorKind::Interrupted.into());
             }
         }
         Err(ErrorKind::TimedOut.into())
@@ -61,7 +69,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 }
 
 /// Listens at the address of `line`, and tells the other end the port.
-pub(super) fn open(line: &Line) -> Result<Door, LoadError> {
+pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> {
     let failed = |call| move |e: io::Error| line.failed(call, e);
     keep_alive(line)?;
     let own = address(Some(getsockname(line.fd()))).map_err(failed("getsockname"))?;
@@ -73,25 +81,26 @@ pub(super) fn open(line: &Line) -> Result<Door, LoadError> {
     let (mut at, until) = (0, Instant::now() + PATIENCE);
     while at < told.len() {
         at += line.send(&told[at..], false)?;
-        in_time(line, until)?;
+        in_time(line, until, given_up)?;
     }
     let from = other.ip().to_canonical();
     let door = Door { listener, from };
-    door.greet().map_err(|e| match e.kind() {
+    door.greet(given_up).map_err(|e| match e.kind() {
         ErrorKind::TimedOut => line.garbled(&format!("no connection came from {from}")),
+        ErrorKind::Interrupted => line.garbled(GIVEN_UP),
         _ => line.failed("accept", e),
     })?;
     Ok(door)
 }
 
 /// Where the other end of `line` listens; a connection gets there.
-pub(super) fn find(line: &Line) -> Result<SocketAddr, LoadError> {
+pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
     let mut told = [0; 2];
     let (mut at, until) = (0, Instant::now() + PATIENCE);
     while at < told.len() {
         at += line.receive(&mut told[at..], true)?;
-        in_time(line, until)?;
+        in_time(line, until, given_up)?;
     }
     let other = address(getpeername(line.fd()).transpose());
     let other = other.map_err(|e| line.failed("getpeername", e))?;
@@ -133,7 +142,10 @@ fn keep_alive(line: &Line) -> Result<(), LoadError> {
     kept.map_err(|e| line.failed("setsockopt", e.into()))
 }
 
-fn in_time(line: &Line, until: Instant) -> Result<(), LoadError> {
+fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadError> {
+    if given_up() {
+        return Err(line.garbled(GIVEN_UP));
+    }
     let late = || line.garbled("the other end did not tell where it listens");
     (Instant::now() < until).then_some(()).ok_or_else(late)
 }

@@ -62,15 +62,16 @@ impl Engine for Connect {
         };
         let mut workers: Vec<Box<dyn Worker>> = Vec::new();
         let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+        let given_up = || lines.given_up();
         for (stream, fd) in (0..).zip(fds) {
             let line = Line::new(fd, plan.id, stream)?;
             workers.push(match side {
                 Side::Near => {
-                    let to = meeting::find(&line)?;
+                    let to = meeting::find(&line, &given_up)?;
                     Box::new(Caller::new(line, to, size.0 as u32))
                 }
                 Side::Far => {
-                    let door = meeting::open(&line)?;
+                    let door = meeting::open(&line, &given_up)?;
                     Box::new(Answerer::new(line, door, size.0 as u32))
                 }
             });
@@ -199,14 +200,46 @@ mod tests {
         moved(&done)
     }
 
+    fn wanted() -> bool {
+        false
+    }
+
+    #[test]
+    fn a_first_connection_is_waited_for_until_the_set_is_given_up() {
+        for given_up in [true, false] {
+            let [near, far] = lines();
+            let door = std::thread::spawn(move || meeting::open(&far, &|| given_up));
+            if !given_up {
+                meeting::find(&near, &wanted).unwrap();
+            }
+            let opened = door.join().unwrap();
+            assert_eq!(opened.is_err(), given_up);
+            if let Err(e) = opened {
+                assert!(e.to_string().contains("was given up"), "{e}");
+            }
+        }
+        // Nobody comes, and the set is given up while the door is open; nor does the near end wait for one that
+        // does not tell where it listens.
+        let [near, far] = lines();
+        let asked = std::cell::Cell::new(0);
+        let later = || asked.replace(asked.get() + 1) > 2;
+        let why = meeting::open(&far, &later).unwrap_err().to_string();
+        assert!(why.contains("was given up"), "{why}");
+        let mut told = [0; 2];
+        assert_eq!(near.receive(&mut told, true).unwrap(), 2);
+        asked.set(0);
+        let why = meeting::find(&near, &later).unwrap_err().to_string();
+        assert!(why.contains("was given up"), "{why}");
+    }
+
     #[test]
     fn connections_are_answered_and_those_from_elsewhere_are_closed() {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
-            let door = meeting::open(&far).unwrap();
+            let door = meeting::open(&far, &wanted).unwrap();
             work(Answerer::new(far, door, 3), Op::Receive(3), 20)
         });
-        let to = meeting::find(&near).unwrap();
+        let to = meeting::find(&near, &wanted).unwrap();
         let mut other = stranger(to);
         let _ = other.write_all(b"abc");
         let mut answer = Vec::new();
@@ -225,7 +258,7 @@ mod tests {
         let port = closed.local_addr().unwrap().port();
         drop(closed);
         far.send(&port.to_be_bytes(), false).unwrap();
-        let failed = meeting::find(&near).unwrap_err();
+        let failed = meeting::find(&near, &wanted).unwrap_err();
         assert!(failed.to_string().contains("no connection gets through"));
         assert!(failed.hint().contains("ip_local_port_range"));
     }
@@ -270,10 +303,10 @@ mod tests {
     fn a_step_ends_beside_one_that_says_nothing() {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
-            let door = meeting::open(&far).unwrap();
+            let door = meeting::open(&far, &wanted).unwrap();
             work(Answerer::new(far, door, 3), Op::Receive(3), 0)
         });
-        let to = meeting::find(&near).unwrap();
+        let to = meeting::find(&near, &wanted).unwrap();
         let _silent = [(); 4].map(|()| TcpStream::connect(to).unwrap());
         let began = std::time::Instant::now();
         assert_eq!(work(Caller::new(near, to, 3), Op::Send(3), 0), 0);

@@ -106,8 +106,9 @@ impl Line {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // No checksums by the port, or a transformation on the route: udp_send_skb.
-            Some(Errno::IO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(Sent::Uncut),
+            // No checksums by the port, or a transformation on the route: udp_send_skb. What a message of the
+            // path becomes (EOPNOTSUPP: a source route failed) is none of these.
+            Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             _ if self.passing(&source) => Ok(Sent::Waiting),
             _ => Err(self.failed("sendmmsg", source)),

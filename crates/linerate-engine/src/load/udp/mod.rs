@@ -20,7 +20,8 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
 use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
-use linerate_core::units::Nanos;
+use linerate_core::stats::Arrivals;
+use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
@@ -54,6 +55,18 @@ impl Engine for Udp {
 
     fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
         Notice::hints(check(facts, &plan.knobs))
+    }
+
+    fn room(&self, side: Side, plan: &SetPlan) -> Option<Bytes> {
+        let bytes = match plan.pattern {
+            Pattern::Stream { direction } if direction.sender() == side => sender::ROOM as u64,
+            Pattern::Stream { .. } => receiver::room(),
+            Pattern::PingPong { .. } => {
+                let numbers = Arrivals::room(open_loop::remembered(plan));
+                ping_pong::ROOM[usize::from(side == Side::Far)] + numbers
+            }
+        };
+        Some(Bytes(bytes))
     }
 
     fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
@@ -104,11 +117,15 @@ fn worker(
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             let bytes = size(knobs.write_size.0, fits);
             let whole = whole(&line, bytes, fits, &mut gaps)?;
-            let cuts = whole && sender::segments(bytes) > 1 && cut(&line, bytes, &mut gaps);
+            let mut segments = sender::segments(bytes);
+            if !whole || segments > 1 && !cut(&line, bytes, &mut gaps) {
+                segments = 1;
+            }
             end.write_size = u64::from(bytes);
-            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes));
+            let most = sender::most(bytes, segments);
+            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes, most));
             end.burst = pace.as_ref().map_or(0, |pace| pace.burst() as u64);
-            Box::new(sender::Sender::new(line, bytes, cuts, pace))
+            Box::new(sender::Sender::new(line, bytes, segments, pace))
         }
         Pattern::Stream { .. } => {
             if let Err(e) = datagram::set_joined(line.fd()) {
@@ -124,34 +141,28 @@ fn worker(
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             whole(&line, message.0 as u16, fits, &mut gaps)?;
             if side == Side::Far {
-                let echo = ping_pong::Echo::new(line, message.0 as u16, knobs.busy_poll);
+                let pings = Arrivals::over(open_loop::remembered(plan));
+                let echo = ping_pong::Echo::new(line, message.0 as u16, pings, knobs.busy_poll);
                 return Ok((Box::new(echo), gaps));
             }
             if let Err(e) = datagram::set_stamps(line.fd()) {
                 gaps.push(refused("stamps", &format!("SO_TIMESTAMPNS: {e}")));
             }
-            pinger(line, message.0 as u16, interval, knobs)
+            pinger(line, message.0 as u16, interval, plan)
         }
     };
     Ok((worker, gaps))
 }
 
 /// The near end of round trips.
-fn pinger(line: Line, size: u16, interval: Nanos, knobs: &Knobs) -> Box<dyn Worker> {
-    if knobs.open_loop {
-        Box::new(open_loop::Metronome::new(
-            line,
-            size,
-            interval,
-            knobs.busy_poll,
-        ))
+fn pinger(line: Line, size: u16, interval: Nanos, plan: &SetPlan) -> Box<dyn Worker> {
+    let busy = plan.knobs.busy_poll;
+    if plan.knobs.open_loop {
+        let answers = Arrivals::over(open_loop::remembered(plan));
+        let metronome = open_loop::Metronome::new(line, size, interval, answers, busy);
+        Box::new(metronome)
     } else {
-        Box::new(ping_pong::Pinger::new(
-            line,
-            size,
-            interval,
-            knobs.busy_poll,
-        ))
+        Box::new(ping_pong::Pinger::new(line, size, interval, busy))
     }
 }
 
@@ -299,10 +310,16 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use linerate_core::plan::Direction;
-    use linerate_core::units::{Bytes, Rate};
+    use linerate_core::units::Rate;
 
     use super::*;
+    use crate::load::{Advice, Datagrams, Op};
 
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
         let mut plan = SetPlan {
@@ -360,6 +377,71 @@ mod tests {
         ] {
             assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
         }
+    }
+
+    fn line(fd: OwnedFd) -> Line {
+        let datagrams = Datagrams {
+            fd,
+            own: 1,
+            other: 2,
+        };
+        Line::new(datagrams, 0, 0)
+    }
+
+    /// What a sender with this pace is said to send at once, and what its first call sends.
+    fn burst(pacing: Rate) -> (u64, u64) {
+        let ends = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [near, far] = ends;
+        near.connect(far.local_addr().unwrap()).unwrap();
+        let plan = plan(|p| {
+            (p.knobs.write_size, p.knobs.pacing) = (Bytes(1472), Some(pacing));
+        });
+        let mut end = SetEnd::default();
+        let made = worker(Side::Near, &plan, line(near.into()), &mut end);
+        let (mut sender, gaps) = made.unwrap();
+        assert_eq!(gaps, []);
+        sender.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        sender.submit(&[Op::Send(0)]).unwrap();
+        let mut done = Vec::new();
+        sender.reap(1, Duration::ZERO, &mut done).unwrap();
+        (end.burst, u64::from(done[0].bytes) / 1472)
+    }
+
+    #[test]
+    fn what_is_said_of_a_burst_is_what_is_sent() {
+        for (megabits, datagrams) in [(1, 1), (1000, 21), (4198, 89), (5000, 89), (40_000, 89)] {
+            let told = burst(Rate(megabits * 1_000_000));
+            assert_eq!(told, (datagrams, datagrams), "{megabits} Mb/s");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_cut_is_told_of() {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut gaps = Vec::new();
+        assert!(cut(&line(near.into()), 1000, &mut gaps));
+        assert_eq!(gaps, []);
+        // A socket without that option, as all are before Linux 4.18.
+        let (near, _far) = UnixDatagram::pair().unwrap();
+        assert!(!cut(&line(near.into()), 1000, &mut gaps));
+        assert_eq!(gaps[0].what, "set.segmentation");
+        assert!(gaps[0].why.contains("on its own"), "{}", gaps[0].why);
+    }
+
+    #[test]
+    fn what_each_thread_makes_is_counted() {
+        let of = |side, plan: &SetPlan| Udp.room(side, plan).unwrap().0;
+        let forward = plan(|_| ());
+        let receiver = of(Side::Far, &forward);
+        assert!((2 << 20..3 << 20).contains(&receiver), "{receiver}");
+        assert!(of(Side::Near, &forward) < 1 << 20);
+        let few = of(Side::Far, &plan(open(1_000_000)));
+        let many = of(Side::Far, &plan(open(1000)));
+        assert_eq!(few, DATAGRAM_MAX as u64 + 16 * 1024);
+        assert_eq!(many, DATAGRAM_MAX as u64 + 128 * 1024);
+        assert!(of(Side::Near, &plan(open(1000))) > many);
+        let closed = plan(|p| p.pattern = pings(64));
+        assert_eq!(of(Side::Far, &closed), few);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind, datagrams};
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::stats::Arrivals;
 use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
@@ -27,6 +28,17 @@ const GRACE: u64 = 1_000_000_000;
 const PATIENCE: u64 = 1_000_000_000;
 /// Messages that were not sent are timed in about so many lots at most.
 const MISSES: u64 = 1_000_000;
+
+/// Numbers that both ends remember of the messages of `plan`: all that are due while an answer may be on its
+/// way, so that one that others overtook is none that was lost. A loop that is closed has one on its way.
+pub(super) fn remembered(plan: &SetPlan) -> u64 {
+    match plan.pattern {
+        Pattern::PingPong { interval, .. } if plan.knobs.open_loop => {
+            PATIENCE.div_ceil(interval.0.max(1))
+        }
+        _ => 0,
+    }
+}
 
 /// Sends messages when they are due, and times their answers.
 pub(super) struct Metronome {
@@ -55,7 +67,13 @@ pub(super) struct Metronome {
 }
 
 impl Metronome {
-    pub(super) fn new(line: Line, size: u16, interval: Nanos, busy: bool) -> Self {
+    pub(super) fn new(
+        line: Line,
+        size: u16,
+        interval: Nanos,
+        answers: Arrivals,
+        busy: bool,
+    ) -> Self {
         Self {
             line,
             size,
@@ -69,7 +87,7 @@ impl Metronome {
             base: 0,
             sent: 0,
             last: 0,
-            answers: Arrivals::default(),
+            answers,
             counted: 0,
             ending: false,
             step: None,
@@ -254,5 +272,70 @@ impl Worker for Metronome {
     fn probes(&self) -> Vec<Box<dyn Probe>> {
         let probe = DatagramProbe::new(self.line.clone(), ASKS);
         vec![Box::new(probe)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use linerate_core::plan::Knobs;
+    use linerate_core::units::Bytes;
+
+    use super::*;
+    use crate::load::Datagrams;
+
+    fn every(interval: u64, open_loop: bool) -> SetPlan {
+        SetPlan {
+            id: 0,
+            pattern: Pattern::PingPong {
+                size: Bytes(64),
+                interval: Nanos(interval),
+            },
+            knobs: Knobs {
+                open_loop,
+                ..Knobs::default()
+            },
+        }
+    }
+
+    /// Whether an answer still counts that so many others have overtaken.
+    fn counts(plan: &SetPlan, others: u64) -> bool {
+        let fd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let datagrams = Datagrams {
+            fd,
+            own: 1,
+            other: 2,
+        };
+        let (line, answers) = (Line::new(datagrams, 0, 0), Arrivals::over(remembered(plan)));
+        let mut loops = Metronome::new(line, 64, Nanos(1), answers, false);
+        (loops.step, loops.sent) = (Some(0), others + 1);
+        let got = Got {
+            bytes: 64,
+            at: 1,
+            unread: None,
+        };
+        let answer = |number| Header {
+            tag: 2,
+            size: 64,
+            kind: Kind::Pong,
+            step: 0,
+            number,
+        };
+        assert!(loops.take(&answer(others), got));
+        loops.take(&answer(0), got)
+    }
+
+    #[test]
+    fn an_answer_that_a_second_s_worth_of_others_overtook_is_not_lost() {
+        let million = every(1000, true);
+        assert_eq!(remembered(&million), 1_000_000);
+        assert!(counts(&million, 131_072) && counts(&million, 999_999));
+        assert!(!counts(&million, 1 << 20));
+        let thousand = every(1_000_000, true);
+        assert!(counts(&thousand, 131_071) && !counts(&thousand, 131_072));
+        // Plans come from the other end.
+        assert!(!counts(&every(0, true), 1 << 20));
+        assert_eq!(remembered(&every(1000, false)), 0);
     }
 }

@@ -23,14 +23,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Datagrams of `size` bytes at `rate`.
-    pub(super) fn new(rate: Rate, size: u16) -> Self {
+    /// Datagrams of `size` bytes at `rate`, `most` of them in a burst: as many as one call sends.
+    pub(super) fn new(rate: Rate, size: u16, most: usize) -> Self {
         let datagram_bits = u64::from(size) * 8;
         let bits = u128::from(rate.0) * u128::from(BURST_NANOS) / 1_000_000_000;
         Self {
             bits_per_sec: rate.0.max(1),
             datagram_bits,
-            burst: (bits / u128::from(datagram_bits)).clamp(1, 4096) as usize,
+            burst: (bits / u128::from(datagram_bits)).clamp(1, most.max(1) as u128) as usize,
             epoch: 0,
             sent: 0,
         }
@@ -89,9 +89,18 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept_by_a_clock_that_wakes_late() {
-        for (megabits, size) in [(1, 1472), (100, 64), (1000, 1472), (40_000, 64)] {
+        for (megabits, size, most) in [
+            (1, 1472, 4096),
+            (100, 64, 4096),
+            (1000, 1472, 4096),
+            (5000, 1472, 4096),
+            // Less than a quarter of a millisecond's worth.
+            (5000, 1472, 89),
+            (40_000, 1472, 89),
+            (40_000, 64, 2048),
+        ] {
             for late in [0, 60_000] {
-                let mut pace = Pace::new(Rate(megabits * 1_000_000), size);
+                let mut pace = Pace::new(Rate(megabits * 1_000_000), size, most);
                 pace.begin(5);
                 let second = 1_000_000_000;
                 let bits = run(&mut pace, 5, second, late) * u64::from(size) * 8;
@@ -104,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_made_good_for_a_moment_only() {
-        let mut pace = Pace::new(Rate(1_000_000_000), 1250);
+        let mut pace = Pace::new(Rate(1_000_000_000), 1250, 4096);
         pace.begin(0);
         // One datagram is 10 us; ten milliseconds pass without any.
         let stalled = 10_000_000;
@@ -121,9 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_rates_send_one_at_a_time_and_fast_ones_small_bursts() {
-        assert_eq!(Pace::new(Rate(1), 1472).burst(), 1);
-        assert_eq!(Pace::new(Rate(1_000_000_000), 1250).burst(), 25);
-        assert_eq!(Pace::new(Rate(u64::MAX), 24).burst(), 4096);
+    fn slow_rates_send_one_at_a_time_and_fast_ones_as_many_as_a_call() {
+        let burst = |rate, size, most| Pace::new(Rate(rate), size, most).burst();
+        assert_eq!(burst(1, 1472, 89), 1);
+        assert_eq!(burst(1_000_000_000, 1250, 89), 25);
+        assert_eq!(burst(5_000_000_000, 1472, 106), 106);
+        assert_eq!(burst(5_000_000_000, 1472, 107), 106);
+        assert_eq!(burst(5_000_000_000, 1472, 105), 105);
+        assert_eq!(burst(u64::MAX, 24, 4096), 4096);
+        assert_eq!(burst(u64::MAX, 24, 0), 1);
     }
 }

@@ -15,7 +15,7 @@ use super::farewell::{Farewell, QUIET_NANOS, REPEAT};
 use super::line::{Got, Line, Sent};
 use super::probe::{ANSWERS, ASKS, DatagramProbe};
 use crate::load::pages::Pages;
-use crate::load::times::Times;
+use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Shortest and longest wait for an answer before the next message is sent, in nanoseconds.
@@ -24,6 +24,9 @@ const PATIENCE: (u64, u64) = (50_000_000, 1_000_000_000);
 const TRIPS: u64 = 8;
 /// Messages whose answers are still known when they come late.
 const OPEN: usize = 256;
+/// Bytes that the near end makes and the far one, beside what they remember of numbers: a message, an answer and
+/// two sorts of times; a message.
+pub(super) const ROOM: [u64; 2] = [2 * (DATAGRAM_MAX + times::ROOM) as u64, DATAGRAM_MAX as u64];
 
 /// Where a round trip stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -291,13 +294,14 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub(super) fn new(line: Line, size: u16, busy: bool) -> Self {
+    /// Answers each message once, as far as `arrivals` remembers them.
+    pub(super) fn new(line: Line, size: u16, arrivals: Arrivals, busy: bool) -> Self {
         Self {
             line,
             size,
             busy,
             room: Pages::default(),
-            arrivals: Arrivals::default(),
+            arrivals,
             step: None,
             last: None,
             ended: false,

@@ -10,6 +10,7 @@ use linerate_core::metric::{
 use linerate_core::parse::mem_info;
 use linerate_core::record::Table;
 use linerate_core::stats::Arrivals;
+use linerate_sys::datagram::BATCH;
 use linerate_sys::socket;
 
 use super::line::Line;
@@ -194,7 +195,7 @@ impl Probe for DatagramProbe {
         if self.line.counts.uncut.load(Relaxed) {
             let why = format!(
                 "the kernel cuts no messages (UDP_SEGMENT) on the route of {of}: each datagram was \
-                 handed over on its own, which costs more CPU time"
+                 handed over on its own, {BATCH} in a burst at most, which costs more CPU time"
             );
             tell("segmentation", why);
         }

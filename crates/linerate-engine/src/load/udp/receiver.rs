@@ -16,6 +16,11 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 /// Messages of one receive: joined ones are up to 64 KiB each.
 const MESSAGES: usize = 32;
 
+/// Bytes that a receiver makes.
+pub(super) fn room() -> u64 {
+    Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
+}
+
 /// Receives datagrams up to the end mark, and for as long as some still come.
 pub(super) struct Receiver {
     line: Line,

@@ -11,11 +11,13 @@ use super::line::{Line, Sent};
 use super::pace::Pace;
 use super::probe::{DatagramProbe, SENDS};
 use crate::load::pages::Pages;
-use crate::load::times::Times;
+use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
+/// Bytes that a sender makes: those of a call, and the times between bursts.
+pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
 /// Longest wait for the time of a burst.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -44,12 +46,17 @@ pub(super) fn segments(size: u16) -> usize {
     (DATAGRAM_MAX / usize::from(size)).clamp(1, datagram::SEGMENTS)
 }
 
+/// Most datagrams of `size` bytes that one call sends, `segments` of them in a message.
+pub(super) fn most(size: u16, segments: usize) -> usize {
+    (CALL_BYTES / usize::from(size)).clamp(1, datagram::BATCH * segments)
+}
+
 impl Sender {
-    pub(super) fn new(line: Line, size: u16, cuts: bool, pace: Option<Pace>) -> Self {
+    pub(super) fn new(line: Line, size: u16, segments: usize, pace: Option<Pace>) -> Self {
         Self {
             line,
             size,
-            segments: if cuts { segments(size) } else { 1 },
+            segments,
             pace,
             payload: Pages::default(),
             sent: 0,
@@ -64,8 +71,7 @@ impl Sender {
 
     /// Most datagrams of one call.
     fn most(&self) -> usize {
-        let fit = CALL_BYTES / usize::from(self.size);
-        fit.clamp(1, datagram::BATCH * self.segments)
+        most(self.size, self.segments)
     }
 
     /// Sends a batch of datagrams; how many bytes were taken.
@@ -78,6 +84,7 @@ impl Sender {
             if now < due {
                 return Ok(0);
             }
+            // Fewer than a burst where the kernel cuts messages no longer.
             count = count.min(pace.burst());
         }
         let size = usize::from(self.size);

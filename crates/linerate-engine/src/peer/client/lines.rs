@@ -287,6 +287,10 @@ impl Lines for Dialler {
         };
         of.dial(&one[0], configure)
     }
+
+    fn given_up(&self) -> bool {
+        self.is_stopped()
+    }
 }
 
 fn refused(set: u32, stream: u32, why: &dyn std::fmt::Display) -> LoadError {

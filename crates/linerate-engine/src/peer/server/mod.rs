@@ -41,8 +41,14 @@ pub struct Limits {
     pub idle: Duration,
     /// A session is ended after this long.
     pub session: Duration,
+    /// Time for an answer of a few bytes to leave.
+    pub answer: Duration,
+    /// Time for the readings of a step to leave.
+    pub readings: Duration,
     /// What the plans of one session may ask for.
     pub plan: PlanLimits,
+    /// The descriptors that this program may have, where that is why a session may have fewer streams.
+    pub descriptors: Option<usize>,
 }
 
 impl Default for Limits {
@@ -56,8 +62,25 @@ impl Default for Limits {
             idle: Duration::from_secs(60),
             // Twice the longest run.
             session: Duration::from_secs(2 * 3600),
+            answer: Duration::from_secs(10),
+            readings: Duration::from_secs(60),
             plan: PlanLimits::default(),
+            descriptors: None,
         }
+    }
+}
+
+impl Limits {
+    /// The same where there are so many descriptors: each stream is one, and strangers must leave some to
+    /// sessions, however few there are.
+    fn within(mut self, descriptors: usize) -> Self {
+        self.pending = self.pending.min(descriptors / 4).max(1);
+        let plan = self.plan.within(descriptors::streams(descriptors, &self));
+        if plan.streams < self.plan.streams {
+            self.descriptors = Some(descriptors);
+        }
+        self.plan = plan;
+        self
     }
 }
 
@@ -95,9 +118,8 @@ impl Server {
     /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
-        // Strangers must leave descriptors to sessions, however few there are.
-        let few = descriptors::raise(&options.limits) / 4;
-        options.limits.pending = options.limits.pending.min(few).max(1);
+        let descriptors = descriptors::raise(&options.limits);
+        options.limits = options.limits.within(descriptors);
         Ok(Self {
             listeners,
             lines: Lines::new(&options.log, ""),

@@ -25,10 +25,6 @@ use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
 
-/// Time for a message of a few bytes to leave.
-const SEND: Duration = Duration::from_secs(10);
-/// Time for the readings of a step to leave.
-const SEND_READINGS: Duration = Duration::from_secs(60);
 /// Time from one look at the control connection to the next while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a step may take beyond its plan.
@@ -57,6 +53,8 @@ enum Ended {
     Bye,
     /// Nothing was asked for, since when and for how long.
     Idle(&'static str, Duration),
+    /// An answer did not leave, for how long.
+    Unread(Duration),
     Expired,
     Channel(ChannelError),
     Broke(String),
@@ -69,6 +67,10 @@ impl fmt::Display for Ended {
             Self::Idle(since, time) => {
                 let time = Nanos::from(*time);
                 write!(f, "the client asked for nothing for {time} {since}")
+            }
+            Self::Unread(time) => {
+                let time = Nanos::from(*time);
+                write!(f, "the client read no answer for {time}")
             }
             Self::Expired => f.write_str("the session reached its time limit"),
             Self::Channel(ChannelError::Stopped) => f.write_str("the server was stopped"),
@@ -149,6 +151,7 @@ struct Session {
 /// A set that is held for the near end.
 struct Held {
     plan: SetPlan,
+    taken: Taken,
     connected: bool,
 }
 
@@ -174,7 +177,7 @@ impl Session {
                 hint: "update linerate on the far host".into(),
             };
             let bytes = refused.encode().map_err(ChannelError::Wire)?;
-            channel.send(&bytes, Instant::now() + SEND)?;
+            channel.send(&bytes, Instant::now() + guest.limits.answer)?;
             return Err(Ended::Broke(
                 "it asked for an engine that is not there".into(),
             ));
@@ -256,20 +259,21 @@ impl Session {
         if self.sets.contains_key(&plan.id) {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
-        let (beside, limits) = (self.taken(), &self.limits.plan);
-        if let Err(what) = limits.set(plan, beside) {
-            return self.refuse(&format!("the server does not allow {what}"));
+        let (beside, limits) = (self.taken(), self.limits.plan);
+        let own = Taken::of(plan, self.end.room(plan));
+        if let Err(what) = limits.set(plan, own, beside) {
+            let hint = self.hint(beside.and(own));
+            return self.not_allowed(&what, hint);
         }
-        if let Err(what) = self.membership.take(beside.with(plan), limits) {
-            return self.answer(&Answer::Refused {
-                what: format!("the server does not allow {what}"),
-                hint: "others measure there, too: try again when they have ended".into(),
-            });
+        if let Err(what) = self.membership.take(beside.and(own), &limits) {
+            let hint = "others measure there, too: try again when they have ended";
+            return self.not_allowed(&what, hint.into());
         }
         match self.end.prepare(plan) {
             Ok(offer) => {
                 let held = Held {
                     plan: plan.clone(),
+                    taken: own,
                     connected: false,
                 };
                 self.membership.room().expect(plan.id, plan.knobs.streams);
@@ -287,7 +291,25 @@ impl Session {
     /// What all sets take.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
-        held.fold(Taken::default(), |taken, held| taken.with(&held.plan))
+        held.fold(Taken::default(), |taken, held| taken.and(held.taken))
+    }
+
+    /// What helps where a set is too much; empty where nothing does.
+    fn hint(&self, wanted: Taken) -> String {
+        match self.limits.descriptors {
+            Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
+                "ask for fewer --streams, or raise the far host's limit of open files, {descriptors} \
+                 (LimitNOFILE= of a service, `ulimit -Hn` of a shell)"
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// Refuses a set that is too much. Who serves hears of it, too.
+    fn not_allowed(&mut self, what: &str, hint: String) -> Result<(), Ended> {
+        self.lines.say(&format!("{}: refused {what}", self.name));
+        let what = format!("the server does not allow {what}");
+        self.answer(&Answer::Refused { what, hint })
     }
 
     /// Lets other sessions have what a set took that is gone.
@@ -411,7 +433,7 @@ impl Session {
             }
         }
         match (Answer::Readings { end }).encode() {
-            Ok(bytes) => Ok(self.channel.send(&bytes, Instant::now() + SEND_READINGS)?),
+            Ok(bytes) => self.send(&bytes, self.limits.readings),
             Err(e) => self.refuse(&format!("the far readings are too many to send: {e}")),
         }
     }
@@ -432,7 +454,15 @@ impl Session {
 
     fn answer(&mut self, answer: &Answer) -> Result<(), Ended> {
         let bytes = answer.encode().map_err(ChannelError::Wire)?;
-        Ok(self.channel.send(&bytes, Instant::now() + SEND)?)
+        self.send(&bytes, self.limits.answer)
+    }
+
+    fn send(&mut self, bytes: &[u8], time: Duration) -> Result<(), Ended> {
+        let sent = self.channel.send(bytes, Instant::now() + time);
+        sent.map_err(|e| match e {
+            ChannelError::TimedOut => Ended::Unread(time),
+            other => other.into(),
+        })
     }
 
     fn refuse_load(&mut self, e: &LoadError) -> Result<(), Ended> {

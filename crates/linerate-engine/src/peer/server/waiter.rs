@@ -94,4 +94,14 @@ impl Lines for Waiter<'_> {
         };
         of.accept(&line, self.stop, configure)
     }
+
+    /// By the server or by the near end, which says nothing while it connects unless it gave up or is gone.
+    fn given_up(&self) -> bool {
+        let mut fds = [
+            PollFd::new(self.control, PollFlags::IN),
+            PollFd::new(self.stop, PollFlags::IN),
+        ];
+        let said = poll(&mut fds, Some(&timespec(Duration::ZERO)));
+        said.is_ok_and(|ready| ready > 0) || Instant::now() >= self.until
+    }
 }

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use linerate_core::plan::{Direction, Pattern, SetPlan};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::limits::PlanLimits;
 use linerate_core::wire::message::{Answer, Ask, Secret};
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
@@ -28,6 +27,10 @@ struct Raw {
 
 impl Raw {
     fn open(server: &Harness) -> Self {
+        Self::open_for(server, "tcp")
+    }
+
+    fn open_for(server: &Harness, engine: &str) -> Self {
         let channel = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
         let mut raw = Self {
             channel,
@@ -37,7 +40,7 @@ impl Raw {
         };
         let hello = Ask::Hello {
             linerate: "\u{1b}[31mtest".into(),
-            engine: "tcp".into(),
+            engine: engine.into(),
             boot_id: String::new(),
         };
         let Answer::Welcome {
@@ -286,9 +289,11 @@ fn requests_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_set_that_the_engine_refuses_gives_back_its_place() {
-    let server = Harness::keyed();
+    let mut limits = Limits::default();
+    limits.plan.streams = 400;
+    let server = Harness::start(Some(Key::generate()), limits);
     let (mut raw, mut other) = (Raw::open(&server), Raw::open(&server));
-    let all = PlanLimits::default().streams;
+    let all = limits.plan.streams;
     let quarter = |id| stream(id, Direction::Forward, all / 4);
     (0..2).for_each(|id| raw.prepared(&quarter(id)));
     let mut refused = quarter(2);
@@ -302,6 +307,101 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     (0..4).for_each(|id| other.prepared(&quarter(id)));
     let one_more = other.ask(&Ask::Prepare { plan: quarter(4) });
     assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
+}
+
+#[test]
+fn streams_of_datagrams_count_with_what_their_receivers_make() {
+    let server = Harness::keyed();
+    for (engine, good) in [("tcp", true), ("udp", false)] {
+        let mut raw = Raw::open_for(&server, engine);
+        let mut prepared = 0;
+        let refused = (0..32).find_map(|id| {
+            let mut plan = stream(id, Direction::Forward, 64);
+            (plan.knobs.write_size, plan.knobs.read_size) = (Bytes(64), Bytes(64));
+            if let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan }) {
+                return Some(what);
+            }
+            prepared += 1;
+            None
+        });
+        assert_eq!(refused.is_none(), good, "{engine}: {refused:?}");
+        if let Some(what) = refused {
+            assert!(what.contains("in all sets of a session"), "{what}");
+            // 4 GiB, of which each receiver has a little over 2 MiB.
+            assert!((24..32).contains(&prepared), "{prepared}");
+        }
+    }
+}
+
+/// A client that connects a set of round trips by connections, and makes none; what the server says of it
+/// once it was told otherwise.
+fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) -> String {
+    let mut raw = Raw::open_for(server, "connect");
+    let mut plan = stream(0, Direction::Forward, 1);
+    plan.pattern = Pattern::PingPong {
+        size: Bytes(1),
+        interval: Nanos(0),
+    };
+    raw.prepared(&plan);
+    let (set, offer) = (0, Vec::new());
+    raw.tell(&Ask::Connect { set, offer });
+    let mut lines = raw.lines().lines(0, 1, &mut |_, _| Ok(())).unwrap();
+    let mut line = TcpStream::from(lines.remove(0));
+    // It listens: its port is told.
+    line.read_exact(&mut [0; 2]).unwrap();
+    tell(server, &mut raw);
+    match raw.hear() {
+        Ok(Answer::Refused { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_first_connection_is_not_waited_for_once_the_server_or_the_client_gives_up() {
+    let server = Harness::keyed();
+    let released = makes_no_connection(&server, |_, raw| raw.tell(&Ask::Release { set: 0 }));
+    assert!(released.contains("was given up"), "{released}");
+    server.still_serves();
+    let stopped = makes_no_connection(&server, |server, _| server.stop.request());
+    assert!(stopped.contains("was given up"), "{stopped}");
+}
+
+/// A server whose answers must leave soon, and whose clients must soon ask for something.
+fn impatient(answer: Duration, idle: Duration) -> Harness {
+    let limits = Limits {
+        idle,
+        answer,
+        ..Limits::default()
+    };
+    Harness::start(Some(Key::generate()), limits)
+}
+
+#[test]
+fn a_client_that_asks_and_reads_no_answer_loses_its_session() {
+    let server = impatient(Duration::from_millis(300), LONG);
+    let mut raw = Raw::open(&server);
+    let facts = Ask::Facts.encode().unwrap();
+    // Until neither end's kernel takes any more, and the server has closed the connection.
+    while raw.channel.send(&facts, Instant::now() + LONG).is_ok() {}
+    assert!(eventually(|| server.server.sessions() == 0));
+    server.logged("the client read no answer for 300 ms");
+    server.still_serves();
+}
+
+#[test]
+fn a_client_that_asks_for_readings_and_reads_none_loses_its_session() {
+    let server = impatient(LONG, Duration::from_secs(1));
+    let mut raw = Raw::open(&server);
+    let lines = raw.connected(&stream(0, Direction::Forward, 2));
+    let plan = step(&[0], 60_000);
+    assert!(matches!(raw.ask(&Ask::Step { plan }), Answer::Armed));
+    assert!(matches!(raw.ask(&Ask::Go), Answer::Going { .. }));
+    raw.tell(&Ask::Read);
+    // Without them the step is over.
+    drop(lines);
+    assert!(eventually(|| server.server.sessions() == 0));
+    server.logged("the client asked for nothing for 1 s after the last answer");
+    server.still_serves();
 }
 
 /// How far a client goes before it vanishes.

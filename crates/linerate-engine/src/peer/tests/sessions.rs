@@ -160,13 +160,18 @@ fn an_interrupt_ends_the_dialling_and_the_session() {
 
 #[test]
 fn plans_beyond_the_limits_are_refused_and_the_session_goes_on() {
-    let server = Harness::keyed();
+    let mut limits = Limits::default();
+    // So few that any machine has descriptors for them.
+    limits.plan.streams = 100;
+    let server = Harness::start(Some(Key::generate()), limits);
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
-    let refused = client.prepare(&stream(0, Direction::Forward, 40_001));
-    let Err(LinkError::Refused { what, .. }) = refused else {
+    let refused = client.prepare(&stream(0, Direction::Forward, 101));
+    let Err(LinkError::Refused { what, hint }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(what.contains("more than 40000 streams"), "{what}");
+    assert!(what.contains("more than 100 streams"), "{what}");
+    assert_eq!(hint, "");
+    server.logged("refused more than 100 streams at a time");
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
     let refused = client.step(&step(&[0], 3_661_000), &mut go_on);
     assert!(matches!(refused, Err(LinkError::Refused { .. })));

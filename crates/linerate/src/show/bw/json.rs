@@ -339,8 +339,8 @@ mod tests {
         assert!((told["lost_share"].as_f64().unwrap() - share).abs() < 1e-9);
         assert!(told["lost_at_socket"].as_u64() < lost.as_u64());
         assert_eq!(told["asked_bps"], 5_000_000_000_u64);
-        assert_eq!(told["bursts"]["asked_gap_ns"], 249_651);
-        assert_eq!(told["bursts"]["p50_ns"], 249_000);
+        assert_eq!(told["bursts"]["asked_gap_ns"], 209_612);
+        assert_eq!(told["bursts"]["p50_ns"], 209_000);
         let tcp = output(&sample::own(Direction::Forward));
         let way = &tcp["directions"]["forward"];
         assert_eq!(

@@ -140,7 +140,7 @@ fn datagrams() -> Record {
     for set in &mut record.sets {
         set.plan.knobs.pacing = Some(Rate(5_000_000_000));
         set.ends[0].write_size = 1472;
-        set.ends[0].burst = 106;
+        set.ends[0].burst = 89;
     }
     let set = *record.steps[0].plan.sets.first().unwrap();
     for end in &mut record.steps[0].ends {
@@ -164,7 +164,7 @@ fn datagrams() -> Record {
     }
     record.steps[0].ends[0].send_gaps = vec![Histogram {
         set,
-        counts: vec![(249_000, 3900), (312_000, 100)],
+        counts: vec![(209_000, 3900), (271_000, 100)],
         ..Histogram::default()
     }];
     for (end, bytes) in record.steps[0].ends.iter_mut().zip([1_250_000, 1_200_000]) {
