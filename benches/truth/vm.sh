@@ -31,7 +31,7 @@ delay-acks -
 own-netem host-shaping
 own-tbf host-shaping
 own-fq host-shaping
-own-loss local-drops
+own-loss path-loss
 own-limit local-drops
 fq-pacing pacing
 backlog local-drops

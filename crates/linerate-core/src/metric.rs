@@ -158,10 +158,13 @@ metrics! {
     QDISC_DROPS = "qdisc" "drops" Packets Counter "Queueing discipline statistics.";
     QDISC_OVERLIMITS = "qdisc" "overlimits" Count Counter "Queueing discipline statistics.";
     QDISC_BACKLOG = "qdisc" "backlog_bytes" Bytes Gauge "Queueing discipline statistics.";
+    QDISC_WAITING = "qdisc" "backlog_packets" Packets Gauge "Queueing discipline statistics; a group of segments that is handed on as one is one.";
     SHAPER_RATE = "shaper" "rate" BitsPerSecond Gauge "Most that a discipline or class is set to let pass in all, 0 where it sets none; subject as for qdisc.";
     SHAPER_FLOW_RATE = "shaper" "flow_rate" BitsPerSecond Gauge "Most that it lets each flow have, 0 where it sets none.";
     SHAPER_FRAME = "shaper" "frame_bytes" Bytes Gauge "Bytes that it counts for each packet besides the packet itself.";
     SHAPER_LOSS = "shaper" "loss_ppm" Count Gauge "Packets of a million that it loses on purpose.";
+    SHAPER_DELAY = "shaper" "delay_ns" Nanos Gauge "Time by which it delays each packet on purpose.";
+    SHAPER_LIMIT = "shaper" "limit_packets" Packets Gauge "Packets that it holds at most, 0 where that was not read; a group of segments that is handed on as one is one.";
     DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver that tells of pauses or of allowances of a cloud; subject is `PORT COUNTER`.";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";

@@ -44,8 +44,8 @@ impl Used<'_> {
     fn holds(&self) -> bool {
         let waits = self.shaper.waiting.is_some_and(|w| w >= WAITING);
         let held = self.shaper.held.is_some_and(|held| held >= 1.0);
-        // fq does not count what its limits hold back.
-        waits && (held || self.shaper.rate.is_none())
+        // Of those that do not count what their limits hold back what waits in them tells.
+        waits && (held || !self.shaper.counts_held())
     }
 
     /// How often in a second it is out of tokens, where that is so often that its buckets, or the timer that fills

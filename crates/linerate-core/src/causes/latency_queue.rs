@@ -120,6 +120,10 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
                 sender.name()
             )
         }
+        (None, Some(Queue { subject, wait })) if wait.0 == 0 => format!(
+            "none of it in the queue of the {} host's own port ({subject})",
+            sender.name()
+        ),
         (None, Some(Queue { subject, wait })) => format!(
             "only {wait} of it in the queue of the {} host's own port ({subject})",
             sender.name()

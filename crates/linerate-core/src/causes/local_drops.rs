@@ -1,13 +1,11 @@
-//! Packets that the hosts drop themselves: a queue, a ring or a backlog has no room for them.
-
-use std::collections::BTreeMap;
+//! Packets that the hosts drop themselves: a queue, a ring or a backlog has no room for them, or a filter lets no more
+//! pass.
 
 use super::cpu_share::is_excluded;
-use super::datagrams::OVERRUN;
-use super::lossy::sent_again;
+use super::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use super::path_rate::held_back;
 use super::predict::{GAIN, bystander};
-use super::{Answer, Cause, Finding, LOSSY, base, lacks, percent};
+use super::{Answer, Cause, Finding, base, lacks, percent};
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -20,33 +18,8 @@ pub(crate) const ID: &str = "local-drops";
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
-/// Bytes that a host handles as one packet at most, and drops as one.
-//= include/linux/netdevice.h, GSO_LEGACY_MAX_SIZE
-const GROUP: f64 = 65_536.0;
-
-/// Part of what was sent again that drops of the hosts must explain to be what it comes of.
-const MOST: f64 = 0.5;
-
-/// What the hosts dropped of the payload of one direction.
-#[derive(Default)]
-struct Dropped<'a> {
-    counters: Vec<&'a Local>,
-    /// Packets in a second; each holds one segment or a group of them.
-    per_sec: f64,
-    /// Those of the sending host.
-    by_sender: f64,
-}
-
-/// How much drops explain.
-#[derive(PartialEq, Eq)]
-enum Weight {
-    /// Most of what was lost, at the least that they can be.
-    Most,
-    /// Too little to matter, at the most that they can be.
-    Little,
-    /// That depends on how many segments each of them held.
-    Open,
-}
+/// Segments in a packet that was dropped, from which it is told how many they were.
+const GROUPS: f64 = 1.5;
 
 impl Cause for LocalDrops {
     fn id(&self) -> &'static str {
@@ -60,7 +33,7 @@ impl Cause for LocalDrops {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        let dropped = dropped(load, direction);
+        let dropped = dropped(model, load, direction);
         if !is_notable(load, &dropped) {
             let why = "the hosts dropped less than one packet of it in a second";
             return Answer::Clear(why.to_owned());
@@ -107,9 +80,11 @@ impl Cause for LocalDrops {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        let most = load.and_then(|load| most(load, direction));
+        let most = load.and_then(|load| most(model, load, direction));
         let gain = lifted(model, direction);
-        let advice = most.and_then(room).map(|advice| Advice { gain, ..advice });
+        let advice = most
+            .and_then(|most| room(most, direction))
+            .map(|advice| Advice { gain, ..advice });
         advice.into_iter().collect()
     }
     fn page(&self) -> &'static str {
@@ -118,8 +93,8 @@ impl Cause for LocalDrops {
 }
 
 /// The counter of the hosts' own drops that tells most of them.
-pub(crate) fn most(load: &Load, direction: Direction) -> Option<&Local> {
-    let counters = dropped(load, direction).counters.into_iter();
+pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> Option<&'a Local> {
+    let counters = dropped(model, load, direction).counters.into_iter();
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
 }
 
@@ -132,55 +107,10 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
 /// Why the network does not hold a direction back: the hosts themselves drop most of what is lost, and no trial has
 /// shown that it does not come of that.
 pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<String> {
-    let dropped = dropped(load, direction);
+    let dropped = dropped(model, load, direction);
     let most = is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most);
     let stands = most && !is_excluded(&LocalDrops, model, direction);
     stands.then(|| words(load, &dropped))
-}
-
-/// The drops on the way of the payload: at the sender where it leaves, at the receiver where it comes
-/// in. Disciplines of one port count each other's drops, and a CPU's backlog those of its ports.
-fn dropped(load: &Load, direction: Direction) -> Dropped<'_> {
-    let (sender, receiver) = (direction.sender(), direction.receiver());
-    let mut queues: BTreeMap<&str, &Local> = BTreeMap::new();
-    let mut found = Dropped::default();
-    let (mut backlog, mut arrival) = (Vec::new(), Vec::new());
-    for local in &load.local {
-        match local.what {
-            LocalEvent::Queue if local.side == way(local, direction) => {
-                let port = local.subject.split(' ').next().unwrap_or_default();
-                let most = queues.entry(port).or_insert(local);
-                if local.per_sec > most.per_sec {
-                    *most = local;
-                }
-            }
-            LocalEvent::Departure if local.side == sender => found.counters.push(local),
-            LocalEvent::Ring if local.side == receiver => found.counters.push(local),
-            LocalEvent::Backlog if local.side == receiver => backlog.push(local),
-            LocalEvent::Arrival if local.side == receiver => arrival.push(local),
-            _ => {}
-        }
-    }
-    found.counters.extend(queues.into_values());
-    let sum = |all: &[&Local]| all.iter().map(|l| l.per_sec).sum::<f64>();
-    found.counters.extend(if sum(&backlog) >= sum(&arrival) {
-        backlog
-    } else {
-        arrival
-    });
-    found.per_sec = sum(&found.counters);
-    let of_sender = found.counters.iter().filter(|l| l.side == sender);
-    found.by_sender = of_sender.map(|l| l.per_sec).sum();
-    found
-}
-
-/// The end whose payload a discipline handles: that of arrivals stands at the receiver.
-fn way(local: &Local, direction: Direction) -> crate::plan::Side {
-    let kind = local.subject.split(' ').nth(1);
-    match kind {
-        Some("ingress" | "clsact") => direction.receiver(),
-        _ => direction.sender(),
-    }
 }
 
 /// What the drops explain of the slowness, and how it is known that something does: congestion control holds
@@ -195,46 +125,6 @@ fn held(
         return Ok((dropped.per_sec / (told.sent + dropped.per_sec), None));
     }
     held_back(model, direction).map(|held| (held.share, Some(held.why)))
-}
-
-/// Segments sent in a second, and those of them that were sent again; datagrams sent, and lost. `None` where
-/// the sender's were not counted.
-fn sent(load: &Load) -> Option<(f64, f64)> {
-    let datagrams = load.datagrams.as_ref();
-    let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));
-    datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
-}
-
-/// Whether less is sent again than matters on every path, and it does on this one.
-fn is_rare(load: &Load) -> bool {
-    load.datagrams.is_none() && sent_again(load).is_some_and(|share| share <= LOSSY)
-}
-
-/// Whether the hosts dropped a packet in a second, or any where so few matter.
-fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
-    dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
-}
-
-fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
-    let (segments, repeated) = sent(load)?;
-    let group = (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0);
-    // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
-    let least = if load.datagrams.is_some() {
-        OVERRUN
-    } else if is_rare(load) {
-        0.0
-    } else {
-        LOSSY
-    };
-    if load.datagrams.is_some() && repeated < segments * least {
-        return Some(Weight::Little);
-    }
-    let matters = |drops: f64| drops >= segments * least && drops >= repeated * MOST;
-    Some(match dropped.per_sec {
-        least if matters(least) => Weight::Most,
-        least if matters(least * group) => Weight::Open,
-        _ => Weight::Little,
-    })
 }
 
 /// `900 packets dropped by the queue of near eth0 pfifo 1:, 300 in a second; 280 segments were sent
@@ -252,6 +142,31 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     )
 }
 
+/// What part of the segments that is, and how many were dropped as one.
+fn part(load: &Load, dropped: &Dropped<'_>) -> Option<String> {
+    let all = load.tcp.segments?;
+    let filtered = dropped.counters.iter().any(|local| local.sees_arrivals());
+    let each = dropped.segments / dropped.per_sec;
+    let (of, each) = if filtered {
+        let most = most_of(load);
+        (
+            dropped.per_sec,
+            format!(" at least: a filter drops up to {most:.0} as one"),
+        )
+    } else if each >= GROUPS {
+        (
+            dropped.segments,
+            format!(", about {each:.0} in each of them"),
+        )
+    } else {
+        (dropped.segments, String::new())
+    };
+    Some(format!(
+        "that is {} of the segments sent{each}",
+        percent(of / all)
+    ))
+}
+
 fn finding(
     direction: Direction,
     load: &Load,
@@ -259,8 +174,7 @@ fn finding(
     (dropped, weight): (&Dropped<'_>, &Weight),
 ) -> Answer {
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
-    let of = load.tcp.segments.map(|all| dropped.per_sec / all);
-    let lost = of.map(|share| format!("that is {} of the segments sent", percent(share)));
+    let lost = part(load, dropped);
     Answer::Finding(Finding {
         side: Place::from(if of_sender {
             direction.sender()
@@ -279,15 +193,25 @@ fn finding(
 }
 
 /// The command that makes room.
-fn room(local: &Local) -> Option<Advice> {
+fn room(local: &Local, direction: Direction) -> Option<Advice> {
     let mut words = local.subject.split(' ');
     let port = words.next()?;
     let before = |what: &str| format!("as it was: note `{what}` before");
     let (action, undo) = match (local.what, words.next()) {
-        (LocalEvent::Queue, Some("ingress" | "clsact")) => (
-            format!("take the filter away that drops: tc -s filter show dev {port} ingress"),
-            String::new(),
-        ),
+        (LocalEvent::Queue, Some("ingress" | "clsact")) => {
+            let hook = if local.side == direction.sender() {
+                "egress"
+            } else {
+                "ingress"
+            };
+            (
+                format!(
+                    "take the filter away that drops, or raise its rate, burst and mtu: \
+                     tc -s filter show dev {port} {hook}"
+                ),
+                String::new(),
+            )
+        }
         (LocalEvent::Queue, Some(kind)) => (
             format!(
                 "sudo tc qdisc replace dev {port} root fq_codel, or a longer limit for its {kind}"

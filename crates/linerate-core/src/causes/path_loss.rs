@@ -3,6 +3,7 @@
 use super::crowd::ALIKE;
 use super::datagrams::{self, on_the_way};
 use super::lossy::{EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again};
+use super::own_loss::{self, own_loss};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
@@ -38,6 +39,12 @@ impl Cause for PathLoss {
     fn stage(&self) -> Stage {
         Stage::Net
     }
+    fn stage_at(&self, place: Place) -> Stage {
+        match place {
+            Place::Path => Stage::Net,
+            Place::Near | Place::Far => Stage::Port,
+        }
+    }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if let Some(answer) = of_datagrams(model, direction) {
             return answer;
@@ -70,14 +77,9 @@ impl Cause for PathLoss {
                 Rate(left as u64)
             ));
         }
-        Answer::Finding(Finding {
-            side: Place::Path,
-            share: held.share * of_each_stream(model, direction),
-            // A policer loses packets too: only a trial tells.
-            enough: false,
-            reached: false,
-            evidence: evidence(model, direction, load, lost, left),
-        })
+        let evidence = evidence(model, direction, load, lost, left);
+        let share = held.share * of_each_stream(model, direction);
+        Answer::Finding(finding(load, direction, share, evidence))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -109,17 +111,10 @@ impl Cause for PathLoss {
         &[Factor::Paced, Factor::OtherCongestion]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let datagrams = model
-            .direction(direction)
-            .is_some_and(|d| d.base.datagrams.is_some());
-        let mut advice = vec![Advice {
-            action:
-                "find where packets are lost: `ethtool -S PORT | grep -E 'err|drop|crc'` on both \
-                     hosts, the counters of each switch port between them, cables and optics"
-                    .to_owned(),
-            undo: String::new(),
-            gain: None,
-        }];
+        let load = model.direction(direction).map(|d| &d.base);
+        let datagrams = load.is_some_and(|load| load.datagrams.is_some());
+        let own = load.and_then(|load| own_loss(load, direction));
+        let mut advice = vec![own.map_or_else(search, own_loss::advice)];
         if !datagrams {
             advice.extend(tolerant(model, direction));
         }
@@ -139,16 +134,28 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         return Some(Answer::Clear(why.to_owned()));
     }
     Some(match on_the_way(model, direction, (load, told)) {
-        Ok(way) => Answer::Finding(Finding {
-            side: Place::Path,
-            share: way,
-            // What exceeds a rate is lost as well: only a trial tells.
-            enough: false,
-            reached: false,
-            evidence: vec![datagrams::words(told, way, "lost on the way")],
-        }),
+        Ok(way) => {
+            let evidence = vec![datagrams::words(told, way, "lost on the way")];
+            Answer::Finding(finding(load, direction, way, evidence))
+        }
         Err(answer) => answer,
     })
+}
+
+/// The finding of a loss, which a discipline of the sender's own port may make on purpose. Of any other only a trial
+/// tells that no rate is exceeded, which loses packets as well.
+fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>) -> Finding {
+    let own = own_loss(load, direction);
+    Finding {
+        side: own.map_or(Place::Path, |own| Place::from(own.side)),
+        share,
+        enough: own.is_some(),
+        reached: false,
+        evidence: evidence
+            .into_iter()
+            .chain(own.map(own_loss::words))
+            .collect(),
+    }
 }
 
 /// Why what was sent again, `share` of the bytes, is no loss that matters.
@@ -213,6 +220,17 @@ fn evidence(
     let scaled = model.direction(direction).and_then(scales);
     let scaled = scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much"));
     [Some(again), law, scaled].into_iter().flatten().collect()
+}
+
+/// Where it is lost is not known.
+fn search() -> Advice {
+    Advice {
+        action: "find where packets are lost: `ethtool -S PORT | grep -E 'err|drop|crc'` on both \
+                 hosts, the counters of each switch port between them, cables and optics"
+            .to_owned(),
+        undo: String::new(),
+        gain: None,
+    }
 }
 
 /// BBR does not take loss for a full path.

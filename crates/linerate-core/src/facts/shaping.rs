@@ -35,6 +35,8 @@ pub struct Shaping {
     pub delay: Option<Nanos>,
     /// Packets of a million that are lost on purpose (netem).
     pub loss_ppm: Option<u32>,
+    /// Packets that it holds at most (netem); of others it was not read.
+    pub limit: Option<u32>,
     /// Bytes that it counts for each packet besides those of the frame; may be negative.
     pub overhead: i32,
 }

@@ -10,11 +10,12 @@ use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::driver::{allowances, paused};
 use super::load::estimate;
-use super::local::{local, shapers};
+use super::local::local;
 use super::losses::loses_again;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
+use super::shaping::shapers;
 use super::tcp::tcp;
 use super::{DirectionModel, Load, Model, TcpShares, Thread};
 use crate::facts::{Gap, HostFacts};
@@ -182,7 +183,7 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         foreign: None,
         local: local(None, &step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
-        queues: queues(near, 0, window).filter(|_| sends),
+        queues: queues(near, 0, window, None).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.
         packet_bytes: [None, None],
         throttled: [None, None],

@@ -7,11 +7,12 @@ use super::datagrams::datagrams;
 use super::driver::{allowances, packet_bytes, paused};
 use super::handover::copied;
 use super::interruptions::interruptions;
-use super::local::{local, shapers};
+use super::local::local;
 use super::losses::{loses_again, loses_throughout};
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
+use super::shaping::shapers;
 use super::tcp::tcp;
 use super::{Cpu, Estimate, Load, Thread};
 use crate::metric as m;
@@ -97,7 +98,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(idle(record), step, window),
         shapers: shapers(sending, set.plan.id, window),
-        queues: queues(sending, set.plan.id, window),
+        queues: queues(sending, set.plan.id, window, quiet(record, ends[0])),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(step, direction, window),
         allowances: allowances(step, direction, window),
@@ -137,6 +138,12 @@ fn packet(sender: &SetEnd) -> (Option<Bytes>, Option<Bytes>) {
 /// The step with an idle path.
 fn idle(record: &Record) -> Option<&Step> {
     super::derive::first(record, |purpose| matches!(purpose, Purpose::IdleLatency))
+}
+
+/// What an end read while its path was idle.
+fn quiet(record: &Record, side: Side) -> Option<(&EndReadings, Window)> {
+    let step = idle(record)?;
+    Some((end(step, side)?, Window::of(step)))
 }
 
 /// Whether the path is one of IPv6.

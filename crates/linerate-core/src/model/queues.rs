@@ -11,15 +11,21 @@ use crate::units::Nanos;
 pub struct Queue {
     /// `PORT KIND HANDLE`.
     pub subject: String,
-    /// Time that a byte waited in it, mean.
+    /// Time that a byte waited in it, mean, less what it delays on the idle path as well.
     pub wait: Nanos,
 }
 
 /// Share of our bytes that a discipline must have sent for all of them to pass it.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` where none was read, as where a port has none.
-pub(super) fn queues(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Queue>> {
+/// The queues that the streams of `set` passed; `None` where none was read, as where a port has none. `idle` is what was
+/// read of the idle path, if it was.
+pub(super) fn queues(
+    sending: &EndReadings,
+    set: u32,
+    window: Window,
+    idle: Option<(&EndReadings, Window)>,
+) -> Option<Vec<Queue>> {
     sending.about("qdisc", |_| true).next()?;
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
     let ours = payload_sent(sending, set, window).unwrap_or(0.0);
@@ -27,18 +33,32 @@ pub(super) fn queues(sending: &EndReadings, set: u32, window: Window) -> Option<
         let carried = grown(t, m::QDISC_BYTES);
         ours > 0.0 && carried.is_some_and(|bytes| bytes >= ours * PASSED)
     };
+    let queue = |table: &Table| {
+        let always = delay(sending, table, window).or_else(|| {
+            let (idle, window) = idle?;
+            wait(idle.of("qdisc", &table.subject)?, window)
+        });
+        Some(Queue {
+            subject: table.subject.clone(),
+            wait: Nanos((wait(table, window)? - always.unwrap_or(0.0)).max(0.0) as u64),
+        })
+    };
     let all = sending.about("qdisc", |_| true).filter(passed);
-    Some(all.filter_map(|table| queue(table, window)).collect())
+    Some(all.filter_map(queue).collect())
 }
 
+/// Nanoseconds that a byte waited in a discipline, mean.
 //= Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961
-fn queue(table: &Table, window: Window) -> Option<Queue> {
+fn wait(table: &Table, window: Window) -> Option<f64> {
     let backlog = mean(gauge(table, m::QDISC_BACKLOG, window))?;
     let rate = per_second(table, m::QDISC_BYTES, window).filter(|rate| *rate > 0.0)?;
-    Some(Queue {
-        subject: table.subject.clone(),
-        wait: Nanos((backlog / rate * 1e9) as u64),
-    })
+    Some(backlog / rate * 1e9)
+}
+
+/// Nanoseconds by which it delays everything on purpose, where it says so.
+fn delay(end: &EndReadings, queue: &Table, window: Window) -> Option<f64> {
+    let set = end.of("shaper", &queue.subject)?;
+    mean(gauge(set, m::SHAPER_DELAY, window))
 }
 
 #[cfg(test)]
@@ -57,7 +77,35 @@ mod tests {
             tables: disciplines.iter().cloned().chain([ours]).collect(),
             ..EndReadings::default()
         };
-        queues(&end, 3, WHOLE)
+        queues(&end, 3, WHOLE, None)
+    }
+
+    /// How long 50 kB of 1 MB in a second wait in netem, beside what waits on the idle path and what it delays.
+    fn beyond(idle: Option<i64>, delay: Option<i64>) -> Nanos {
+        let netem = |backlog| discipline("eth0 netem 1:", 1_000_000, backlog);
+        let set = |ms: i64| table("eth0 netem 1:", &[(m::SHAPER_DELAY, [ms * 1_000_000; 2])]);
+        let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
+        let tables = [netem(50_000), ours].into_iter().chain(delay.map(set));
+        let end = |tables| EndReadings {
+            tables,
+            ..EndReadings::default()
+        };
+        let idle = idle.map(|backlog| end(vec![netem(backlog)]));
+        let idle = idle.as_ref().map(|end| (end, WHOLE));
+        queues(&end(tables.collect()), 3, WHOLE, idle).unwrap()[0].wait
+    }
+
+    #[test]
+    fn what_a_discipline_always_delays_is_no_queue() {
+        assert_eq!(beyond(None, None), Nanos::from_millis(50));
+        assert_eq!(beyond(None, Some(20)), Nanos::from_millis(30));
+        assert_eq!(beyond(Some(15_000), None), Nanos::from_millis(35));
+        assert_eq!(
+            beyond(Some(15_000), Some(20)),
+            Nanos::from_millis(30),
+            "it says so"
+        );
+        assert_eq!(beyond(None, Some(60)), Nanos(0));
     }
 
     #[test]

@@ -70,6 +70,12 @@ impl EndReadings {
             .iter()
             .filter(move |t| t.source == source && is(&t.subject))
     }
+
+    /// What a source says of one subject.
+    pub(super) fn of(&self, source: &str, subject: &str) -> Option<&Table> {
+        let mut tables = self.tables.iter();
+        tables.find(|t| t.source == source && t.subject == subject)
+    }
 }
 
 /// Growth of a counter over the window, with the time between the two rows in seconds. A counter

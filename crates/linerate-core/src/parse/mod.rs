@@ -22,6 +22,7 @@ pub mod meminfo;
 pub mod modules;
 pub mod mounts;
 pub mod netdev;
+mod netem;
 pub mod netlink;
 pub mod pci_config;
 pub mod pressure;

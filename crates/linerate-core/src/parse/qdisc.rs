@@ -52,6 +52,8 @@ pub struct QdiscStats {
     pub packets: u64,
     /// Bytes that wait now.
     pub backlog: u64,
+    /// Packets that wait now.
+    pub waiting: u64,
     /// Packets dropped.
     pub drops: u64,
     /// Times that a limit delayed a packet.
@@ -109,6 +111,7 @@ fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
                 basic = true;
             }
             (3, value) => {
+                stats.waiting = u64::from(u32_at(value, 0, WHAT)?);
                 stats.backlog = u64::from(u32_at(value, 4, WHAT)?);
                 stats.drops = u64::from(u32_at(value, 8, WHAT)?);
                 stats.overlimits = u64::from(u32_at(value, 16, WHAT)?);
@@ -163,6 +166,7 @@ mod tests {
             bytes: 9000,
             packets: 6,
             backlog: 1500,
+            waiting: 1,
             drops: 7,
             overlimits: 5,
         };

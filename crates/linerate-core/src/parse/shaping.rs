@@ -3,12 +3,13 @@
 //! second.
 
 use super::Malformed;
-use super::netlink::{after, attributes, u16_at, u32_at, u64_at};
+use super::netem::netem;
+use super::netlink::{attributes, u16_at, u32_at, u64_at};
 use super::qdisc::Qdisc;
 use crate::facts::shaping::Shaping;
-use crate::units::{Bytes, Nanos, Rate};
+use crate::units::{Bytes, Rate};
 
-const WHAT: &str = "settings of a queueing discipline";
+pub(super) const WHAT: &str = "settings of a queueing discipline";
 
 /// Nanoseconds of one tick of the kernel's packet scheduler.
 //= include/net/pkt_sched.h, PSCHED_SHIFT
@@ -53,7 +54,7 @@ fn spec(value: &[u8], at: usize) -> Result<(u64, i32), Malformed> {
     Ok((u64::from(rate), i32::from(overhead as i16)))
 }
 
-fn rate(bytes_per_sec: u64) -> Option<Rate> {
+pub(super) fn rate(bytes_per_sec: u64) -> Option<Rate> {
     (bytes_per_sec > 0).then(|| Rate(bytes_per_sec.saturating_mul(8)))
 }
 
@@ -116,34 +117,6 @@ fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
         } else {
             overhead.saturating_sub(ETHERNET)
         },
-        ..Shaping::default()
-    })
-}
-
-/// `struct tc_netem_qopt`, then `TCA_NETEM_RATE` (6), `TCA_NETEM_RATE64` (8) and
-/// `TCA_NETEM_LATENCY64` (10).
-fn netem(options: &[u8]) -> Result<Shaping, Malformed> {
-    const FIXED: usize = 24;
-    let mut delay = u64::from(u32_at(options, 0, WHAT)?) * TICK;
-    // A share of 2^32.
-    let loss = (u64::from(u32_at(options, 8, WHAT)?) * 1_000_000) >> 32;
-    let (mut narrow, mut wide, mut overhead) = (0, None, 0);
-    for attribute in attributes(after(options, FIXED, WHAT)?) {
-        match attribute? {
-            (6, value) => {
-                narrow = u64::from(u32_at(value, 0, WHAT)?);
-                overhead = u32_at(value, 4, WHAT)? as i32;
-            }
-            (8, value) => wide = Some(u64_at(value, 0, WHAT)?),
-            (10, value) => delay = u64_at(value, 0, WHAT)?,
-            _ => {}
-        }
-    }
-    Ok(Shaping {
-        rate: rate(wide.unwrap_or(narrow)),
-        delay: (delay > 0).then_some(Nanos(delay)),
-        loss_ppm: u32::try_from(loss).ok().filter(|ppm| *ppm > 0),
-        overhead,
         ..Shaping::default()
     })
 }
@@ -263,24 +236,6 @@ mod tests {
         assert_eq!((told.rate, told.overhead), (Some(Rate(10_000_000)), 24));
         assert_eq!(got(true, 1_250_000).unwrap().overhead, 0);
         assert_eq!(got(true, 0), None, "unlimited");
-    }
-
-    #[test]
-    fn netem_tells_rate_delay_and_loss() {
-        // 64 us by its ticks, which the wide count replaces; 1 % of 2^32.
-        let fixed = words(&[1_000, 1_000, 42_949_673, 0, 0, 0]);
-        let got = discipline(&qdisc("netem", &fixed)).unwrap().unwrap();
-        assert_eq!(got.delay, Some(Nanos::from_micros(64)));
-        assert_eq!((got.loss_ppm, got.rate), (Some(10_000), None));
-        let more = [
-            attr(6, &words(&[5_000_000, 0, 0, 0])),
-            attr(10, &20_000_000i64.to_ne_bytes()),
-        ];
-        let options = [fixed, more.concat()].concat();
-        let got = discipline(&qdisc("netem", &options)).unwrap().unwrap();
-        assert_eq!(got.delay, Some(Nanos::from_millis(20)));
-        assert_eq!(got.rate, Some(Rate(40_000_000)));
-        assert!(discipline(&qdisc("netem", &options[..20])).is_err());
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(super) fn offloads(model: &Model, direction: Direction) -> Option<HostChange
 /// More room in the queue of one of the hosts that drops most of the payload.
 pub(super) fn room(model: &Model, direction: Direction) -> Option<HostChange> {
     let load = &model.direction(direction)?.base;
-    let local = most_dropped(load, direction)?;
+    let local = most_dropped(model, load, direction)?;
     let mut words = local.subject.split(' ');
     let (port, kind) = (words.next()?, words.next());
     let own = || model.host(local.side)?.facts.port.as_ref();

@@ -153,14 +153,16 @@ fn sends_datagrams(model: &Model, direction: Direction) -> bool {
     base.is_some_and(|load| load.datagrams.is_some())
 }
 
+/// Causes of which the share that came tells, wherever they hold: what a sender's own port drops, or loses on purpose, was
+/// sent.
+const OF_WHAT_CAME: [&str; 2] = [LOCAL_DROPS, "path-loss"];
+
 /// Whether two findings are of two factors of what came of a load by datagrams: of what its sender sent, and
 /// of the share of it that came. Both may hold at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
-    // What a sender's own port drops was sent: it is of the share that came.
+    let came = |party: &Party| OF_WHAT_CAME.contains(&party.cause.id());
     let of_sender = |party: &Party| match &party.answer {
-        Answer::Finding(found) => {
-            Some(found.side == direction.sender().into() && party.cause.id() != LOCAL_DROPS)
-        }
+        Answer::Finding(found) => Some(found.side == direction.sender().into() && !came(party)),
         _ => None,
     };
     of_sender(one)

@@ -35,6 +35,8 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
         subject: "eth0".into(),
         count: 6.0,
         per_sec: 2.0,
+        bytes: None,
+        meant: None,
     }];
     assert_eq!(outcome(&m, "mtu-black-hole"), "enough");
     let mut m = holed();

@@ -157,6 +157,8 @@ fn dropping(side: Side, what: LocalEvent, subject: &str) -> Model {
         subject: subject.to_owned(),
         count: 1_200.0,
         per_sec: 400.0,
+        bytes: None,
+        meant: None,
     }];
     let mut m = allowed(model(base), &ALL);
     for host in &mut m.hosts {

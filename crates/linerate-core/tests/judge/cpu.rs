@@ -405,6 +405,8 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
             subject: "3".into(),
             count: 900.0,
             per_sec: 300.0,
+            bytes: None,
+            meant: None,
         }];
         m
     };

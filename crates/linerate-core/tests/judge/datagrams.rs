@@ -342,6 +342,8 @@ fn what_a_host_drops_itself_is_not_lost_on_the_way() {
             subject: "eth0".into(),
             count: per_sec * 3.0,
             per_sec,
+            bytes: None,
+            meant: None,
         }];
         let m = model(base);
         ["local-drops", "path-loss"].map(|id| outcome(&m, id))
@@ -367,6 +369,8 @@ fn what_a_senders_own_port_drops_is_a_rival_of_the_path() {
             subject: "eth0 pfifo_fast 1:".into(),
             count: per_sec * 3.0,
             per_sec,
+            bytes: None,
+            meant: None,
         }];
         model(base)
     };

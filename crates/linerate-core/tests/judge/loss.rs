@@ -361,6 +361,8 @@ fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
             subject: "eth0".into(),
             count: per_sec * 3.0,
             per_sec,
+            bytes: None,
+            meant: None,
         }];
         ["local-drops", "path-loss"].map(|id| outcome(&m, id))
     };

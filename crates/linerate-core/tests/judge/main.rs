@@ -17,6 +17,7 @@ mod latency;
 mod loss;
 mod memory;
 mod overtaking;
+mod own_port;
 mod path;
 mod port;
 mod proof;

@@ -205,6 +205,8 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
         subject: subject.to_owned(),
         count: per_sec * 3.0,
         per_sec,
+        bytes: None,
+        meant: None,
     }
 }
 

@@ -21,6 +21,7 @@ const METRICS: &[Metric] = &[
     metric::QDISC_DROPS,
     metric::QDISC_OVERLIMITS,
     metric::QDISC_BACKLOG,
+    metric::QDISC_WAITING,
 ];
 
 const SHAPING: &[Metric] = &[
@@ -28,6 +29,8 @@ const SHAPING: &[Metric] = &[
     metric::SHAPER_FLOW_RATE,
     metric::SHAPER_FRAME,
     metric::SHAPER_LOSS,
+    metric::SHAPER_DELAY,
+    metric::SHAPER_LIMIT,
 ];
 /// Bytes of the header that Ethernet puts before a packet.
 const HEADER: i32 = 14;
@@ -102,6 +105,7 @@ impl Qdisc {
             stats.map(|s| s.drops),
             stats.map(|s| s.overlimits),
             stats.map(|s| s.backlog),
+            stats.map(|s| s.waiting),
         ];
         self.sheets.push(key, subject, at, &values, gaps);
         match set {
@@ -112,6 +116,8 @@ impl Qdisc {
                     set.flow_rate.map_or(0, |rate| rate.0),
                     u64::try_from(frame).unwrap_or(0),
                     u64::from(set.loss_ppm.unwrap_or(0)),
+                    set.delay.map_or(0, |delay| delay.0),
+                    u64::from(set.limit.unwrap_or(0)),
                 ];
                 self.shapers.push(key, subject, at, &values.map(Some), gaps);
             }

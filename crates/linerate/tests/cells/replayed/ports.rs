@@ -137,8 +137,9 @@ pub(super) const REPLAYS: &[Replay] = &[
             named: &["local-drops"],
         },
         under: Shown {
-            words: "40 %",
-            show: |r| dropped(r, 0.4),
+            // A packet of its port held one and a half segments.
+            words: "30 %",
+            show: |r| dropped(r, 0.3),
             named: &[],
         },
     },

@@ -1,0 +1,147 @@
+//! Packets that a discipline of a host's own port loses on purpose, at any rate, as a bad line would: they are not
+//! dropped for want of room.
+
+use super::load::end;
+use super::readings::{Window, gauge, mean};
+use super::{Local, LocalEvent};
+use crate::metric as m;
+use crate::record::{EndReadings, Step, Table};
+
+/// Share of the packets that a discipline may hold from which it has no room left.
+const FULL: f64 = 0.9;
+
+/// Share of the samples in which it has none from which what it drops may be for that.
+const OFTEN: f64 = 0.1;
+
+/// Tells what is lost on purpose from what found no room.
+pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
+    for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
+        let meant = end(step, local.side).and_then(|end| meant(end, &local.subject, window));
+        if meant.is_some() {
+            (local.what, local.meant) = (LocalEvent::Meant, meant);
+        }
+    }
+    // What a discipline hangs on counts that as dropped as well.
+    let lost: Vec<Local> = of(all, LocalEvent::Meant).cloned().collect();
+    for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
+        let below = lost.iter().filter(|meant| shares_port(meant, local));
+        let below: f64 = below.map(|meant| meant.count).sum();
+        let left = (local.count - below).max(0.0);
+        local.per_sec *= left / local.count;
+        local.count = left;
+    }
+    all.retain(|local| local.count > 0.0);
+}
+
+/// The share that a discipline is set to lose; `None` of one that loses nothing on purpose, or whose room was used up.
+fn meant(end: &EndReadings, subject: &str, window: Window) -> Option<f64> {
+    let set = end.of("shaper", subject)?;
+    let share = mean(gauge(set, m::SHAPER_LOSS, window))? / 1e6;
+    let limit = mean(gauge(set, m::SHAPER_LIMIT, window)).filter(|limit| *limit > 0.0);
+    let queue = end.of("qdisc", subject);
+    let full = limit.is_some_and(|limit| is_full(queue, limit, window));
+    (share > 0.0 && !full).then_some(share)
+}
+
+fn is_full(queue: Option<&Table>, limit: f64, window: Window) -> bool {
+    let waiting = queue.map(|queue| gauge(queue, m::QDISC_WAITING, window));
+    let waiting = waiting.unwrap_or_default();
+    let full = waiting.iter().filter(|n| **n >= limit * FULL).count();
+    full as f64 >= waiting.len() as f64 * OFTEN && full > 0
+}
+
+fn of(all: &[Local], what: LocalEvent) -> impl Iterator<Item = &Local> {
+    all.iter().filter(move |local| local.what == what)
+}
+
+/// Whether a discipline is of the same tree as another: what comes in has none.
+fn shares_port(one: &Local, other: &Local) -> bool {
+    !other.sees_arrivals() && one.side == other.side && one.port() == other.port()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{WHOLE, table};
+    use super::*;
+    use crate::plan::{Purpose, StepPlan};
+    use crate::units::Nanos;
+
+    /// A discipline that dropped so many packets, and holds so many in two samples.
+    fn queue(subject: &str, drops: i64, waiting: [i64; 2]) -> Table {
+        let drops = (m::QDISC_DROPS, [7, 7 + drops]);
+        table(subject, &[drops, (m::QDISC_WAITING, waiting)])
+    }
+
+    fn netem(loss_ppm: i64) -> Table {
+        let set = [(m::SHAPER_LOSS, loss_ppm), (m::SHAPER_LIMIT, 1_000)];
+        table("eth0 netem 1:", &set.map(|(metric, v)| (metric, [v, v])))
+    }
+
+    /// What, whose and how many, and what they are set to lose.
+    fn told(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
+        let near = EndReadings {
+            tables,
+            ..EndReadings::default()
+        };
+        let step = Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::Both,
+                sets: vec![3],
+                washout: Nanos(0),
+                measure: Nanos::from_secs(1),
+                tick: Nanos::from_secs(1),
+            },
+            began: Nanos(0),
+            ends: vec![near, EndReadings::default()],
+            clock: None,
+            trouble: None,
+        };
+        let all = super::super::local::local(None, &step, WHOLE).into_iter();
+        all.map(|l| (l.what, l.subject, l.per_sec, l.meant))
+            .collect()
+    }
+
+    #[test]
+    fn what_netem_is_set_to_lose_is_not_dropped_for_want_of_room() {
+        let at = |loss_ppm, waiting| {
+            let all = told(vec![queue("eth0 netem 1:", 30, waiting), netem(loss_ppm)]);
+            (all[0].0, all[0].3)
+        };
+        let meant = (LocalEvent::Meant, Some(0.01));
+        assert_eq!(at(10_000, [500, 899]), meant);
+        assert_eq!(at(10_000, [500, 900]), (LocalEvent::Queue, None), "full");
+        assert_eq!(
+            at(0, [500, 500]),
+            (LocalEvent::Queue, None),
+            "set to lose none"
+        );
+        let unset = told(vec![queue("eth0 netem 1:", 30, [0, 0])]);
+        assert_eq!(
+            unset[0].0,
+            LocalEvent::Queue,
+            "nobody read what it is set to"
+        );
+    }
+
+    #[test]
+    fn what_it_hangs_on_counts_it_too() {
+        let port = |parent: Table| {
+            told(vec![
+                queue("eth0 netem 1:", 30, [0, 0]),
+                netem(10_000),
+                parent,
+            ])
+        };
+        assert_eq!(port(queue("eth0 htb 2:", 30, [0, 0])).len(), 1);
+        let more = port(queue("eth0 htb 2:", 40, [0, 0]));
+        let htb = (LocalEvent::Queue, "eth0 htb 2:".to_owned(), 10.0, None);
+        assert!(more.contains(&htb), "{more:?}");
+        // Filters and another port drop by themselves.
+        for other in ["eth0 clsact ffff:", "eth0 ingress ffff:", "eth1 htb 2:"] {
+            let all = port(queue(other, 30, [0, 0]));
+            let all_of_it = (LocalEvent::Queue, other.to_owned(), 30.0, None);
+            assert!(all.contains(&all_of_it), "{all:?}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Shapers of the sender's own ports: what they let pass, and whether packets wait in them for that.
+
+use super::readings::{Window, gauge, growth, mean, per_second};
+use super::tcp::payload_sent;
+use super::{Load, TcpShares};
+use crate::metric as m;
+use crate::record::{EndReadings, Table};
+use crate::units::Rate;
+
+/// A queueing discipline or class with a rate of its own, which the sender's packets passed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shaping {
+    /// `PORT KIND HANDLE`, as of the discipline.
+    pub subject: String,
+    /// The most that passes in all, counted in frames.
+    pub rate: Option<Rate>,
+    /// The most that each stream gets.
+    pub flow_rate: Option<Rate>,
+    /// Bytes that it counts for each packet besides the packet itself.
+    pub frame: f64,
+    /// Share of samples in which packets waited in it for its limit; `None` where they may have been there anyway.
+    pub waiting: Option<f64>,
+    /// Packets that a limit held back, each second.
+    pub held: Option<f64>,
+}
+
+/// Kinds that count how often a limit held something back.
+//= Linux, net/sched/sch_tbf.c, sch_htb.c and sch_cake.c: `overlimits`, of a class of htb since 5.0
+const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
+
+impl Shaping {
+    /// Whether it counts how often its limit held something back: of others `held` tells nothing.
+    pub fn counts_held(&self) -> bool {
+        let kind = self.subject.split(' ').nth(1);
+        kind.is_some_and(|kind| COUNTING.contains(&kind))
+    }
+
+    /// The most goodput that it leaves, and how that comes about: its rate, less what it counts besides
+    /// the payload of a full packet.
+    pub fn ceiling(&self, tcp: &TcpShares, streams: u32) -> Option<(Rate, String)> {
+        let (payload, packet) = (tcp.mss?.0 as f64, tcp.packet?.0 as f64);
+        let counted = packet + self.frame;
+        let (rate, times) = match (self.rate, self.flow_rate) {
+            (Some(rate), _) => (rate, 1),
+            (None, Some(rate)) => (rate, streams),
+            (None, None) => return None,
+        };
+        let goodput = rate.0 as f64 * f64::from(times) * payload / counted.max(1.0);
+        let times = if times > 1 {
+            format!("{times} x ")
+        } else {
+            String::new()
+        };
+        Some((
+            Rate(goodput as u64),
+            format!("{times}{rate} x {payload}/{counted}"),
+        ))
+    }
+}
+
+impl Load {
+    /// The shaper that leaves the least, with that goodput and its formula.
+    pub fn shaped(&self) -> Option<(&Shaping, Rate, String)> {
+        let all = self.shapers.iter().flatten().filter_map(|shaper| {
+            let (rate, formula) = shaper.ceiling(&self.tcp, self.streams)?;
+            Some((shaper, rate, formula))
+        });
+        all.min_by_key(|(_, rate, _)| *rate)
+    }
+}
+
+/// How many times as much as passes in its delay stands in a discipline for its rate: traffic is not even.
+const DELAYED: f64 = 1.2;
+
+/// Packets from which some wait in a discipline that keeps the one that it is sending.
+const SEVERAL: f64 = 2.0;
+
+/// Share of our bytes that a discipline must have sent for all of them to pass it.
+const PASSED: f64 = 0.9;
+
+/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as
+/// much as the streams did. Which class packets take is decided by filters, and told by its counter.
+pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Shaping>> {
+    sending.about("qdisc", |_| true).next()?;
+    let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
+    let ours = payload_sent(sending, set, window).unwrap_or(0.0);
+    let all: Vec<(Shaping, f64)> = sending
+        .about("shaper", |_| true)
+        .filter_map(|set| {
+            let queue = sending.about("qdisc", |s| s == set.subject).next()?;
+            Some((shaping(set, queue, window)?, grown(queue, m::QDISC_BYTES)?))
+        })
+        .collect();
+    // Flows are spread over disciplines that are alike: the queues of one port.
+    let moved = |shaper: &Shaping| {
+        let alike = all.iter().filter(|(other, _)| {
+            let same = other.flow_rate.is_some() && other.flow_rate == shaper.flow_rate;
+            other.subject == shaper.subject || (shaper.rate.is_none() && same)
+        });
+        alike.map(|(_, bytes)| bytes).sum::<f64>()
+    };
+    let passed = all
+        .iter()
+        .filter(|(s, _)| ours > 0.0 && moved(s) >= ours * PASSED);
+    Some(passed.map(|(shaper, _)| shaper.clone()).collect())
+}
+
+/// What a shaper is set to, and what its discipline counted; `None` where it sets no rate.
+fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
+    let value = |metric| mean(gauge(set, metric, window));
+    let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
+    let (rate, flow_rate) = (rate(m::SHAPER_RATE), rate(m::SHAPER_FLOW_RATE));
+    rate.or(flow_rate)?;
+    let shaping = Shaping {
+        subject: set.subject.clone(),
+        rate,
+        flow_rate,
+        frame: value(m::SHAPER_FRAME).unwrap_or(0.0),
+        waiting: None,
+        held: per_second(queue, m::QDISC_OVERLIMITS, window),
+    };
+    let waiting = if shaping.counts_held() || rate.is_none() {
+        let backlog = gauge(queue, m::QDISC_BACKLOG, window).into_iter();
+        mean(backlog.map(|bytes| f64::from(u8::from(bytes > 0.0))))
+    } else {
+        waiting_for_it(set, queue, window)
+    };
+    Some(Shaping { waiting, ..shaping })
+}
+
+/// Share of the samples in which more than what a discipline delays, and more than the one packet that it is sending,
+/// waited in it; `None` where that was not read.
+fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
+    let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
+    let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;
+    let packets = gauge(queue, m::QDISC_WAITING, window);
+    let all = packets
+        .into_iter()
+        .zip(gauge(queue, m::QDISC_BACKLOG, window));
+    let waits = |(packets, bytes)| packets >= SEVERAL && bytes > delayed;
+    mean(all.map(|sample| f64::from(u8::from(waits(sample)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{WHOLE, table};
+    use super::*;
+    use crate::units::Bytes;
+
+    /// A discipline or class that sent so many bytes, and is set to rates.
+    fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {
+        [
+            table(
+                subject,
+                &[
+                    (m::QDISC_BYTES, [5, 5 + sent]),
+                    (m::QDISC_OVERLIMITS, [1, 301]),
+                    (m::QDISC_BACKLOG, [0, 9_000]),
+                ],
+            ),
+            table(
+                subject,
+                &[
+                    (m::SHAPER_RATE, [rate, rate]),
+                    (m::SHAPER_FLOW_RATE, [flow_rate, flow_rate]),
+                    (m::SHAPER_FRAME, [14, 14]),
+                ],
+            ),
+        ]
+    }
+
+    /// The subjects of the shapers that 1 MB of ours passed.
+    fn passed(queues: &[[Table; 2]]) -> Vec<Shaping> {
+        let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
+        let tables = queues.iter().flatten().cloned().chain([ours]);
+        let end = EndReadings {
+            tables: tables.collect(),
+            ..EndReadings::default()
+        };
+        shapers(&end, 3, WHOLE).unwrap()
+    }
+
+    #[test]
+    fn a_class_counts_if_it_sent_what_the_streams_did() {
+        let both = [
+            queue("eth0 htb 1:10", 899_000, 1_000, 0),
+            queue("eth0 htb 1:11", 1_060_000, 2_000, 0),
+        ];
+        let found = passed(&both);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].subject, "eth0 htb 1:11");
+        assert_eq!(
+            (found[0].rate, found[0].flow_rate),
+            (Some(Rate(2_000)), None)
+        );
+        assert_eq!((found[0].held, found[0].waiting), (Some(300.0), Some(0.5)));
+        assert_eq!(
+            passed(&[queue("eth0 htb 1:10", 901_000, 1_000, 0)]).len(),
+            1
+        );
+        assert_eq!(shapers(&EndReadings::default(), 3, WHOLE), None, "not read");
+    }
+
+    #[test]
+    fn flows_are_spread_over_queues_with_one_limit() {
+        let halves = |a, b| {
+            let queues = [
+                queue("eth0 fq 1:", 500_000, 0, a),
+                queue("eth0 fq 2:", 500_000, 0, b),
+            ];
+            passed(&queues).len()
+        };
+        assert_eq!(halves(1_000, 1_000), 2);
+        assert_eq!(halves(1_000, 2_000), 0, "who got which is not known");
+        let total = [
+            queue("eth0 tbf 1:", 500_000, 1_000, 0),
+            queue("eth0 tbf 2:", 500_000, 1_000, 0),
+        ];
+        assert_eq!(passed(&total).len(), 0, "each has its own rate");
+    }
+
+    /// In how many of two samples packets wait in a netem of 1 Gb/s that sent 1 MB in a second, for its rate: so many
+    /// packets and bytes stood in it in the second one.
+    fn waiting(delay: Option<i64>, packets: i64, bytes: i64) -> Option<f64> {
+        let subject = "eth0 netem 1:";
+        let sent = (m::QDISC_BYTES, [5, 1_000_005]);
+        let waits = [
+            (m::QDISC_WAITING, [0, packets]),
+            (m::QDISC_BACKLOG, [0, bytes]),
+        ];
+        let rate = (m::SHAPER_RATE, [1_000_000_000; 2]);
+        let delay = delay.map(|ms| (m::SHAPER_DELAY, [ms * 1_000_000; 2]));
+        let limits: Vec<_> = [rate].into_iter().chain(delay).collect();
+        let queue = table(subject, &[sent, waits[0], waits[1]]);
+        shaping(&table(subject, &limits), &queue, WHOLE)?.waiting
+    }
+
+    #[test]
+    fn what_is_delayed_or_sent_does_not_wait_for_a_rate() {
+        assert_eq!(waiting(Some(0), 1, 9_000), Some(0.0), "it is being sent");
+        assert_eq!(waiting(Some(0), 2, 9_000), Some(0.5));
+        // A tenth of a second holds 100 kB.
+        assert_eq!(waiting(Some(100), 80, 119_000), Some(0.0));
+        assert_eq!(waiting(Some(100), 80, 121_000), Some(0.5));
+        assert_eq!(waiting(None, 80, 121_000), None, "nobody read its delay");
+        let found = passed(&[queue("eth0 netem 1:", 1_000_000, 1_000, 0)]);
+        assert_eq!(found[0].waiting, None, "nobody counted packets");
+        let told = |subject: &str| passed(&[queue(subject, 1_000_000, 1_000, 0)])[0].counts_held();
+        assert!(told("eth0 tbf 1:") && told("eth0 htb 1:10") && told("eth0 cake 1:"));
+        assert!(!told("eth0 netem 1:") && !told("eth0 hfsc 1:10") && !told("eth0 fq 1:"));
+    }
+
+    #[test]
+    fn a_ceiling_is_the_payload_of_full_packets() {
+        let tcp = TcpShares {
+            mss: Some(Bytes(1448)),
+            packet: Some(Bytes(1500)),
+            ..TcpShares::default()
+        };
+        let flow = &passed(&[queue("eth0 fq 1:", 1_000_000, 0, 100_000_000)])[0];
+        let (rate, formula) = flow.ceiling(&tcp, 2).unwrap();
+        assert_eq!(formula, "2 x 100 Mb/s x 1448/1514");
+        assert_eq!(rate.0 / 1_000_000, 191);
+        let total = &passed(&[queue("eth0 tbf 1:", 1_000_000, 100_000_000, 0)])[0];
+        assert_eq!(total.ceiling(&tcp, 2).unwrap().1, "100 Mb/s x 1448/1514");
+        assert_eq!(total.ceiling(&TcpShares::default(), 2), None);
+    }
+}

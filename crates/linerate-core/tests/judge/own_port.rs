@@ -1,0 +1,269 @@
+//! What a host's own port does to its packets: loss on purpose, drops of groups of segments, filters of both ways, and
+//! shapers that do not count what they hold back.
+
+use linerate_core::model::{Local, LocalEvent, Queue, Shaping};
+
+use super::loss::{held_by_loss, tried_with_loss};
+use super::*;
+
+fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
+    Local {
+        side,
+        what,
+        subject: subject.to_owned(),
+        count: per_sec * 3.0,
+        per_sec,
+        bytes: None,
+        meant: None,
+    }
+}
+
+/// A load over 20 ms that loses 1 % of 1000 segments in a second, of which a netem of `side` that is set to lose `meant`
+/// lost so many packets.
+fn own_loss(side: Side, per_sec: f64, meant: f64) -> Model {
+    let mut m = held_by_loss(2.0);
+    let base = &mut m.directions[0].base;
+    (base.tcp.segments, base.tcp.repeated) = (Some(1_000.0), Some(10.0));
+    base.local = vec![Local {
+        meant: Some(meant),
+        ..count(side, LocalEvent::Meant, "eth0 netem 8001:", per_sec)
+    }];
+    m
+}
+
+#[test]
+fn what_a_hosts_own_port_loses_on_purpose_is_loss_and_no_want_of_room() {
+    for (per_sec, meant, own) in [
+        // Half of what was lost, one by one.
+        (5.1, 0.001, true),
+        (4.9, 0.001, false),
+        // Set to lose half of it, and a group of 45 may be one.
+        (0.5, 0.0051, true),
+        (0.5, 0.0049, false),
+        (0.1, 0.0051, false),
+    ] {
+        let m = own_loss(Side::Near, per_sec, meant);
+        let answers = ["path-loss", "local-drops"].map(|id| outcome(&m, id));
+        let loss = if own { "enough" } else { "suspect" };
+        assert_eq!(answers, [loss, "clear"], "{per_sec} {meant}");
+    }
+    let far = own_loss(Side::Far, 10.0, 0.01);
+    assert_eq!(outcome(&far, "path-loss"), "suspect", "acknowledgements");
+    let mut groups = own_loss(Side::Near, 0.5, 0.001);
+    groups.directions[0].base.tcp.packet = Some(Bytes(1500));
+    groups.directions[0].base.local[0].bytes = Some(14_900.0);
+    assert_eq!(outcome(&groups, "path-loss"), "suspect");
+    groups.directions[0].base.local[0].bytes = Some(15_100.0);
+    assert_eq!(outcome(&groups, "path-loss"), "enough", "ten in each");
+}
+
+#[test]
+fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command() {
+    let mut m = own_loss(Side::Near, 10.0, 0.01);
+    let limit = |m: &Model| judge(m).limits.remove(0);
+    let found = limit(&m);
+    assert_eq!(
+        (found.cause, found.side, found.stage, found.certainty),
+        ("path-loss", Place::Near, Stage::Port, Certainty::Supported)
+    );
+    let told = "30 packets lost on purpose by near eth0 netem 8001:, 10 in a second: it is set to lose 1 %";
+    assert!(found.evidence.iter().any(|e| e == told), "{found:?}");
+    let action = &found.advice[0].action;
+    assert!(
+        action.starts_with("on near: sudo tc qdisc del dev eth0 root"),
+        "{action}"
+    );
+    assert!(found.advice[0].undo.contains("tc -d qdisc show dev eth0"));
+    // It loses as large a share of half as much.
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.6, 1.6));
+    assert_eq!(limit(&m).certainty, Certainty::Proved);
+    let path = limit(&{
+        let mut m = held_by_loss(2.0);
+        tried_with_loss(&mut m, "half-pace", 0.5, (0.6, 1.6));
+        m
+    });
+    assert_eq!((path.side, path.stage), (Place::Path, Stage::Net));
+}
+
+/// 100,000 segments in a second, of which some were sent again, and what was dropped.
+fn dropping(local: Vec<Local>, repeated: f64) -> Model {
+    let mut load = load();
+    (load.tcp.mss, load.tcp.packet) = (Some(Bytes(1448)), Some(Bytes(1500)));
+    load.tcp.segments = Some(100_000.0);
+    load.tcp.repeated = Some(repeated);
+    load.tcp.retransmitted = Some(repeated / 100_000.0);
+    load.local = local;
+    model(load)
+}
+
+#[test]
+fn a_drop_counts_for_as_many_segments_as_a_packet_held_there() {
+    let at = |per_sec, bytes| {
+        let dropped = count(Side::Far, LocalEvent::Backlog, "1", per_sec);
+        let m = dropping(vec![Local { bytes, ..dropped }], 2_000.0);
+        ["local-drops", "path-rate"].map(|id| outcome(&m, id))
+    };
+    // 1000 of 2000 explain most of it; groups of 45 would from 22.1 on.
+    assert_eq!(at(100.0, None), ["suspect", "enough"]);
+    assert_eq!(at(100.0, Some(14_900.0)), ["suspect", "enough"]);
+    assert_eq!(at(100.0, Some(15_100.0)), ["enough", "clear"]);
+    assert_eq!(at(1_001.0, Some(60.0)), ["enough", "clear"], "one at least");
+    assert_eq!(at(22.0, Some(1e9)), ["clear", "enough"], "45 at most");
+    assert_eq!(at(22.2, Some(1e9)), ["enough", "clear"]);
+}
+
+#[test]
+fn a_filter_may_drop_the_largest_groups_alone() {
+    let at = |per_sec, repeated| {
+        let dropped = count(Side::Far, LocalEvent::Queue, "eth0 ingress ffff:", per_sec);
+        let bytes = Some(1_514.0);
+        let m = dropping(vec![Local { bytes, ..dropped }], repeated);
+        ["local-drops", "path-rate"].map(|id| outcome(&m, id))
+    };
+    // 45 in each.
+    assert_eq!(at(22.0, 2_000.0), ["clear", "enough"]);
+    assert_eq!(at(22.2, 2_000.0), ["enough", "clear"]);
+}
+
+#[test]
+fn groups_are_told_with_the_drops() {
+    let at = |subject, bytes| {
+        let what = if subject == "1" {
+            LocalEvent::Backlog
+        } else {
+            LocalEvent::Queue
+        };
+        let dropped = count(Side::Far, what, subject, 1_001.0);
+        let bytes = Some(bytes);
+        let limit = judge(&dropping(vec![Local { bytes, ..dropped }], 2_000.0)).limits;
+        limit[0].evidence.last().expect("some").clone()
+    };
+    assert_eq!(at("1", 2_200.0), "that is 1.5 % of the segments sent");
+    let ten = "that is 10 % of the segments sent, about 10 in each of them";
+    assert_eq!(at("1", 15_000.0), ten);
+    let filtered = "that is 1.0 % of the segments sent at least: a filter drops up to 45 as one";
+    assert_eq!(at("eth0 ingress ffff:", 2_200.0), filtered);
+}
+
+/// A load of which the `clsact` of an end drops so many, and so many while the other direction is loaded; nothing is
+/// sent again, unless `repeated`, and no queue stands.
+fn filtered(side: Side, others: Option<f64>, repeated: f64) -> Model {
+    let clsact = |per_sec| vec![count(side, LocalEvent::Queue, "eth0 clsact ffff:", per_sec)];
+    let mut m = dropping(clsact(200.0), repeated);
+    m.directions[0].base.tcp.rtt = UNQUEUED;
+    if let Some(per_sec) = others {
+        let mut reverse = m.directions[0].clone();
+        reverse.direction = Direction::Reverse;
+        reverse.base.local = clsact(per_sec);
+        m.directions.push(reverse);
+    }
+    m
+}
+
+#[test]
+fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
+    let at = |side, others, repeated| outcome(&filtered(side, others, repeated), "local-drops");
+    assert_eq!(at(Side::Far, None, 200.0), "enough");
+    assert_eq!(at(Side::Near, None, 200.0), "enough");
+    assert_eq!(at(Side::Near, Some(99.0), 200.0), "enough");
+    assert_eq!(
+        at(Side::Near, Some(101.0), 200.0),
+        "clear",
+        "acknowledgements"
+    );
+    // Nothing else slows the sender down: what is refused on the way out is not sent again.
+    assert_eq!(at(Side::Near, Some(101.0), 50.0), "enough");
+    let mut queued = filtered(Side::Near, Some(101.0), 50.0);
+    queued.directions[0].base.tcp.rtt = Some(Nanos::from_millis(2));
+    assert_eq!(outcome(&queued, "local-drops"), "clear");
+    assert_eq!(at(Side::Far, Some(201.0), 200.0), "enough", "what comes in");
+}
+
+#[test]
+fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
+    let told = |side| {
+        let limit = judge(&filtered(side, None, 200.0)).limits.remove(0);
+        (limit.side, limit.advice[0].action.clone())
+    };
+    let (near, action) = told(Side::Near);
+    assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));
+    let (far, action) = told(Side::Far);
+    assert!(far == Place::Far && action.ends_with("tc -s filter show dev eth0 ingress"));
+    // Filters at both ends, and a queue beside one, drop each its own: 45 segments or one, of 120 that were sent again.
+    let both = |side, subject| {
+        let first = count(Side::Near, LocalEvent::Queue, "eth0 clsact ffff:", 1.0);
+        let second = count(side, LocalEvent::Queue, subject, 1.0);
+        outcome(&dropping(vec![first, second], 120.0), "local-drops")
+    };
+    assert_eq!(both(Side::Far, "eth0 clsact ffff:"), "enough");
+    assert_eq!(both(Side::Near, "eth0 pfifo 1:"), "suspect");
+    assert_eq!(both(Side::Far, "eth0 pfifo 1:"), "clear");
+}
+
+/// 1 Gb/s of frames, hence this much payload in packets of 1500 bytes.
+const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
+
+#[test]
+fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
+    let at = |kind: &str, share: f64, waiting| {
+        let mut load = load();
+        (load.tcp.mss, load.tcp.packet) = (Some(Bytes(1448)), Some(Bytes(1500)));
+        load.goodput.mean = CEILING * share;
+        load.shapers = Some(vec![Shaping {
+            subject: format!("eth0 {kind} 1:"),
+            rate: Some(Rate(1_000_000_000)),
+            flow_rate: None,
+            frame: 14.0,
+            waiting,
+            held: Some(0.0),
+        }]);
+        let m = model(load);
+        ["host-shaping", "path-rate"].map(|id| outcome(&m, id))
+    };
+    for kind in ["netem", "hfsc"] {
+        assert_eq!(at(kind, 0.95, Some(0.91)), ["enough", "clear"]);
+        assert_eq!(at(kind, 0.95, Some(0.89)), ["suspect", "enough"]);
+        assert_eq!(at(kind, 0.95, None), ["suspect", "enough"], "not read");
+        assert_eq!(at(kind, 0.89, Some(1.0)), ["clear", "enough"]);
+    }
+    assert_eq!(
+        at("tbf", 0.95, Some(1.0)),
+        ["suspect", "enough"],
+        "it counts"
+    );
+}
+
+#[test]
+fn a_delay_of_the_own_port_is_no_queue_of_it() {
+    // What the model leaves of a wait of 21 ms in a netem that delays 20, of which the load added 39.
+    let mut m = model(load());
+    m.idle = Some(Latency {
+        percentiles: vec![(50.0, Nanos::from_millis(21))],
+        samples: 500,
+        least: Nanos::from_millis(20),
+    });
+    let base = &mut m.directions[0].base;
+    base.tcp.rtt = Some(Nanos::from_millis(60));
+    base.latency = Some(Latency {
+        percentiles: vec![(50.0, Nanos::from_millis(60))],
+        samples: 500,
+        least: Nanos::from_millis(20),
+    });
+    let mut found = |wait| {
+        m.directions[0].base.queues = Some(vec![Queue {
+            subject: "eth0 netem 1:".into(),
+            wait: Nanos::from_millis(wait),
+        }]);
+        let limits = judge(&m).limits.into_iter();
+        let mut limits = limits.filter(|l| l.cause == "latency-queue");
+        limits.next().expect("a queue")
+    };
+    assert_eq!(found(20).side, Place::Near);
+    let words = |limit: &linerate_core::verdict::Limit| limit.evidence[2].clone();
+    let some = found(19);
+    assert_eq!(some.side, Place::Path);
+    assert!(words(&some).starts_with("only 19 ms of it in the queue"));
+    let none = found(0);
+    assert_eq!(none.side, Place::Path);
+    assert!(words(&none).starts_with("none of it in the queue"));
+}
