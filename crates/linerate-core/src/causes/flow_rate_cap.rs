@@ -5,7 +5,7 @@ use super::datagrams::{self, on_the_way};
 use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Answer, Cause, Finding, percent};
+use super::{Answer, Cause, Finding, path_reordering, percent};
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -46,6 +46,9 @@ impl Cause for FlowRateCap {
         };
         if let Some(stood) = clamped(model, direction) {
             return Answer::Clear(stood);
+        }
+        if let Some(late) = path_reordering::alone(model, direction) {
+            return Answer::Clear(late);
         }
         if let Some((streams, gain)) = too_few(model, direction) {
             return Answer::Clear(format!(

@@ -57,7 +57,8 @@ impl Raised {
 /// How the load of a direction raised the round trip, where it did so by far; else why not.
 pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answer> {
     let load = base(model, direction)?;
-    let idle = median(model.idle.as_ref()).or(load.tcp.min_rtt);
+    let least = || idle_at_least(model).max(load.tcp.min_rtt);
+    let idle = median(model.idle.as_ref()).or_else(least);
     let idle = idle.ok_or_else(|| untimed("the idle path", model.idle.as_ref()))?;
     let beside = load.latency.as_ref();
     let raised = |loaded, at_least| Raised {
@@ -103,6 +104,14 @@ pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, Answer>
 
 pub(super) fn median(latency: Option<&Latency>) -> Option<Nanos> {
     latency?.percentile(50.0)
+}
+
+/// The median round trip of the idle path; where too few were timed for one, the shortest of some, which it is no less
+/// than.
+pub(super) fn idle_at_least(model: &Model) -> Option<Nanos> {
+    let idle = model.idle.as_ref();
+    let few = idle.filter(|idle| idle.samples >= FEW);
+    median(idle).or_else(|| few.map(|idle| idle.least))
 }
 
 pub(super) fn untimed(what: &str, latency: Option<&Latency>) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr};
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, TIMEOUT};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
 use crate::trial::Factor;
@@ -71,7 +71,7 @@ const FAR: Nanos = Nanos(1_000_000);
 
 /// A load that carries less than this share of what its loss would leave to loss-based congestion
 /// control is held by something else.
-pub(super) const EXPLAINED: f64 = 1.0 / 3.0;
+const EXPLAINED: f64 = 1.0 / 3.0;
 
 /// Whether a share that matters not on every path does on this one: it is far, segments are lost all the time, and that
 /// leaves no more than about what was carried.
@@ -90,6 +90,33 @@ pub(super) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
     let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
+}
+
+/// The least that it leaves, where timers run out as well: nobody knows of how many losses; nearly all, where a few
+/// segments are in flight. The same as the most where none ran out.
+pub(super) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
+    let most = loss_leaves(load, lost)?;
+    if load.tcp.timeouts == Some(0.0) {
+        return Some(most);
+    }
+    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt?);
+    let each = mss.0 as f64 * 8.0 / segment_time(rtt.secs(), lost);
+    Some((each * f64::from(load.streams)).min(most))
+}
+
+/// Whether so much loss explains what a load carries: it would leave about as much.
+pub(super) fn explains(load: &Load, lost: f64) -> bool {
+    let left = loss_leaves_at_least(load, lost);
+    left.is_none_or(|left| load.goodput.mean >= left * EXPLAINED)
+}
+
+/// Seconds for each segment of one stream: those between losses, and those that it waits for timers, which double.
+//= Padhye, Firoiu, Towsley, Kurose, "Modeling TCP throughput: a simple model and its empirical validation", SIGCOMM
+//= 1998; RFC 5348, section 3.1. One acknowledgement for each segment, b = 1; Linux waits 200 ms and a round trip.
+fn segment_time(rtt: f64, lost: f64) -> f64 {
+    let by_timer = (3.0 * (3.0 * lost / 8.0).sqrt()).min(1.0);
+    let waits = (TIMEOUT.secs() + rtt) * by_timer * lost * (1.0 + 32.0 * lost * lost);
+    rtt * (2.0 * lost / 3.0).sqrt() + waits
 }
 
 /// What a queue adds to a round trip that hosts on busy CPUs do not.
@@ -145,6 +172,25 @@ pub(super) fn late(load: &Load) -> Option<Late> {
     late.or_else(|| load.tcp.reordered.map(|n| Late::Overtook(of(n))))
         .filter(|late| late.share() >= OVERTAKEN)
         .filter(|late| !matches!(late, Late::Told(share) if *share >= COPIED))
+}
+
+/// Share of what was sent again that must have come late, for reordering to be more than a part of it.
+pub(super) const MOST_LATE: f64 = 0.5;
+
+/// How many times as much as so much loss would leave to it a load carries that is held by what it takes for loss: it
+/// makes up for some of that once it is told, and cubic's own law leaves up to ten times as much as Mathis'.
+//= RFC 9438, section 5.1; Linux, tcp_try_undo_dsack()
+const MADE_UP: f64 = 10.0;
+
+/// The share of what is sent again, all the time, that the receiver says had come: most of it, and enough to hold the
+/// sender. It is not lost now and then, when something is exceeded.
+pub(super) fn mostly_late(load: &Load) -> Option<f64> {
+    let Some(Late::Told(share)) = late(load) else {
+        return None;
+    };
+    let left = loss_leaves(load, sent_again(load)?);
+    let held = left.is_none_or(|left| load.goodput.mean <= left * MADE_UP);
+    (held && load.keeps_losing && share >= MOST_LATE).then_some(share.min(1.0))
 }
 
 /// Standard deviation of the goodput of each sample, as a share of their mean, beyond which the mean tells

@@ -59,7 +59,8 @@ impl Cause for MtuBlackHole {
         Answer::Finding(Finding {
             side: Place::Path,
             share: silent,
-            enough: true,
+            // A large packet that passes now and then is one that others are lost beside: only smaller ones tell.
+            enough: !load.arrived() || flow(model, direction),
             reached: false,
             evidence: vec![
                 format!(
@@ -116,4 +117,12 @@ impl Cause for MtuBlackHole {
     fn page(&self) -> &'static str {
         include_str!("pages/mtu-black-hole.md")
     }
+}
+
+/// Whether smaller packets got through.
+fn flow(model: &Model, direction: Direction) -> bool {
+    let effect = model
+        .tried(direction, Factor::SmallerMss)
+        .and_then(|trial| trial.effect);
+    effect.is_some_and(|effect| effect.low >= FLOWS)
 }

@@ -2,11 +2,14 @@
 
 use super::crowd::ALIKE;
 use super::datagrams::{self, on_the_way};
-use super::lossy::{EXPLAINED, Late, STAYS, erratic, late, loss_leaves, lost, overrun, sent_again};
+use super::lossy::{
+    Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost,
+    often_sent_again, overrun, sent_again,
+};
 use super::own_loss::{self, own_loss};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, bbr, lacks, percent};
+use super::{Answer, Cause, Finding, bbr, lacks, local_drops, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -27,6 +30,13 @@ const BBR_MINDS: f64 = 0.1;
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
+/// What timers may take of a goodput that is still about the same.
+const NEARLY: f64 = 0.8;
+
+/// Share of bytes lost from which timers run out one after the other, each twice as long as the one before, so that next
+/// to nothing arrives.
+const IN_ROWS: f64 = 0.2;
+
 /// Segments lost in each round trip from which the first version sends less as well: while it recovers it sends for a
 /// round trip no more than what arrives, and where each brings a loss it never comes out of that.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
@@ -46,7 +56,8 @@ impl Cause for PathLoss {
         }
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        if let Some(answer) = of_datagrams(model, direction) {
+        let apart = of_datagrams(model, direction).or_else(|| of_silence(model, direction));
+        if let Some(answer) = apart {
             return answer;
         }
         let held = match held_by_network(model, direction) {
@@ -69,17 +80,21 @@ impl Cause for PathLoss {
                 percent(lost)
             ));
         }
-        let left = loss_leaves(load, lost);
-        if let Some(left) = left.filter(|left| load.goodput.mean < left * EXPLAINED) {
+        if let Some(left) = leaves(load, lost).filter(|_| !explains(load, lost)) {
             return Answer::Clear(format!(
-                "{} of the bytes were lost, which would leave about {}",
-                percent(lost),
-                Rate(left as u64)
+                "{} of the bytes were lost, which would leave {left}",
+                percent(lost)
             ));
         }
-        let evidence = evidence(model, direction, load, lost, left);
+        let evidence = evidence(model, direction, load, lost);
         let share = held.share * of_each_stream(model, direction);
         Answer::Finding(finding(load, direction, share, evidence))
+    }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
+        let load = model.direction(direction).map(|dir| &dir.base);
+        let load = load.filter(|load| load.datagrams.is_none());
+        load.is_some_and(|load| often_sent_again(load).is_none() && lost(load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -158,6 +173,37 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
     }
 }
 
+/// The answer for connections of which next to nothing arrives; `None` of others. Where so much is lost that timers run
+/// out in rows, most samples are silent; where nothing arrives at all, it is no loss by chance.
+fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
+    let load = &model.direction(direction)?.base;
+    let silent = load.silent()?;
+    if !load.arrived() {
+        let why = "no payload arrived at all: that is no loss by chance";
+        return Some(Answer::Clear(why.to_owned()));
+    }
+    let Some(share) = load.tcp.retransmitted else {
+        return Some(lacks(model, "tcp", direction.sender()));
+    };
+    let Some(lost) = lost(load) else {
+        return Some(Answer::Clear(too_few(load, share)));
+    };
+    if let Some(own) = local_drops::holds(model, load, direction) {
+        return Some(Answer::Clear(format!("a host does it itself: {own}")));
+    }
+    let evidence = vec![
+        format!("{} of the bytes had to be sent again", percent(share)),
+        format!(
+            "payload arrived in {} of the samples, whenever a timer had run out",
+            percent(1.0 - silent)
+        ),
+    ];
+    let found = finding(load, direction, silent, evidence);
+    // Half the pace of next to nothing tells nothing.
+    let enough = found.enough || lost >= IN_ROWS;
+    Some(Answer::Finding(Finding { enough, ..found }))
+}
+
 /// Why what was sent again, `share` of the bytes, is no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
     let again = percent(share);
@@ -196,25 +242,18 @@ fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     lost > BBR3_MINDS || segments.is_some_and(|n| n * lost >= EACH_ROUND)
 }
 
-fn evidence(
-    model: &Model,
-    direction: Direction,
-    load: &Load,
-    lost: f64,
-    left: Option<f64>,
-) -> Vec<String> {
+fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<String> {
     let again = format!("{} of the bytes were lost", percent(lost));
     let rtt = load.tcp.rtt.unwrap_or_default();
     let name = load.made[0].congestion.as_str();
-    let law = left.map(|left| {
+    let law = leaves(load, lost).map(|left| {
         format!(
-            "at a round trip of {rtt} that leaves {} about {}",
+            "at a round trip of {rtt} that leaves {} {left}",
             if name.is_empty() {
                 "congestion control"
             } else {
                 name
-            },
-            Rate(left as u64)
+            }
         )
     });
     let scaled = model.direction(direction).and_then(scales);
@@ -231,6 +270,18 @@ fn search() -> Advice {
         undo: String::new(),
         gain: None,
     }
+}
+
+/// What random loss leaves to loss-based congestion control, in words: less where its timers run out as well.
+fn leaves(load: &Load, lost: f64) -> Option<String> {
+    let most = loss_leaves(load, lost)?;
+    let least = loss_leaves_at_least(load, lost)?;
+    let [low, high] = [least, most].map(|left| Rate(left as u64));
+    Some(if least < most * NEARLY {
+        format!("{low} to {high}, the less the oftener it waits for timers")
+    } else {
+        format!("about {high}")
+    })
 }
 
 /// BBR does not take loss for a full path.

@@ -11,8 +11,8 @@ use super::predict::{GAIN, one_rate, threads, wanted};
 use super::queue::{mostly_queued, standing_queue};
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops, percent,
-    reached,
+    Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops,
+    path_reordering, percent, reached,
 };
 use crate::model::{DirectionModel, Load, Model};
 use crate::plan::{Direction, Side};
@@ -44,7 +44,8 @@ impl Cause for PathRate {
             return answer;
         }
         match held_by_network(model, direction) {
-            Ok(held) => finding(model, direction, &held),
+            Ok(held) => path_reordering::alone(model, direction)
+                .map_or_else(|| finding(model, direction, &held), Answer::Clear),
             Err(answer) => answer,
         }
     }

@@ -1,8 +1,12 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
-use super::lossy::{Late, late, long_queue, lost, sent_again};
+use super::cpu_share::is_excluded;
+use super::lossy::{
+    Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
+};
 use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{GAIN, bystander, per_stream};
+use super::queue::standing_queue;
 use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -11,9 +15,6 @@ use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Place, Stage};
-
-/// Share of what was sent again that must have come late, if the rest was lost and is enough to slow a sender down.
-const MOST: f64 = 0.5;
 
 /// Cause `path-reordering`.
 pub(super) struct PathReordering;
@@ -43,7 +44,7 @@ impl Cause for PathReordering {
                 percent(again)
             ));
         }
-        if bbr::sends(load) {
+        if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
             return Answer::Clear("bbr does not slow down where packets overtake".to_owned());
         }
         if load.tcp.needless.or(load.tcp.reordered).is_none() {
@@ -57,7 +58,7 @@ impl Cause for PathReordering {
             return Answer::Clear(seldom(load));
         };
         if let (Late::Told(share), Some(lost)) = (late, lost(load))
-            && share < MOST
+            && share < MOST_LATE
         {
             return Answer::Clear(format!(
                 "{} of the bytes were lost indeed, and less than that came late",
@@ -73,13 +74,21 @@ impl Cause for PathReordering {
             // Some come late on any path with several queues: only a trial tells whether it matters.
             enough: false,
             reached: false,
-            evidence: vec![words(late, again)],
+            evidence: std::iter::once(words(late, again))
+                .chain(empties(model, load))
+                .collect(),
         })
+    }
+    fn is_last(&self, model: &Model, direction: Direction) -> bool {
+        // Where no other congestion control may be chosen, no trial tells: then what the receiver says has to do.
+        let load = model.direction(direction).map(|dir| &dir.base);
+        load.is_some_and(|load| holds(model, load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            // A gain of any size, up to whatever binds next: BBR does not take it for a full path.
-            Factor::OtherCongestion => Some(Range {
+            // A gain of any size, up to whatever binds next: BBR does not take it for a full path. What another one
+            // makes of it than BBR, or BBR with too small a window, nobody knows.
+            Factor::OtherCongestion => bbr::has_room(model, trial).then_some(Range {
                 low: GAIN,
                 high: f64::MAX,
             }),
@@ -107,6 +116,43 @@ impl Cause for PathReordering {
     fn page(&self) -> &'static str {
         include_str!("pages/path-reordering.md")
     }
+}
+
+/// That nothing but packets which overtake each other holds the sender back, in words: most of what it sends again, all
+/// the time, had come. A rate of all or of each stream queues, drops or marks, and reorders nothing. BBR, which fills a
+/// rate without any of that, fills none where its window is empty before packets arrive.
+pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
+    let load = &model.direction(direction)?.base;
+    let late = holds(model, load)?;
+    let queues = standing_queue(model, load).is_some() || marked(load).is_some();
+    let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
+    let found = matches!(PathReordering.check(model, direction), Answer::Finding(_));
+    let stands = found && !is_excluded(&PathReordering, model, direction);
+    // What holds each stream gives more to more of them.
+    let each = of_each_stream(model, direction) >= 1.0;
+    (stands && each && !queues && !drops).then(|| {
+        format!(
+            "{} of the segments that were sent again had come, only late: a rate queues or drops, and reorders nothing",
+            percent(late)
+        )
+    })
+}
+
+/// The window that BBR makes for the shortest round trip, beside the usual one.
+fn empties(model: &Model, load: &Load) -> Option<String> {
+    let outlasted = bbr::outlasted(model, load).filter(|_| bbr::sends(load));
+    outlasted.map(|(shortest, usual)| {
+        format!(
+            "bbr makes its window for a round trip of {shortest}, and the usual one took {usual}"
+        )
+    })
+}
+
+/// The share of what is sent again that came late, where that holds the sender: all the time, most of it, and BBR only
+/// where its window is empty before packets arrive.
+fn holds(model: &Model, load: &Load) -> Option<f64> {
+    let slowed = !bbr::sends(load) || bbr::outlasted(model, load).is_some();
+    mostly_late(load).filter(|_| slowed)
 }
 
 /// Why what came late does not explain what was sent again.

@@ -1,11 +1,12 @@
 //! What the round trip tells of queues on the way.
 
+use super::latency::idle_at_least;
 use super::lossy::sent_again;
 use crate::model::{Load, Model};
 use crate::units::{Bytes, Nanos};
 
 /// Longer than the idle round trip by this much at least: scheduling alone takes some.
-const NOTABLE: Nanos = Nanos(200_000);
+pub(super) const NOTABLE: Nanos = Nanos(200_000);
 
 /// What a sender sends in one go at most: what its pace carries in this time, in one group of segments.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
@@ -40,7 +41,7 @@ pub(super) fn is_full(model: &Model, load: &Load) -> bool {
 enum Empty {
     /// It was timed before the load.
     Idle(Nanos),
-    /// So few were timed that they have no median: the shortest that the kernel saw under load.
+    /// So few were timed that they have no median: the shortest of them, or that the kernel saw under load.
     Least(Nanos),
 }
 
@@ -48,7 +49,8 @@ enum Empty {
 fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let idle = model.idle.as_ref().and_then(|idle| idle.percentile(50.0));
     let empty = idle.map(Empty::Idle);
-    let empty = empty.or_else(|| load.tcp.min_rtt.map(Empty::Least))?;
+    let least = || idle_at_least(model).max(load.tcp.min_rtt);
+    let empty = empty.or_else(|| least().map(Empty::Least))?;
     let (Empty::Idle(before) | Empty::Least(before)) = empty;
     let loaded = load.tcp.rtt?;
     let notable = if sent_again(load).is_some() {
@@ -61,7 +63,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
 }
 
 /// The time that a burst of one stream takes at the rate that it gets.
-fn burst(load: &Load) -> Nanos {
+pub(super) fn burst(load: &Load) -> Nanos {
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     let group = GROUP.0 as f64 * 8.0 / each.max(1.0) * 1e9;
     BURST.min(Nanos(group as u64))

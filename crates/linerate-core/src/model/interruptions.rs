@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::TcpShares;
 use super::losses::loses_throughout;
 use super::readings::{Window, growth};
-use super::silence::silences;
+use super::silence::{Silence, silences};
 use crate::metric as m;
 use crate::plan::Side;
 use crate::record::{EndReadings, Step, Table, Total};
@@ -13,7 +13,7 @@ use crate::units::Nanos;
 
 /// Least time after which a sender sends again what was not acknowledged, without any sign of more.
 //= Linux, TCP_RTO_MIN
-pub(super) const TIMEOUT: Nanos = Nanos::from_millis(200);
+pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
 /// Timers that may run out one after the other, each twice as long as the one before, before it is the path that was
 /// away: two, or as many as it takes for all streams to lose what they send again in one case of so many.
@@ -49,7 +49,7 @@ pub fn stalled(step: &Step) -> bool {
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All that interrupted a step whose payload, of `set`, arrived at rates `ticks`, each with its start.
+/// All that interrupted a step whose payload, of `set`, or answers beside it arrived at rates `ticks`, each with its start.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -61,21 +61,22 @@ pub(super) fn interruptions(
     let of_the_path = silences(ticks)
         .into_iter()
         .filter(|silence| !silence.is_of_a_cpu(step, set));
-    if let Some(samples) = of_the_path.map(|silence| silence.samples).max() {
-        // A path that is long compared with a sample is silent between two windows, and one that drops
-        // packets all the time while its sender waits for a timeout.
-        let rtt = tcp.rtt.unwrap_or_default().0;
-        let waits = if loses_throughout(step) {
-            timeouts(tcp.retransmitted, streams).saturating_mul(TIMEOUT.0.saturating_add(rtt))
-        } else {
-            rtt.saturating_mul(2)
-        };
-        let natural = (waits / step.plan.tick.0.max(1)) as usize;
-        if samples > natural {
-            found.push(format!(
-                "no payload arrived for {samples} samples in a row, in mid-flow"
-            ));
-        }
+    let timer = TIMEOUT.0.saturating_add(tcp.rtt.unwrap_or_default().0);
+    let throughout =
+        loses_throughout(step).then(|| timeouts(tcp.retransmitted, streams).saturating_mul(timer));
+    // A path that is long compared with a sample is silent between two windows, one that drops packets all the time
+    // while its sender waits for a timeout, or for several, and one that has dropped all of a window for one of them.
+    let natural = |silence: &Silence| {
+        let once = || Some(timer).filter(|_| silence.timeouts(step, set) > 0.0);
+        let windows = tcp.rtt.unwrap_or_default().0.saturating_mul(2);
+        let waits = throughout.or_else(once).unwrap_or(0).max(windows);
+        (waits / step.plan.tick.0.max(1)) as usize
+    };
+    let too_long = of_the_path.filter(|silence| silence.samples > natural(silence));
+    if let Some(samples) = too_long.map(|silence| silence.samples).max() {
+        found.push(format!(
+            "no payload arrived for {samples} samples in a row, in mid-flow"
+        ));
     }
     if let Some(trouble) = step
         .trouble
@@ -438,6 +439,14 @@ mod tests {
         assert!(silence(2, |row| (12..16).contains(&row)));
         assert!(silence(2, |row| row <= 22 && row % 2 == 1));
         assert!(!silence(6, |row| row % 2 == 1) && silence(7, |row| row % 2 == 1));
+    }
+
+    #[test]
+    fn one_timer_that_ran_out_in_a_silence_is_no_outage() {
+        let ran_out = |silent, when: usize| silence_of(m::TCP_TOTAL_RTO, silent, |row| row == when);
+        // Samples 12 and 13 are silent: it ran out by the end of the one that ends them.
+        assert!(!ran_out(2, 13) && !ran_out(2, 15) && ran_out(2, 16) && ran_out(2, 12));
+        assert!(ran_out(3, 14), "a timer and a sample");
     }
 
     /// The same of an end that moved nothing.

@@ -13,8 +13,9 @@ use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::shaping::shapers;
-use super::tcp::tcp;
-use super::{Cpu, Estimate, Load, Thread};
+use super::silence::heard;
+use super::tcp::{came_twice, tcp};
+use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Purpose, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
@@ -46,6 +47,15 @@ pub(super) fn stream_set<'a>(
     })
 }
 
+/// The sets of a step by which round trips were timed.
+fn beside(record: &Record, step: &Step) -> Vec<u32> {
+    let sets = record.sets.iter().map(|set| &set.plan);
+    let timed = |set: &&SetPlan| {
+        matches!(set.pattern, Pattern::PingPong { .. }) && step.plan.sets.contains(&set.id)
+    };
+    sets.filter(timed).map(|set| set.id).collect()
+}
+
 /// What a step says about one direction; `None` when it did not load it or nothing was counted.
 pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
     let set = stream_set(record, step, direction)?;
@@ -59,11 +69,9 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     let window = whole.starting(start_of(&ticks, ramp_end));
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
+    let heard = heard(step, &ticks, &beside(record, step));
     let datagrams = datagrams([sending, receiving], set.plan.id, window);
-    let receiver = record.hosts.get(index(direction.receiver()));
-    let told = receiver.and_then(|host| host.facts.tells_duplicates);
-    let mut tcp = tcp(sending, set.plan.id, window, told == Some(true));
-    tcp.packet = super::tcp::packet(&tcp, sending, set.plan.id, is_ipv6(record));
+    let mut tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
     if datagrams.is_some() {
         let packet = packet(&made(direction.sender()));
         (tcp.mss, tcp.path_mtu, tcp.packet) = (packet.0, packet.1, packet.1);
@@ -104,11 +112,30 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         allowances: allowances(step, direction, window),
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
-        interruptions: interruptions(step, set.plan.id, &ticks, &tcp, set.plan.knobs.streams),
+        interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
         datagrams,
         ticks: rates,
     })
+}
+
+/// What the connections of a set counted at their sender, and what their receiver adds to it.
+fn connections(
+    record: &Record,
+    set: u32,
+    direction: Direction,
+    [sending, receiving]: [&EndReadings; 2],
+    window: Window,
+) -> TcpShares {
+    let receiver = record.hosts.get(index(direction.receiver()));
+    let told = receiver.and_then(|host| host.facts.tells_duplicates);
+    let mut shares = tcp(sending, set, window, told == Some(true));
+    let twice = came_twice(sending, receiving, set).zip(shares.repeated);
+    let counted = twice.map(|(share, again)| share * again);
+    let needless = [shares.needless, counted].into_iter().flatten();
+    shares.needless = needless.reduce(f64::max);
+    shares.packet = super::tcp::packet(&shares, sending, set, is_ipv6(record));
+    shares
 }
 
 /// The threads that receive, with where the packets of their streams are taken in.
@@ -189,6 +216,11 @@ impl Load {
         let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();
         let share = silent as f64 / self.ticks.len().max(1) as f64;
         (share >= SILENT).then_some(share)
+    }
+
+    /// Whether payload arrived in any sample.
+    pub fn arrived(&self) -> bool {
+        self.ticks.iter().any(|rate| *rate > 0.0)
     }
 
     /// How many times as much as `base` it carried. What is known of each widens the interval, as independent

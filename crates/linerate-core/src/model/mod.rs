@@ -49,6 +49,7 @@ pub use derive::{
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use flow::{Flow, Owner, carried, flow, name_of};
+pub(crate) use interruptions::TIMEOUT;
 pub use interruptions::stalled;
 pub use load::load;
 pub use local::{Local, LocalEvent};
@@ -383,8 +384,8 @@ pub struct TcpShares {
     pub segments: Option<f64>,
     /// How often in a second packets overtook others on the way, as the sender saw it.
     pub reordered: Option<f64>,
-    /// Segments in a second that the receiver says had come before (DSACK): they were sent again for nothing.
-    /// `None` where it may not tell.
+    /// Segments in a second that the receiver says had come before (DSACK), or took in beyond those that were lost: they
+    /// were sent again for nothing. `None` where it may not tell.
     pub needless: Option<f64>,
     /// Segments sent again in a second, all streams.
     pub repeated: Option<f64>,

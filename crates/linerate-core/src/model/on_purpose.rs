@@ -45,9 +45,8 @@ fn meant(end: &EndReadings, subject: &str, window: Window) -> Option<f64> {
 
 fn is_full(queue: Option<&Table>, limit: f64, window: Window) -> bool {
     let waiting = queue.map(|queue| gauge(queue, m::QDISC_WAITING, window));
-    let waiting = waiting.unwrap_or_default();
-    let full = waiting.iter().filter(|n| **n >= limit * FULL).count();
-    full as f64 >= waiting.len() as f64 * OFTEN && full > 0
+    let share = waiting.and_then(|all| mean(all.map(|n| f64::from(u8::from(n >= limit * FULL)))));
+    share.is_some_and(|share| share >= OFTEN)
 }
 
 fn of(all: &[Local], what: LocalEvent) -> impl Iterator<Item = &Local> {

@@ -120,7 +120,7 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
         held: per_second(queue, m::QDISC_OVERLIMITS, window),
     };
     let waiting = if shaping.counts_held() || rate.is_none() {
-        let backlog = gauge(queue, m::QDISC_BACKLOG, window).into_iter();
+        let backlog = gauge(queue, m::QDISC_BACKLOG, window);
         mean(backlog.map(|bytes| f64::from(u8::from(bytes > 0.0))))
     } else {
         waiting_for_it(set, queue, window)
@@ -133,10 +133,7 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;
-    let packets = gauge(queue, m::QDISC_WAITING, window);
-    let all = packets
-        .into_iter()
-        .zip(gauge(queue, m::QDISC_BACKLOG, window));
+    let all = gauge(queue, m::QDISC_WAITING, window).zip(gauge(queue, m::QDISC_BACKLOG, window));
     let waits = |(packets, bytes)| packets >= SEVERAL && bytes > delayed;
     mean(all.map(|sample| f64::from(u8::from(waits(sample)))))
 }

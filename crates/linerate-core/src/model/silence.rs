@@ -1,11 +1,35 @@
 //! Time in mid-flow in which no payload arrived.
 
+use super::load::end;
 use super::readings::{Window, growth};
 use crate::metric as m;
-use crate::record::Step;
+use crate::plan::Side;
+use crate::record::{Step, Table};
 
 /// Share of such a time that a thread of the load had to wait for its CPU for that to be the reason.
 const WAITED: f64 = 0.5;
+
+/// Payload that arrived, as rates with their starts, and what stands for it where none did: answers to round trips of
+/// sets `beside` the load. A way that small packets pass there and back was not away, whatever its sender waits for.
+pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u64, f64)> {
+    let subjects: Vec<String> = beside.iter().map(|set| format!("s{set}/tx")).collect();
+    let asks = |subject: &str| subjects.iter().any(|s| subject.starts_with(s));
+    let near = end(step, Side::Near).into_iter();
+    let asking = near.flat_map(|end| end.about(m::WORKER_BYTES.source, asks));
+    let asking: Vec<&Table> = asking.collect();
+    let answered = |window: Window| -> f64 {
+        let grown = asking.iter();
+        let grown = grown.filter_map(|table| growth(table, m::WORKER_BYTES, window));
+        grown.map(|(bytes, _)| bytes).sum()
+    };
+    let last = Window::of(step).to;
+    let ends = ticks.iter().skip(1).map(|(from, _)| *from);
+    let ends = ends.chain(std::iter::once(last));
+    let heard = ticks.iter().zip(ends);
+    heard
+        .map(|(&(from, rate), to)| (from, rate.max(answered(Window { from, to }))))
+        .collect()
+}
 
 /// Samples in a row without any payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +52,20 @@ pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
 }
 
 impl Silence {
+    /// Times that the sender's timers of `set` ran out in it, up to the sample that ends it.
+    pub(super) fn timeouts(self, step: &Step, set: u32) -> f64 {
+        let window = Window {
+            from: self.from,
+            to: self.to.saturating_add(step.plan.tick.0),
+        };
+        let prefix = format!("s{set}/");
+        let sockets = step.ends.iter();
+        let sockets =
+            sockets.flat_map(|end| end.about(m::TCP_TOTAL_RTO.source, |s| s.starts_with(&prefix)));
+        let grown = sockets.filter_map(|socket| growth(socket, m::TCP_TOTAL_RTO, window));
+        grown.map(|(times, _)| times).sum()
+    }
+
     /// Whether all threads of an end that move payload of `set` waited for their CPUs meanwhile: it was their host
     /// that kept them from going on, and no path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
@@ -51,6 +89,9 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Purpose, StepPlan};
+    use crate::record::{Column, EndReadings};
+    use crate::units::Nanos;
 
     fn of(rates: &[f64]) -> Vec<(usize, u64, u64)> {
         let ticks: Vec<(u64, f64)> = (0..).step_by(10).zip(rates.iter().copied()).collect();
@@ -67,5 +108,58 @@ mod tests {
         assert_eq!(of(&[1.0, 0.0, 0.0, 1.0]), [(2, 10, 30)]);
         let twice = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0];
         assert_eq!(of(&twice), [(2, 10, 30), (3, 50, 80)]);
+    }
+
+    /// The rates of six samples of which two to four are silent, where round trips were answered in these.
+    fn heard_with(subject: &str, answered: &[usize]) -> Vec<f64> {
+        let bytes = (0..=6).map(|row| 64 * answered.iter().filter(|at| **at < row).count() as i64);
+        let table = Table {
+            source: m::WORKER_BYTES.source.to_owned(),
+            subject: subject.to_owned(),
+            // Read 20 ms after the other end.
+            at: (0..=6).map(|row| row * 100_000_000 + 20_000_000).collect(),
+            columns: vec![Column {
+                name: m::WORKER_BYTES.name.to_owned(),
+                unit: m::WORKER_BYTES.unit,
+                kind: m::WORKER_BYTES.kind,
+                values: bytes.collect(),
+            }],
+        };
+        let near = EndReadings {
+            tables: vec![table],
+            ..EndReadings::default()
+        };
+        let step = Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::Both,
+                sets: vec![0, 4],
+                washout: Nanos(0),
+                measure: Nanos::from_millis(600),
+                tick: Nanos::from_millis(100),
+            },
+            began: Nanos(0),
+            ends: vec![near, EndReadings::default()],
+            clock: None,
+            trouble: None,
+        };
+        let rates = [5.0, 5.0, 0.0, 0.0, 0.0, 5.0];
+        let ticks: Vec<(u64, f64)> = (0..).step_by(100_000_000).zip(rates).collect();
+        let heard = heard(&step, &ticks, &[4]);
+        heard.into_iter().map(|(_, rate)| rate).collect()
+    }
+
+    #[test]
+    fn answers_beside_a_load_are_heard_where_it_is_silent() {
+        let silent = [5.0, 5.0, 0.0, 0.0, 0.0, 5.0];
+        assert_eq!(heard_with("s4/tx0", &[]), silent);
+        assert_eq!(heard_with("s4/tx0", &[3]), [5.0, 5.0, 0.0, 64.0, 0.0, 5.0]);
+        assert_eq!(
+            heard_with("s4/tx0", &[2, 3, 4, 4, 5]),
+            [5.0, 5.0, 64.0, 64.0, 128.0, 64.0]
+        );
+        for other in ["s4/rx0", "s44/tx0", "s0/tx0"] {
+            assert_eq!(heard_with(other, &[2, 3, 4]), silent, "{other}");
+        }
     }
 }

@@ -57,6 +57,48 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
+/// By how much two ends may read apart, and how small a share of what was sent again the segments of this time must be, and
+/// those that may be in flight.
+const APART: Nanos = Nanos::from_millis(20);
+const FEW: f64 = 0.1;
+
+/// The share of what a set sent again in a step although nothing was lost: all but the segments that did not come to the
+/// receiver, which counts those that come twice as well. What it says of them is less: an acknowledgement names one range,
+/// and of many that come out of order it acknowledges several at once. Nothing is in flight when a step begins; where so
+/// few are missing when it ends, they may be. `None` where too few were sent again to tell, or not all connections were
+/// read at both ends.
+//= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
+pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    let sockets = |end| about_tcp(end, &prefix);
+    let (senders, receivers) = (sockets(sending), sockets(receiving));
+    let step = Window {
+        from: 0,
+        to: u64::MAX,
+    };
+    let count = |from: &[&Table], metric| -> Option<f64> {
+        let grown = from.iter().map(|socket| growth(socket, metric, step));
+        grown.map(|grown| grown.map(|(count, _)| count)).sum()
+    };
+    let again = count(&senders, m::TCP_RETRANS)?;
+    let all = count(&senders, m::TCP_SEGS_OUT)?;
+    let missing = all - count(&receivers, m::TCP_SEGS_IN)?;
+    let unacked = |socket: &&Table| Some(*socket.column(m::TCP_UNACKED)?.last()? as f64);
+    let in_flight: f64 = senders.iter().map(unacked).sum::<Option<f64>>()?;
+    let end = senders.iter().map(|socket| socket.at.last().copied());
+    let secs = Nanos(end.max()??).secs();
+    let apart = all * APART.secs() / secs.max(APART.secs());
+    let tells = again > 0.0 && apart <= again * FEW;
+    let whole = senders.len() == receivers.len() && stands_for(sending, set) <= 1.0;
+    let lost = Some(missing).filter(|missing| *missing > in_flight.min(again * FEW));
+    (whole && tells).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
+}
+
+/// The sockets of one end whose subjects begin with `prefix`.
+fn about_tcp<'a>(end: &'a EndReadings, prefix: &'a str) -> Vec<&'a Table> {
+    end.about("tcp", move |s| s.starts_with(prefix)).collect()
+}
+
 /// Streams of a set for each one whose connection was read: of very many, some stand for all.
 fn stands_for(end: &EndReadings, set: u32) -> f64 {
     let prefix = format!("s{set}/");
@@ -248,6 +290,50 @@ mod tests {
             assert_eq!(shares.repeated_ever, Some(9), "of one stream, ever");
             assert_eq!(shares.retransmitted, Some(0.1), "a share is as it was");
         }
+    }
+
+    #[test]
+    fn what_both_ends_counted_tells_how_much_was_sent_again_for_nothing() {
+        // In a second, of 1000 segments sent: 20 may be read of one end alone.
+        let at = |again: i64, came: i64, flown: i64, others: usize| {
+            let end = |rows: &[(m::Metric, [i64; 2])], sockets: usize| EndReadings {
+                tables: (0..sockets)
+                    .map(|n| table(&format!("s1/{n}"), rows))
+                    .collect(),
+                ..EndReadings::default()
+            };
+            let rows = [
+                (m::TCP_RETRANS, [5, 5 + again]),
+                (m::TCP_SEGS_OUT, [7, 1007]),
+                (m::TCP_UNACKED, [99, flown]),
+            ];
+            let receiver = end(&[(m::TCP_SEGS_IN, [3, 3 + came])], others);
+            came_twice(&end(&rows, 1), &receiver, 1)
+        };
+        assert_eq!(
+            (at(400, 1000, 0, 1), at(400, 900, 0, 1)),
+            (Some(1.0), Some(0.75))
+        );
+        assert_eq!(
+            (at(400, 980, 20, 1), at(400, 900, 20, 1)),
+            (Some(1.0), Some(0.75))
+        );
+        assert_eq!(
+            (at(400, 600, 0, 1), at(400, 500, 0, 1)),
+            (Some(0.0), Some(0.0)),
+            "all were lost"
+        );
+        assert_eq!(at(400, 1100, 0, 1), Some(1.0), "the network copied some");
+        assert_eq!(
+            (at(200, 1000, 0, 1), at(199, 1000, 0, 1)),
+            (Some(1.0), None)
+        );
+        // More than a tenth of them is not taken for what is in flight.
+        assert_eq!(
+            (at(400, 960, 90, 1), at(400, 950, 90, 1)),
+            (Some(1.0), Some(0.875))
+        );
+        assert_eq!((at(400, 1000, 0, 0), at(400, 1000, 0, 2)), (None, None));
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
         first_limit(&holed()),
         Some(("mtu-black-hole", Certainty::Supported))
     );
-    for (arrived, answer) in [(3, "enough"), (4, "clear")] {
+    for (arrived, answer) in [(0, "enough"), (1, "suspect"), (3, "suspect"), (4, "clear")] {
         let mut m = holed();
         m.directions[0].base.ticks[..arrived].fill(1e6);
         assert_eq!(

@@ -74,6 +74,22 @@ fn a_queue_is_suspected_from_twice_the_round_trip_and_five_milliseconds() {
 }
 
 #[test]
+fn a_path_whose_few_idle_round_trips_were_long_is_not_made_long_by_a_load() {
+    // The kernel saw 1 ms at least. Of six the shortest is no longer than the median.
+    let at = |samples, least: u64| {
+        let mut m = queued();
+        m.idle = Some(Latency {
+            percentiles: Vec::new(),
+            samples,
+            least: Nanos::from_millis(least),
+        });
+        outcome(&m, "latency-queue")
+    };
+    assert_eq!((at(6, 21), at(5, 21)), ("clear", "enough"));
+    assert_eq!((at(6, 20), at(6, 0)), ("enough", "enough"));
+}
+
+#[test]
 fn latency_comes_after_goodput_and_is_no_rival_of_it() {
     let mut m = queued();
     tried(&mut m, "more-streams", 1.0);

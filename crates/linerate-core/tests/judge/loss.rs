@@ -101,8 +101,41 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
     assert_eq!(at(&|l| l.tcp.retransmitted = Some(0.0004)), "clear");
     assert_eq!(at(&|l| l.tcp.retransmitted = None), "unknown");
     // 1448 B / 20 ms x 1.2247 / sqrt(1 %) = 7.09 Mb/s: a third of it is the bound.
-    assert_eq!(at(&|l| l.goodput.mean = 2.4e6), "suspect");
-    assert_eq!(at(&|l| l.goodput.mean = 2.3e6), "clear");
+    let without_timers = |goodput| {
+        at(&|l| {
+            l.goodput.mean = goodput;
+            l.tcp.timeouts = Some(0.0);
+        })
+    };
+    assert_eq!(without_timers(2.4e6), "suspect");
+    assert_eq!(without_timers(2.3e6), "clear");
+    // Where timers may have run out it is 5.68 Mb/s.
+    assert_eq!(at(&|l| l.goodput.mean = 1.95e6), "suspect");
+    assert_eq!(at(&|l| l.goodput.mean = 1.85e6), "clear");
+}
+
+#[test]
+fn no_law_of_windows_clears_loss_that_makes_a_sender_wait_for_timers() {
+    // 15 % over 0.5 ms: windows alone would leave 73 Mb/s; one segment in 37 ms is 313 kb/s.
+    let at = |goodput, timeouts| {
+        let mut m = held_by_loss(2.0);
+        let idle = m.idle.as_mut().expect("timed");
+        idle.percentiles = vec![(50.0, Nanos::from_micros(500))];
+        let base = &mut m.directions[0].base;
+        base.goodput = steady(goodput);
+        let tcp = &mut base.tcp;
+        (tcp.rtt, tcp.min_rtt) = (Some(Nanos::from_micros(500)), Some(Nanos::from_micros(500)));
+        (tcp.retransmitted, tcp.timeouts) = (Some(0.15), timeouts);
+        outcome(&m, "path-loss")
+    };
+    assert_eq!(at(3e6, Some(0.0)), "clear", "something else holds it");
+    for timeouts in [None, Some(1.0)] {
+        assert_eq!(at(3e6, timeouts), "suspect");
+        assert_eq!(
+            (at(1.05e5, timeouts), at(1.04e5, timeouts)),
+            ("suspect", "clear")
+        );
+    }
 }
 
 #[test]
@@ -369,4 +402,69 @@ fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
     assert_eq!(at(0.61), ["enough", "clear"]);
     assert_eq!(at(0.59), ["suspect", "suspect"], "it may be groups of them");
     assert_eq!(at(0.0), ["clear", "suspect"]);
+}
+
+#[test]
+fn so_much_loss_that_next_to_nothing_arrives_is_told_from_packets_that_are_too_large() {
+    let at = |share, arrived: usize| {
+        let mut m = held_by_loss(1.0);
+        let base = &mut m.directions[0].base;
+        base.tcp.retransmitted = Some(share);
+        base.ticks = vec![0.0; 30];
+        base.ticks[..arrived].fill(1e5);
+        base.goodput.mean = 1e5 * arrived as f64 / 30.0;
+        m
+    };
+    let told = |share, arrived| {
+        let m = at(share, arrived);
+        ["path-loss", "mtu-black-hole"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(told(0.45, 0), ["clear", "enough"], "that is no chance");
+    assert_eq!(told(0.45, 1), ["enough", "suspect"]);
+    assert_eq!(told(0.45, 3), ["enough", "suspect"]);
+    assert_eq!(told(0.21, 3), ["enough", "suspect"]);
+    assert_eq!(told(0.19, 3), ["suspect", "suspect"]);
+    assert_eq!(told(0.0004, 3), ["clear", "suspect"]);
+    assert_eq!(told(0.45, 4)[1], "clear");
+    let named = Some(("path-loss", Certainty::Supported));
+    assert_eq!(first_limit(&at(0.45, 3)), named);
+    // Smaller segments get through by chance, too; only where they carry ten times as much it was their size.
+    for (gain, answer) in [(10.0, "suspect"), (10.2, "enough")] {
+        let mut m = at(0.45, 3);
+        tried(&mut m, "smaller-mss", gain);
+        assert_eq!(outcome(&m, "mtu-black-hole"), answer, "x{gain}");
+    }
+    let mut m = at(0.45, 3);
+    tried(&mut m, "smaller-mss", 1.0);
+    assert_eq!(first_limit(&m), named);
+    let mut m = at(0.45, 3);
+    m.directions[0].base.tcp.retransmitted = None;
+    assert_eq!(outcome(&m, "path-loss"), "unknown");
+}
+
+#[test]
+fn what_is_lost_too_seldom_for_any_trial_is_named_where_nothing_else_is_left() {
+    let at = |share, by: &str, change: &dyn Fn(&mut Model)| {
+        let mut m = held_by_loss(1.9);
+        let base = &mut m.directions[0].base;
+        (base.goodput, base.keeps_losing) = (steady(7.1e7), true);
+        base.tcp.retransmitted = Some(share);
+        base.made[0].congestion = by.into();
+        let look = &mut m.directions[0].sweep[0];
+        look.goodput = steady(7.1e7 * 1.9);
+        // Four carry as much as two: neither one rate, nor one for each.
+        let mut four = look.clone();
+        four.streams = 4;
+        m.directions[0].sweep.push(four);
+        change(&mut m);
+        first_limit(&m)
+    };
+    let named = Some(("path-loss", Certainty::Supported));
+    assert_eq!(at(0.0004, "cubic", &|_| {}), named);
+    assert_eq!(at(0.0006, "cubic", &|_| {}), None, "half the pace tells");
+    assert_eq!(at(0.0004, "bbr", &|_| {}), None);
+    let once = |m: &mut Model| m.directions[0].base.keeps_losing = false;
+    assert_eq!(at(0.0004, "cubic", &once), None);
+    let reader = |m: &mut Model| m.directions[0].base.receivers = vec![thread(0.85)];
+    assert_eq!(at(0.0004, "cubic", &reader), None, "the reader may be it");
 }

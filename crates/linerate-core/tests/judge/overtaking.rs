@@ -9,6 +9,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     let at = |overtook: f64, by: &str| {
         let mut m = held_by_loss(1.9);
         let base = &mut m.directions[0].base;
+        base.tcp.timeouts = Some(0.0);
         base.tcp.repeated = Some(100.0);
         base.tcp.reordered = Some(overtook);
         base.made[0].congestion = by.into();
@@ -25,6 +26,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     let told = |twice: f64, overtook: f64| {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
+        tcp.timeouts = Some(0.0);
         tcp.repeated = Some(100.0);
         (tcp.needless, tcp.reordered) = (Some(twice), Some(overtook));
         ["path-reordering", "path-loss"].map(|id| outcome(&m, id))
@@ -65,4 +67,200 @@ fn packets_that_overtake_cost_nothing_where_most_of_what_is_in_flight_stands_in_
     let micros = Nanos::from_micros;
     assert_eq!(at(millis(2), micros(6_900)), "suspect");
     assert_eq!(at(millis(2), micros(7_100)), "clear");
+}
+
+/// A path that a quarter of the packets cross in 0.2 ms, and the others in 10 ms, as netem's manual page makes one: what
+/// is sent again had come, nearly all of it, and two streams carry 1.9 times as much.
+fn spread_out(by: &str) -> Model {
+    let mut m = held_by_loss(1.9);
+    m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_millis(10))];
+    let base = &mut m.directions[0].base;
+    base.made[0].congestion = by.into();
+    base.keeps_losing = true;
+    let tcp = &mut base.tcp;
+    (tcp.min_rtt, tcp.rtt) = (Some(Nanos::from_micros(200)), Some(Nanos::from_millis(7)));
+    (tcp.repeated, tcp.needless) = (Some(100.0), Some(98.0));
+    m.hosts[0].facts.congestion_available = ["cubic", "bbr"].map(str::to_owned).to_vec();
+    m
+}
+
+#[test]
+fn bbr_is_slowed_where_its_window_is_empty_before_packets_arrive() {
+    // Twice the shortest round trip, three bursts of 1 ms each, and what scheduling takes: 3.6 ms.
+    let at = |usual, some, goodput| {
+        let mut m = spread_out("bbr");
+        let [usual, some] = [usual, some].map(Nanos::from_micros);
+        m.idle.as_mut().expect("timed").percentiles = vec![(50.0, usual), (90.0, some)];
+        m.directions[0].base.goodput = steady(goodput);
+        m.directions[0].sweep[0].goodput = steady(goodput * 1.9);
+        m.directions[0].base.tcp.rtt = Some(usual);
+        (outcome(&m, "path-reordering"), first_limit(&m))
+    };
+    let named = Some(("path-reordering", Certainty::Supported));
+    assert_eq!(at(3_600, 3_600, 7e6).0, "clear");
+    assert_eq!(at(3_601, 3_601, 7e6), ("suspect", named));
+    // Where some take so long, it may be.
+    assert_eq!(at(300, 3_601, 7e6), ("suspect", None));
+    assert_eq!(at(300, 3_600, 7e6).0, "clear");
+    // A burst of 64 KiB takes 0.1 ms at 5.2 Gb/s.
+    assert_eq!(at(900, 900, 5.242_88e9).0, "clear");
+    assert_eq!(at(902, 902, 5.242_88e9), ("suspect", named));
+}
+
+#[test]
+fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_window_is_large_enough()
+{
+    let at = |idle: Nanos, bbrs: Option<(u64, u64)>, gain: f64| {
+        let mut m = spread_out("cubic");
+        m.idle.as_mut().expect("timed").percentiles = vec![(50.0, idle)];
+        m.directions[0].base.tcp.rtt = Some(idle);
+        tried(&mut m, "other-congestion", gain);
+        let mut load = m.directions[0].base.clone();
+        load.made[0].congestion = "bbr".into();
+        m.trials[0].changed = bbrs.map(|(least, usual)| {
+            (load.tcp.min_rtt, load.tcp.rtt) = (Some(Nanos(least)), Some(Nanos(usual)));
+            load
+        });
+        first_limit(&m)
+    };
+    let near = Nanos::from_micros(300);
+    let proved = Some(("path-reordering", Certainty::Proved));
+    let last = Some(("path-reordering", Certainty::Supported));
+    assert_eq!(at(near, None, 4.5), proved);
+    assert_eq!(at(near, Some((200_000, 3_600_000)), 4.5), proved);
+    assert_eq!(at(near, Some((200_000, 3_600_000)), 0.3), None);
+    // It was slowed as well, and tells nothing; unless it carried more: then these are of its own queue.
+    assert_eq!(at(near, Some((200_000, 3_601_000)), 0.3), last);
+    assert_eq!(at(near, Some((200_000, 3_601_000)), 1.04), last);
+    assert_eq!(at(near, Some((200_000, 3_601_000)), 4.5), proved);
+    assert_eq!(at(Nanos::from_millis(10), None, 0.3), last);
+    assert_eq!(at(Nanos::from_millis(10), None, 4.5), last);
+}
+
+/// What is said of a rate of each stream where packets overtake each other, and something else is changed.
+fn cap(by: &str, change: &dyn Fn(&mut Model)) -> &'static str {
+    let mut m = spread_out(by);
+    change(&mut m);
+    outcome(&m, "flow-rate-cap")
+}
+
+#[test]
+fn a_rate_reorders_nothing() {
+    for by in ["bbr", "cubic"] {
+        let named = Some(("path-reordering", Certainty::Supported));
+        assert_eq!(first_limit(&spread_out(by)), named, "{by}");
+        // More streams are no proof of a cap: one that is slowed by itself would gain the same.
+        let mut m = spread_out(by);
+        tried(&mut m, "more-streams", 2.0);
+        assert_eq!(first_limit(&m), named, "{by}");
+        let twice = |n| move |m: &mut Model| m.directions[0].base.tcp.needless = Some(n);
+        let told = (cap(by, &twice(49.0)), cap(by, &twice(98.0)));
+        assert_eq!(told, ("suspect", "clear"), "{by}");
+        let once = |m: &mut Model| m.directions[0].base.keeps_losing = false;
+        assert_eq!(cap(by, &once), "suspect", "{by}");
+        // Nor does a rate of all, of which a look at more streams was too short to tell, unless they carried the same.
+        let shared = |gain: f64, change: &dyn Fn(&mut Model)| {
+            let mut m = spread_out(by);
+            let look = &mut m.directions[0].sweep[0];
+            look.goodput = Estimate {
+                interval: None,
+                ..steady(7e6 * gain)
+            };
+            look.ticks.truncate(3);
+            change(&mut m);
+            outcome(&m, "path-rate")
+        };
+        let told = (shared(1.9, &|_| {}), shared(1.9, &once));
+        assert_eq!(told, ("clear", "suspect"), "{by}");
+        let told = (shared(1.06, &|_| {}), shared(1.04, &|_| {}));
+        assert_eq!(told, ("clear", "suspect"), "{by}");
+    }
+}
+
+#[test]
+fn a_rate_shows_by_what_it_queues_drops_or_marks_and_by_what_gains_nothing() {
+    for by in ["bbr", "cubic"] {
+        let marked = |share| move |m: &mut Model| m.directions[0].base.tcp.marked = Some(share);
+        let told = (cap(by, &marked(0.0004)), cap(by, &marked(0.0006)));
+        assert_eq!(told, ("clear", "suspect"), "{by}");
+        // Half as long again as on the idle path.
+        let queued = |millis| {
+            move |m: &mut Model| m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis))
+        };
+        let told = (cap(by, &queued(15)), cap(by, &queued(16)));
+        assert_eq!(told, ("clear", "suspect"), "{by}");
+    }
+    // Of 1 % a part was lost indeed: to cubic 0.33 % leaves 35 Mb/s, and 0.49 % leaves 29, a third of which it carried.
+    let lost = |told: f64| {
+        move |m: &mut Model| {
+            m.directions[0].base.tcp.needless = Some(told);
+            m.directions[0].base.tcp.timeouts = Some(0.0);
+            m.directions[0].base.goodput = steady(1.1e7);
+        }
+    };
+    let told = (cap("cubic", &lost(67.0)), cap("cubic", &lost(51.0)));
+    assert_eq!(told, ("clear", "suspect"));
+    assert_eq!(cap("bbr", &lost(51.0)), "clear", "its window fills no rate");
+    // Another congestion control, to which that is nothing, carried no more: so it is a rate.
+    let excluded = |m: &mut Model| {
+        m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_micros(300))];
+        m.directions[0].base.tcp.rtt = Some(Nanos::from_micros(300));
+        tried(m, "other-congestion", 1.0);
+    };
+    assert_eq!(cap("cubic", &excluded), "suspect");
+    let mut m = spread_out("cubic");
+    excluded(&mut m);
+    tried(&mut m, "more-streams", 2.0);
+    assert_eq!(first_limit(&m), Some(("flow-rate-cap", Certainty::Proved)));
+}
+
+#[test]
+fn packets_that_overtake_are_named_where_no_trial_can_tell_and_nothing_else_is_left() {
+    let at = |change: &dyn Fn(&mut Model)| {
+        let mut m = spread_out("cubic");
+        m.hosts[0].facts.congestion_available = vec!["cubic".into()];
+        m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_micros(300))];
+        m.directions[0].base.tcp.rtt = Some(Nanos::from_micros(300));
+        change(&mut m);
+        first_limit(&m)
+    };
+    let last = Some(("path-reordering", Certainty::Supported));
+    assert_eq!(at(&|_| {}), last);
+    assert_eq!(
+        at(&|m| m.directions[0].base.tcp.needless = Some(51.0)),
+        last
+    );
+    assert_eq!(
+        at(&|m| m.directions[0].base.tcp.needless = Some(49.0)),
+        None
+    );
+    assert_eq!(at(&|m| m.directions[0].base.keeps_losing = false), None);
+    // As loss 1 % would leave 473 Mb/s over 0.3 ms.
+    let carries = |goodput| {
+        at(&|m| {
+            m.directions[0].base.goodput = steady(goodput);
+            m.directions[0].sweep[0].goodput = steady(goodput * 1.9);
+        })
+    };
+    assert_eq!((carries(4.6e9), carries(4.8e9)), (last, None));
+    let nobody_tells = |m: &mut Model| {
+        let tcp = &mut m.directions[0].base.tcp;
+        (tcp.needless, tcp.reordered) = (None, Some(98.0));
+    };
+    assert_eq!(at(&nobody_tells), None);
+    let reader = |m: &mut Model| m.directions[0].base.receivers = vec![thread(0.85)];
+    assert_eq!(at(&reader), None, "the reader may be it");
+}
+
+#[test]
+fn the_shortest_of_some_idle_round_trips_is_no_longer_than_their_median() {
+    let at = |samples| {
+        let mut m = spread_out("cubic");
+        let idle = m.idle.as_mut().expect("timed");
+        idle.percentiles.clear();
+        (idle.samples, idle.least) = (samples, Nanos::from_millis(10));
+        outcome(&m, "path-reordering")
+    };
+    // The kernel saw 0.2 ms at least: as if a queue stood where 7 ms are usual.
+    assert_eq!((at(5), at(6)), ("clear", "suspect"));
 }

@@ -58,6 +58,18 @@ const PLANTED: &[Kept] = &[
     ("planted-udp-path-rate", &["path-rate"], "sender-core"),
     // Both ends are on it, and may use no other CPU.
     ("planted-shared-core", &["shared-core"], ""),
+    // One of 50 packets comes 10 ms late, on a path of 5 ms.
+    ("planted-reorder", &["path-reordering"], "path-loss"),
+    // In a virtual machine `netem delay 10ms reorder 25% 50%` under cubic, and `delay 20ms 20ms` under bbr: most packets
+    // are late, and nothing is lost. Without trials.
+    (
+        "planted-reorder-early",
+        &["path-reordering"],
+        "flow-rate-cap",
+    ),
+    ("planted-jitter-bbr", &["path-reordering"], "flow-rate-cap"),
+    // 38 % of the packets, over 1 ms: next to nothing arrives.
+    ("planted-loss-in-rows", &["path-loss"], "mtu-black-hole"),
 ];
 
 fn folder() -> PathBuf {
