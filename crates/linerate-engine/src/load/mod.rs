@@ -22,6 +22,7 @@ mod connect;
 pub(crate) mod icmp;
 mod line;
 mod null;
+pub(crate) mod pace;
 pub(crate) mod pages;
 pub(crate) mod spin;
 pub(crate) mod tcp;

@@ -1,7 +1,6 @@
 //! Streams of a test: a thread each, which moves payload one way, over a connection or as datagrams.
 
 mod bytes;
-mod pace;
 mod receiver;
 mod sender;
 mod tally;

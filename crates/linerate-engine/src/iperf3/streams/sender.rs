@@ -12,9 +12,9 @@ use linerate_core::units::Rate;
 use linerate_sys::{clock, datagram, thread};
 use rustix::io::Errno;
 
-use super::pace::Pace;
 use super::{Lane, REST};
 use crate::load::icmp::is_of_the_path;
+use crate::load::pace::{self, Pace};
 use crate::load::pages::Pages;
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
@@ -22,6 +22,11 @@ const CALL_BYTES: usize = 128 * 1024;
 /// Calls with one datagram each after one that took a part of its own only: why it did not take the rest the
 /// kernel tells, if it still holds, where a call could take none (sendmmsg(2)).
 const SINGLY: u32 = 4;
+/// Most datagrams of a burst that nobody asked for.
+const BURST: usize = 4096;
+/// iperf3 catches up with all that it missed since the start, so what its users ask for is the mean: a thread that shares
+/// its CPU is late by some milliseconds again and again. A longer stall is no reason for a flood.
+const CREDIT_NANOS: u64 = 100_000_000;
 /// Longest sleep until the next may be sent.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -75,7 +80,11 @@ impl Sender {
         let rate = self.pace?;
         // A kernel that refuses only makes bursts later, and those behind them make up for it.
         let _ = thread::exact_timers();
-        Some(Pace::new(rate, self.size, self.burst, clock::now()))
+        let fits = || pace::burst(rate, self.size, BURST);
+        let burst = self.burst.unwrap_or_else(fits);
+        let mut pace = Pace::new(rate, self.size, burst, CREDIT_NANOS);
+        pace.begin(clock::now());
+        Some(pace)
     }
 }
 

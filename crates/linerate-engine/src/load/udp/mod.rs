@@ -8,7 +8,6 @@
 mod farewell;
 mod line;
 mod open_loop;
-mod pace;
 mod ping_pong;
 mod probe;
 mod receiver;
@@ -25,8 +24,8 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
-use self::pace::Pace;
 use super::application::WORK_MAX_PS;
+use super::pace::{self, Pace};
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
@@ -34,6 +33,9 @@ const STREAMS_MAX: u32 = 64;
 /// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
 /// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
 const RECV_BUFFER: u64 = 4 * 1024 * 1024;
+
+/// A sender that fell behind catches up with this much time's worth at most: a stall is no reason for a flood.
+const CREDIT_NANOS: u64 = 1_000_000;
 
 /// The engine.
 pub(super) struct Udp;
@@ -123,8 +125,10 @@ fn worker(
             }
             end.write_size = u64::from(bytes);
             let most = sender::most(bytes, segments);
-            let pace = knobs.pacing.map(|rate| Pace::new(rate, bytes, most));
-            end.burst = pace.as_ref().map_or(0, |pace| pace.burst() as u64);
+            let burst = |rate| pace::burst(rate, bytes, most);
+            end.burst = knobs.pacing.map_or(0, |rate| burst(rate) as u64);
+            let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
+            let pace = knobs.pacing.map(pace);
             Box::new(sender::Sender::new(line, bytes, segments, pace))
         }
         Pattern::Stream { .. } => {

@@ -8,8 +8,8 @@ use linerate_sys::{clock, datagram, thread};
 
 use super::farewell::{Farewell, REPEAT};
 use super::line::{Line, Sent};
-use super::pace::Pace;
 use super::probe::{DatagramProbe, SENDS};
+use crate::load::pace::Pace;
 use crate::load::pages::Pages;
 use crate::load::times::{self, Times};
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
@@ -78,14 +78,15 @@ impl Sender {
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
         if let Some(pace) = &mut self.pace {
-            let due = pace.due(clock::now());
-            clock::sleep_until(due, WAIT);
-            now = clock::now();
-            if now < due {
-                return Ok(0);
+            if let Err(due) = pace.may(clock::now()) {
+                clock::sleep_until(due, WAIT);
             }
+            now = clock::now();
+            let Ok(burst) = pace.may(now) else {
+                return Ok(0);
+            };
             // Fewer than a burst where the kernel cuts messages no longer.
-            count = count.min(pace.burst());
+            count = count.min(burst);
         }
         let size = usize::from(self.size);
         let bytes = &mut self.payload.bytes_mut()[..count * size];

@@ -1,0 +1,194 @@
+//! When datagrams may be sent: a rate, kept by the sender's own clock in bursts.
+//!
+//! `SO_MAX_PACING_RATE` would bind datagrams only where the port's queue is `fq`; this holds everywhere.
+
+use linerate_core::units::Rate;
+
+/// A burst holds about this much time's worth of datagrams, in nanoseconds: what a sleep may be late by.
+const BURST_NANOS: u64 = 250_000;
+
+/// The schedule of a sender.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    bits_per_sec: u64,
+    datagram_bits: u64,
+    burst: usize,
+    /// Nanoseconds.
+    credit: u64,
+    /// The schedule counts from here.
+    epoch: u64,
+    /// Datagrams since.
+    sent: u64,
+    /// Datagrams of this burst that may still be sent.
+    left: usize,
+}
+
+/// Datagrams of `size` bytes in a burst at `rate`: as few as sleeps allow, and `most` at most.
+pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
+    let bits = u128::from(rate.0) * u128::from(BURST_NANOS) / 1_000_000_000;
+    let fits = bits / (u128::from(size).max(1) * 8);
+    usize::try_from(fits).unwrap_or(most).clamp(1, most.max(1))
+}
+
+impl Pace {
+    /// Datagrams of `size` bytes at `rate`, in bursts of so many. A sender that fell behind catches up with so many
+    /// nanoseconds' worth at most, or one burst; how much is good depends on who asks: a measurement is not served by a
+    /// flood after a stall, a mean that was asked for is.
+    pub(crate) fn new(rate: Rate, size: u16, burst: usize, credit: u64) -> Self {
+        Self {
+            bits_per_sec: rate.0.max(1),
+            datagram_bits: u64::from(size).max(1) * 8,
+            burst: burst.max(1),
+            credit,
+            epoch: 0,
+            sent: 0,
+            left: 0,
+        }
+    }
+
+    /// The schedule begins now.
+    pub(crate) fn begin(&mut self, now: u64) {
+        (self.epoch, self.sent, self.left) = (now, 0, 0);
+    }
+
+    /// How many may be sent `now`; or when the next may be.
+    pub(crate) fn may(&mut self, now: u64) -> Result<usize, u64> {
+        if self.left == 0 {
+            let due = self.due(now);
+            if due > now {
+                return Err(due);
+            }
+            self.left = self.burst;
+        }
+        Ok(self.left)
+    }
+
+    /// So many were sent.
+    pub(crate) fn sent(&mut self, datagrams: usize) {
+        self.sent += datagrams as u64;
+        self.left = self.left.saturating_sub(datagrams);
+    }
+
+    /// When the next burst is due.
+    fn due(&mut self, now: u64) -> u64 {
+        let due = self.epoch.saturating_add(self.takes(self.sent));
+        let credit = self.credit.max(self.takes(self.burst as u64));
+        let oldest = now.saturating_sub(credit);
+        if due < oldest {
+            self.begin(oldest);
+            return oldest;
+        }
+        due
+    }
+
+    /// How long so many datagrams take at the rate, in nanoseconds.
+    fn takes(&self, datagrams: u64) -> u64 {
+        let bits = u128::from(datagrams) * u128::from(self.datagram_bits);
+        let nanos = bits * 1_000_000_000 / u128::from(self.bits_per_sec);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const CREDIT: u64 = SECOND / 1000;
+
+    /// Sends for a second by a clock that wakes `late` after each due time, no more than `call` at once;
+    /// datagrams sent.
+    fn run(pace: &mut Pace, late: u64, call: usize) -> u64 {
+        let (mut now, mut all) = (5, 0);
+        pace.begin(now);
+        while now < SECOND {
+            match pace.may(now) {
+                Ok(n) => {
+                    pace.sent(n.min(call));
+                    all += n.min(call) as u64;
+                }
+                Err(due) => now = due + late,
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_rate_is_kept_by_a_clock_that_wakes_late() {
+        for (megabits, size, most) in [
+            (1, 1472, 4096),
+            (50, 1448, 4096),
+            (100, 64, 4096),
+            (1000, 64, 4096),
+            (5000, 1472, 4096),
+            // Less than a quarter of a millisecond's worth.
+            (5000, 1472, 89),
+            (40_000, 1472, 89),
+            (40_000, 64, 2048),
+        ] {
+            let rate = Rate(megabits * 1_000_000);
+            let fits = burst(rate, size, most);
+            for (burst, late) in [(fits, 0), (fits, 60_000), (1000, 60_000)] {
+                let mut pace = Pace::new(rate, size, burst, CREDIT);
+                let bits = run(&mut pace, late, 64) * u64::from(size) * 8;
+                let most = rate.0 + burst as u64 * u64::from(size) * 8;
+                let least = rate.0 * 98 / 100 - u64::from(size) * 8;
+                assert!((least..=most).contains(&bits), "{megabits} {size} {bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_that_was_asked_for_is_sent_in_one_go() {
+        // A datagram of 1250 B is a millisecond at 10 Mb/s.
+        let mut pace = Pace::new(Rate(10_000_000), 1250, 100, CREDIT);
+        assert_eq!(pace.may(0), Ok(100));
+        pace.sent(64);
+        assert_eq!(pace.may(0), Ok(36));
+        pace.sent(36);
+        assert_eq!(pace.may(0), Err(SECOND / 10));
+    }
+
+    #[test]
+    fn a_short_stall_is_made_good_and_a_long_one_up_to_a_bound() {
+        // One datagram is 10 us.
+        let after = |stall: u64, credit: u64| {
+            let mut pace = Pace::new(Rate(1_000_000_000), 1250, 25, credit);
+            let mut sent = 0;
+            while let Ok(n) = pace.may(stall) {
+                pace.sent(n);
+                sent += n as u64;
+            }
+            sent
+        };
+        for credit in [CREDIT, 100 * CREDIT] {
+            for stall in [credit / 2, credit, 10 * SECOND] {
+                let (sent, missed) = (after(stall, credit), stall.min(credit) / 10_000);
+                assert!((missed..=missed + 25).contains(&sent), "{stall}: {sent}");
+            }
+        }
+    }
+
+    #[test]
+    fn slow_rates_send_one_at_a_time_and_fast_ones_as_many_as_a_call() {
+        let burst = |rate, size, most| burst(Rate(rate), size, most);
+        assert_eq!(burst(1, 1472, 89), 1);
+        assert_eq!(burst(1_000_000_000, 1250, 89), 25);
+        assert_eq!(burst(5_000_000_000, 1472, 106), 106);
+        assert_eq!(burst(5_000_000_000, 1472, 107), 106);
+        assert_eq!(burst(5_000_000_000, 1472, 105), 105);
+        assert_eq!(burst(u64::MAX, 24, 4096), 4096);
+        assert_eq!(burst(u64::MAX, 24, 0), 1);
+    }
+
+    #[test]
+    fn no_rate_and_no_size_make_it_overflow() {
+        for rate in [0, 1, u64::MAX] {
+            let mut pace = Pace::new(Rate(rate), 65_507, usize::MAX / 4, CREDIT);
+            assert!(pace.may(u64::MAX).is_ok());
+            pace.sent(usize::MAX / 2);
+            let _ = pace.may(u64::MAX);
+        }
+        assert_eq!(burst(Rate(0), 0, usize::MAX), 1);
+    }
+}
