@@ -182,6 +182,25 @@ fn a_wrong_environment_is_named() {
 }
 
 #[test]
+fn a_variable_that_no_option_reads_is_told_of() {
+    let home = TempDir::new().unwrap();
+    let mut command = linerate(home.path());
+    command.args(["causes", "path-rate"]);
+    command.env("LINERATE_WRITE_SIZE", "64KiB");
+    let quiet = command.output().unwrap();
+    assert_eq!(
+        (quiet.status.code(), words(&quiet.stderr).as_str()),
+        (Some(0), "")
+    );
+    let output = command.env("LINERATE_WRITE_SIZES", "1").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        words(&output.stderr),
+        "note: the environment sets LINERATE_WRITE_SIZES, which no option reads\n"
+    );
+}
+
+#[test]
 fn a_wrong_configuration_is_shown_with_its_line() {
     let home = TempDir::new().unwrap();
     let file = home.path().join(".config/linerate/config.toml");

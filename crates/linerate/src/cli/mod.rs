@@ -8,6 +8,7 @@ mod changes;
 mod config;
 mod demo;
 mod diff;
+mod environment;
 mod exit;
 mod flows;
 mod generate;
@@ -162,7 +163,15 @@ pub fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = help::command().try_get_matches()?;
+    let mut program = help::command();
+    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
+    let unread = environment::unread(&program);
+    if !unread.is_empty() {
+        let names = unread.join(", ");
+        exit::tell(&format!(
+            "note: the environment sets {names}, which no option reads\n"
+        ));
+    }
     Cli::from_arg_matches(&matches)
 }
 
@@ -173,10 +182,7 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     exit::tell(&error.render().to_string());
-    let set: Vec<String> = std::env::vars_os()
-        .filter_map(|(name, _)| name.into_string().ok())
-        .filter(|name| name.starts_with("LINERATE_"))
-        .collect();
+    let set = environment::set();
     if !set.is_empty() {
         exit::tell(&format!("note: the environment sets {}\n", set.join(", ")));
     }

@@ -1,0 +1,70 @@
+//! The variables of the environment that look like options.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use clap::Command;
+use linerate_core::application;
+
+/// What all of them begin with.
+const PREFIX: &str = "LINERATE_";
+/// Those of the project's tests.
+const OF_TESTS: &str = "LINERATE_TEST_";
+
+/// Those that are set.
+pub(super) fn set() -> Vec<String> {
+    ours(std::env::vars_os().map(|(name, _)| name))
+}
+
+/// Those that are set and that no option of the program, nor the lab, reads: a typing error, most likely.
+pub(super) fn unread(program: &Command) -> Vec<String> {
+    let read = read(program);
+    let mut set = set();
+    set.retain(|name| !read.contains(name) && !name.starts_with(OF_TESTS));
+    set
+}
+
+fn ours(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let names = names.filter_map(|name| name.into_string().ok());
+    let ours: BTreeSet<String> = names.filter(|name| name.starts_with(PREFIX)).collect();
+    ours.into_iter().collect()
+}
+
+/// All that some option reads, whatever the verb, and the lab's own.
+fn read(program: &Command) -> BTreeSet<String> {
+    let mut read = BTreeSet::from([application::VARIABLE.to_owned()]);
+    let options = program.get_arguments().filter_map(clap::Arg::get_env);
+    read.extend(options.map(|name| name.to_string_lossy().into_owned()));
+    for verb in program.get_subcommands() {
+        read.append(&mut self::read(verb));
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::help;
+    use super::*;
+
+    #[test]
+    fn variables_of_every_verb_and_of_the_lab_are_read() {
+        let read = read(&help::command());
+        for name in [
+            "LINERATE_WRITE_SIZE",
+            "LINERATE_SERVE_OPEN",
+            "LINERATE_COLOR",
+            application::VARIABLE,
+        ] {
+            assert!(read.contains(name), "{name}");
+        }
+        assert!(!read.contains("LINERATE_SERVE_ALLOW"));
+        assert!(read.iter().all(|name| name.starts_with(PREFIX)));
+    }
+
+    #[test]
+    fn only_names_that_look_like_ours_count() {
+        let names = ["PATH", "LINERATE_B", "XLINERATE_A", "LINERATE_A"];
+        let ours = ours(names.into_iter().map(OsString::from));
+        assert_eq!(ours, ["LINERATE_A", "LINERATE_B"]);
+    }
+}
