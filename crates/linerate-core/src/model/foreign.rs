@@ -7,7 +7,7 @@ use super::readings::{Window, growth, mean};
 use super::tcp::payload_sent;
 use crate::metric as m;
 use crate::plan::{Direction, Side};
-use crate::record::{Step, Table};
+use crate::record::{EndReadings, Step, Table};
 
 /// Most bytes that a packet has besides its payload: Ethernet with a VLAN tag, IPv6, and TCP with
 /// timestamps and selective acknowledgements. A port that counts groups of segments counts less.
@@ -34,12 +34,18 @@ pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<For
     let segment = mean(sockets.filter_map(|t| mean(segments(t))));
     let datagrams = || Some(payload / datagrams::sum(sending, set, m::UDP_DATAGRAMS, WHOLE)?);
     let ours = payload * (1.0 + HEADERS / segment.or_else(datagrams)?.max(1.0));
+    let receiving = end(step, direction.receiver());
+    let copied = receiving.and_then(|receiving| copies(sending, receiving, set));
     [
-        (direction.sender(), m::PORT_TX_BYTES),
-        (direction.receiver(), m::PORT_RX_BYTES),
+        (direction.sender(), m::PORT_TX_BYTES, ours),
+        (
+            direction.receiver(),
+            m::PORT_RX_BYTES,
+            ours * copied.unwrap_or(1.0),
+        ),
     ]
     .into_iter()
-    .filter_map(|(side, metric)| {
+    .filter_map(|(side, metric, ours)| {
         let share = beyond(step, side, metric, ours)?;
         Some(Foreign { side, share })
     })
@@ -50,6 +56,28 @@ const WHOLE: Window = Window {
     from: 0,
     to: u64::MAX,
 };
+
+/// How many packets came of each that was sent, where a network copies them; `None` where too few were counted.
+fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    let count = |end: &EndReadings, metric: m::Metric| -> Option<f64> {
+        let sockets = end.about(m::TCP_SEGS_IN.source, |s| s.starts_with(&prefix));
+        let grown = sockets.map(|socket| growth(socket, metric, WHOLE));
+        grown.map(|grown| grown.map(|(count, _)| count)).sum()
+    };
+    let segments = || {
+        let sent = count(sending, m::TCP_SEGS_OUT)?;
+        Some((count(receiving, m::TCP_SEGS_IN)?, sent))
+    };
+    let datagrams = || {
+        let of = |end, metric| datagrams::sum(end, set, metric, WHOLE);
+        let came = of(receiving, m::UDP_DATAGRAMS)? + of(receiving, m::UDP_DUPLICATED)?;
+        Some((came, of(sending, m::UDP_DATAGRAMS)?))
+    };
+    let counted = segments().filter(|(_, sent)| *sent > 0.0);
+    let (came, sent) = counted.or_else(datagrams)?;
+    (sent > 0.0).then(|| (came / sent).max(1.0))
+}
 
 fn segments(socket: &Table) -> impl Iterator<Item = f64> {
     let column = socket.column(m::TCP_SND_MSS).unwrap_or_default();
@@ -70,22 +98,30 @@ mod tests {
     use super::super::testing::table;
     use super::*;
     use crate::plan::{Purpose, StepPlan};
-    use crate::record::EndReadings;
     use crate::units::Nanos;
 
     /// 1 GB in segments of 1400 bytes, forward; what the ports counted meanwhile.
     fn share(name: &str, sent: i64, received: i64) -> Option<Foreign> {
+        share_of(name, sent, received, 1_000)
+    }
+
+    /// The same, where so many segments came of each thousand that were sent.
+    fn share_of(name: &str, sent: i64, received: i64, came: i64) -> Option<Foreign> {
         let near = vec![
             table(
                 "s3/0",
                 &[
                     (m::TCP_BYTES_SENT, [7, 1_000_000_007]),
                     (m::TCP_SND_MSS, [1400, 1400]),
+                    (m::TCP_SEGS_OUT, [1, 714_001]),
                 ],
             ),
             table(name, &[(m::PORT_TX_BYTES, [5, 5 + sent])]),
         ];
-        let far = vec![table(name, &[(m::PORT_RX_BYTES, [5, 5 + received])])];
+        let far = vec![
+            table("s3/0", &[(m::TCP_SEGS_IN, [2, 2 + 714 * came])]),
+            table(name, &[(m::PORT_RX_BYTES, [5, 5 + received])]),
+        ];
         let step = Step {
             plan: StepPlan {
                 index: 0,
@@ -125,6 +161,17 @@ mod tests {
         assert!((found.share - 0.3999).abs() < 1e-3, "{found:?}");
         let found = share("eth0", 1_500_000_000, 900_000_000).unwrap();
         assert_eq!(found.side, Side::Near);
+    }
+
+    #[test]
+    fn packets_that_the_network_copies_are_ours() {
+        let twice = 2 * (1_000_000_000 / 1400 * 1466);
+        let found = share_of("eth0", twice / 2, twice, 2_000).unwrap();
+        assert!(found.share.abs() < 1e-9, "{found:?}");
+        let found = share_of("eth0", twice / 2, twice, 900).unwrap();
+        assert!(found.share > 0.9, "{found:?}");
+        let found = share_of("eth0", twice, twice, 2_000).unwrap();
+        assert_eq!(found.side, Side::Near, "{found:?}");
     }
 
     #[test]
