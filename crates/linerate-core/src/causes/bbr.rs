@@ -25,9 +25,10 @@ pub(super) fn sends(load: &Load) -> bool {
 
 /// The shortest round trip and the usual one of the idle path, in which nothing queues, where that is so much longer that
 /// bbr's window, which it makes for the shortest, is empty long before packets arrive: what slows it down is no loss, and
-/// no rate.
+/// no rate. An idle path may sleep: those of the load are long too.
 pub(super) fn outlasted(model: &Model, load: &Load) -> Option<(Nanos, Nanos)> {
-    let usual = idle_at_least(model)?;
+    let idle = idle_at_least(model)?;
+    let usual = load.tcp.rtt.map_or(idle, |loaded| idle.min(loaded));
     is_longer(load, usual).then_some((load.tcp.min_rtt?, usual))
 }
 

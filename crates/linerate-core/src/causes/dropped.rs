@@ -20,6 +20,9 @@ pub(super) const MOST: f64 = 0.5;
 /// one's.
 const ALONE: f64 = 0.5;
 
+/// Drops in a second from which a filter drops what exceeds it, and not what strays by.
+const POLICED: f64 = 10.0;
+
 /// What the hosts dropped of the payload of one direction.
 pub(super) struct Dropped<'a> {
     pub(super) counters: Vec<&'a Local>,
@@ -116,10 +119,11 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
 }
 
 /// Segments of a load in a second that the packets of a counter held, about. A filter drops what exceeds it, the largest
-/// first, and what passes tells nothing of how large they were.
+/// first, and what passes tells nothing of how large they were; the few that it drops for another reason are none.
 pub(super) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
-        return local.per_sec * most_of(load);
+        let exceeds = local.per_sec >= POLICED;
+        return local.per_sec * if exceeds { most_of(load) } else { 1.0 };
     }
     let full = load.tcp.packet.or(load.tcp.mss);
     let each = local

@@ -92,8 +92,11 @@ pub(super) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
+/// How many times the shortest wait for a timer those that ran out took on average, at most: each in a row doubles.
+const BACKED_OFF: f64 = 4.0;
+
 /// The least that it leaves, where timers run out as well: nobody knows of how many losses; nearly all, where a few
-/// segments are in flight. The same as the most where none ran out.
+/// segments are in flight. The same as the most where none ran out, and no less than the time beside them leaves.
 pub(super) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {
@@ -101,7 +104,10 @@ pub(super) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     }
     let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt?);
     let each = mss.0 as f64 * 8.0 / segment_time(rtt.secs(), lost);
-    Some((each * f64::from(load.streams)).min(most))
+    let waited = load.tcp.timer_limited.map(|share| share * BACKED_OFF);
+    let beside = waited.map_or(0.0, |waited| most * (1.0 - waited));
+    let all = each * f64::from(load.streams);
+    Some(all.max(beside).min(most))
 }
 
 /// Whether so much loss explains what a load carries: it would leave about as much.

@@ -1,5 +1,6 @@
 //! Large packets vanish on the way, and nobody tells the sender to make them smaller.
 
+use super::own_loss::{self, own_loss};
 use super::predict::bystander;
 use super::{Answer, Cause, Finding, base, lacks, local_drops, percent};
 use crate::facts::Gap;
@@ -31,6 +32,10 @@ impl Cause for MtuBlackHole {
         let Some(silent) = load.silent() else {
             return Answer::Clear("payload arrived".to_owned());
         };
+        if let Some(own) = own_loss(load, direction) {
+            let why = own_loss::words(own);
+            return Answer::Clear(format!("the sender's own port loses it: {why}"));
+        }
         // Beside a connection that stands still a drop a second may be of anything.
         let datagrams = load.datagrams.as_ref();
         if let Some(own) = datagrams.and_then(|_| local_drops::holds(model, load, direction)) {

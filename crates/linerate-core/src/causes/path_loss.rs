@@ -7,9 +7,9 @@ use super::lossy::{
     often_sent_again, overrun, sent_again,
 };
 use super::own_loss::{self, own_loss};
-use super::path_rate::{held_by_network, of_each_stream, scales};
+use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, bbr, lacks, local_drops, percent};
+use super::{Answer, Cause, Finding, bbr, lacks, percent};
 use crate::model::{Load, Model};
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -144,7 +144,7 @@ impl Cause for PathLoss {
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let told = load.datagrams.as_ref()?;
-    if load.silent().is_some() {
+    if load.silent().is_some() && own_loss(load, direction).is_none() {
         let why = "no datagram arrived: that is no loss by chance";
         return Some(Answer::Clear(why.to_owned()));
     }
@@ -178,7 +178,7 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;
-    if !load.arrived() {
+    if !load.arrived() && own_loss(load, direction).is_none() {
         let why = "no payload arrived at all: that is no loss by chance";
         return Some(Answer::Clear(why.to_owned()));
     }
@@ -188,7 +188,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let Some(lost) = lost(load) else {
         return Some(Answer::Clear(too_few(load, share)));
     };
-    if let Some(own) = local_drops::holds(model, load, direction) {
+    if let Some(own) = of_a_host(model, load, direction) {
         return Some(Answer::Clear(format!("a host does it itself: {own}")));
     }
     let evidence = vec![

@@ -112,10 +112,7 @@ pub(super) struct Held<'a> {
 /// The load of a direction if the network may hold it back; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
     let held = held_back(model, direction)?;
-    let load = held.load;
-    let own =
-        host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
-    if let Some(own) = own {
+    if let Some(own) = of_a_host(model, held.load, direction) {
         return Err(Answer::Clear(format!("a host does it itself: {own}")));
     }
     if matches!(Duplex.check(model, direction), Answer::Finding(f) if f.enough) {
@@ -123,6 +120,11 @@ pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Hel
         return Err(Answer::Clear(why.to_owned()));
     }
     Ok(held)
+}
+
+/// Why the network does not hold a load back, but a host's own port or queue.
+pub(super) fn of_a_host(model: &Model, load: &Load, direction: Direction) -> Option<String> {
+    host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction))
 }
 
 fn no_rate(silent: f64) -> String {

@@ -74,7 +74,9 @@ fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f6
         let came = of(receiving, m::UDP_DATAGRAMS)? + of(receiving, m::UDP_DUPLICATED)?;
         Some((came, of(sending, m::UDP_DATAGRAMS)?))
     };
-    let counted = segments().filter(|(_, sent)| *sent > 0.0);
+    let read = |end: &EndReadings| end.about("tcp", |s| s.starts_with(&prefix)).count();
+    let whole = read(sending) == read(receiving);
+    let counted = segments().filter(|(_, sent)| *sent > 0.0 && whole);
     let (came, sent) = counted.or_else(datagrams)?;
     (sent > 0.0).then(|| (came / sent).max(1.0))
 }

@@ -100,15 +100,17 @@ pub(super) fn outages(step: &Step) -> Vec<String> {
     link_changes(step).chain(standstills(step)).collect()
 }
 
-/// Steps in which an end must have stood still for that to be told of a load which was measured in another one: once
-/// happens on any busy machine, and a slice to which it did is taken again.
+/// Steps, and one in how many, in which an end must have stood still for that to be told of a load which was measured in
+/// another one: once happens on any busy machine, and a slice to which it did is taken again.
 const STOOD_STILL: usize = 2;
+const ONE_IN: usize = 10;
 
 /// What was away while other steps of the same direction were measured: a link that changed, and ends that stood still
 /// time and again. What comes and goes is seldom there in the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
-    let (mut links, mut still) = (BTreeMap::new(), Vec::new());
+    let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for step in steps {
+        all += 1;
         for (link, changes) in changes(step) {
             *links.entry(link).or_insert(0.0) += changes;
         }
@@ -118,7 +120,7 @@ pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<S
     let mut found: Vec<String> = links
         .map(|words| format!("in other steps {words}"))
         .collect();
-    if still.len() >= STOOD_STILL {
+    if still.len() >= STOOD_STILL.max(all / ONE_IN) {
         found.extend(
             still
                 .first()

@@ -119,6 +119,9 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
     })
 }
 
+/// Share of the segments that come twice that a receiver tells of at least.
+const TOLD: f64 = 0.2;
+
 /// What the connections of a set counted at their sender, and what their receiver adds to it.
 fn connections(
     record: &Record,
@@ -132,6 +135,9 @@ fn connections(
     let mut shares = tcp(sending, set, window, told == Some(true));
     let twice = came_twice(sending, receiving, set).zip(shares.repeated);
     let counted = twice.map(|(share, again)| share * again);
+    // It tells too few of them, and never next to none: what it took in and threw away was damaged.
+    let told = |counted: &f64| shares.needless.is_none_or(|told| told >= counted * TOLD);
+    let counted = counted.filter(told);
     let needless = [shares.needless, counted].into_iter().flatten();
     shares.needless = needless.reduce(f64::max);
     shares.packet = super::tcp::packet(&shares, sending, set, is_ipv6(record));

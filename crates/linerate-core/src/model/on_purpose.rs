@@ -2,7 +2,7 @@
 //! dropped for want of room.
 
 use super::load::end;
-use super::readings::{Window, gauge, mean};
+use super::readings::{Window, gauge, growth, mean};
 use super::{Local, LocalEvent};
 use crate::metric as m;
 use crate::record::{EndReadings, Step, Table};
@@ -33,14 +33,26 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     all.retain(|local| local.count > 0.0);
 }
 
-/// The share that a discipline is set to lose; `None` of one that loses nothing on purpose, or whose room was used up.
+/// How many times what it is set to lose a discipline may lose, and how many packets beyond, to have lost it for that.
+const MORE: f64 = 3.0;
+const BEYOND: f64 = 10.0;
+
+/// The share that a discipline is set to lose; `None` of one that loses nothing on purpose, whose room was used up, or
+/// that loses far more than that: a burst may fill it between two samples.
 fn meant(end: &EndReadings, subject: &str, window: Window) -> Option<f64> {
     let set = end.of("shaper", subject)?;
     let share = mean(gauge(set, m::SHAPER_LOSS, window))? / 1e6;
     let limit = mean(gauge(set, m::SHAPER_LIMIT, window)).filter(|limit| *limit > 0.0);
     let queue = end.of("qdisc", subject);
     let full = limit.is_some_and(|limit| is_full(queue, limit, window));
-    (share > 0.0 && !full).then_some(share)
+    let more = queue.is_some_and(|queue| is_exceeded(queue, share, window));
+    (share > 0.0 && !full && !more).then_some(share)
+}
+
+fn is_exceeded(queue: &Table, share: f64, window: Window) -> bool {
+    let grown = |metric| growth(queue, metric, window).map(|(count, _)| count);
+    let counted = grown(m::QDISC_DROPS).zip(grown(m::QDISC_PACKETS));
+    counted.is_some_and(|(lost, sent)| lost > MORE * share * (sent + lost) + BEYOND)
 }
 
 fn is_full(queue: Option<&Table>, limit: f64, window: Window) -> bool {
@@ -121,6 +133,17 @@ mod tests {
             LocalEvent::Queue,
             "nobody read what it is set to"
         );
+    }
+
+    #[test]
+    fn far_more_than_it_is_set_to_lose_found_no_room() {
+        let at = |sent: i64| {
+            let mut queue = queue("eth0 netem 1:", 30, [0, 0]);
+            let more = table("eth0 netem 1:", &[(m::QDISC_PACKETS, [9, 9 + sent])]);
+            queue.columns.extend(more.columns);
+            told(vec![queue, netem(10_000)])[0].0
+        };
+        assert_eq!((at(637), at(636)), (LocalEvent::Meant, LocalEvent::Queue));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::record::{Step, Table};
 /// Share of such a time that a thread of the load had to wait for its CPU for that to be the reason.
 const WAITED: f64 = 0.5;
 
-/// Payload that arrived, as rates with their starts, and what stands for it where none did: answers to round trips of
-/// sets `beside` the load. A way that small packets pass there and back was not away, whatever its sender waits for.
+/// Payload that arrived, as rates with their starts, and what stands for it where none did between such that did:
+/// answers to round trips of sets `beside` the load. A way that small packets pass there and back was not away, whatever
+/// its sender waits for; before and after all payload they tell nothing of the load.
 pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u64, f64)> {
     let subjects: Vec<String> = beside.iter().map(|set| format!("s{set}/tx")).collect();
     let asks = |subject: &str| subjects.iter().any(|s| subject.starts_with(s));
@@ -25,9 +26,19 @@ pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u
     let last = Window::of(step).to;
     let ends = ticks.iter().skip(1).map(|(from, _)| *from);
     let ends = ends.chain(std::iter::once(last));
-    let heard = ticks.iter().zip(ends);
+    let flows = |tick: &(u64, f64)| tick.1 > 0.0;
+    let flow = ticks
+        .iter()
+        .position(flows)
+        .zip(ticks.iter().rposition(flows));
+    let within = |at: usize| flow.is_some_and(|(first, last)| (first..=last).contains(&at));
+    let heard = ticks.iter().zip(ends).enumerate();
     heard
-        .map(|(&(from, rate), to)| (from, rate.max(answered(Window { from, to }))))
+        .map(|(at, (&(from, rate), to))| {
+            let silent = rate <= 0.0 && within(at);
+            let answers = silent.then(|| answered(Window { from, to }));
+            (from, answers.unwrap_or(rate))
+        })
         .collect()
 }
 
@@ -112,6 +123,11 @@ mod tests {
 
     /// The rates of six samples of which two to four are silent, where round trips were answered in these.
     fn heard_with(subject: &str, answered: &[usize]) -> Vec<f64> {
+        heard_of(subject, answered, [5.0, 5.0, 0.0, 0.0, 0.0, 5.0])
+    }
+
+    /// The same of other rates.
+    fn heard_of(subject: &str, answered: &[usize], rates: [f64; 6]) -> Vec<f64> {
         let bytes = (0..=6).map(|row| 64 * answered.iter().filter(|at| **at < row).count() as i64);
         let table = Table {
             source: m::WORKER_BYTES.source.to_owned(),
@@ -143,7 +159,6 @@ mod tests {
             clock: None,
             trouble: None,
         };
-        let rates = [5.0, 5.0, 0.0, 0.0, 0.0, 5.0];
         let ticks: Vec<(u64, f64)> = (0..).step_by(100_000_000).zip(rates).collect();
         let heard = heard(&step, &ticks, &[4]);
         heard.into_iter().map(|(_, rate)| rate).collect()
@@ -156,8 +171,11 @@ mod tests {
         assert_eq!(heard_with("s4/tx0", &[3]), [5.0, 5.0, 0.0, 64.0, 0.0, 5.0]);
         assert_eq!(
             heard_with("s4/tx0", &[2, 3, 4, 4, 5]),
-            [5.0, 5.0, 64.0, 64.0, 128.0, 64.0]
+            [5.0, 5.0, 64.0, 64.0, 128.0, 5.0]
         );
+        let rates = [0.0, 5.0, 0.0, 5.0, 0.0, 0.0];
+        let ends = heard_of("s4/tx0", &[0, 2, 4, 5], rates);
+        assert_eq!(ends, [0.0, 5.0, 64.0, 5.0, 0.0, 0.0], "no mid-flow");
         for other in ["s4/rx0", "s44/tx0", "s0/tx0"] {
             assert_eq!(heard_with(other, &[2, 3, 4]), silent, "{other}");
         }

@@ -57,7 +57,7 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
-/// By how much two ends may read apart, and how small a share of what was sent again the segments of this time must be, and
+/// By how much two ends may read apart at least, whatever their clocks say, and how small a share of what was sent again the segments of this time must be, and
 /// those that may be in flight.
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
@@ -65,8 +65,8 @@ const FEW: f64 = 0.1;
 /// The share of what a set sent again in a step although nothing was lost: all but the segments that did not come to the
 /// receiver, which counts those that come twice as well. What it says of them is less: an acknowledgement names one range,
 /// and of many that come out of order it acknowledges several at once. Nothing is in flight when a step begins; where so
-/// few are missing when it ends, they may be. `None` where too few were sent again to tell, or not all connections were
-/// read at both ends.
+/// few are missing when it ends, they may be. `None` where too few were sent again to tell, not all connections were
+/// read at both ends, or no such number can be missing.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
 pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
@@ -87,11 +87,16 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
     let in_flight: f64 = senders.iter().map(unacked).sum::<Option<f64>>()?;
     let end = senders.iter().map(|socket| socket.at.last().copied());
     let secs = Nanos(end.max()??).secs();
-    let apart = all * APART.secs() / secs.max(APART.secs());
+    let pairs = senders.iter().zip(&receivers);
+    let read = pairs.map(|(one, other)| Some(one.at.last()?.abs_diff(*other.at.last()?)));
+    let by = Nanos(read.flatten().max()?).max(APART).secs();
+    let apart = all * by / secs.max(by);
     let tells = again > 0.0 && apart <= again * FEW;
     let whole = senders.len() == receivers.len() && stands_for(sending, set) <= 1.0;
+    // A port that joins segments may not say of how many, and a network may copy them.
+    let possible = (-apart..=again + in_flight + apart).contains(&missing);
     let lost = Some(missing).filter(|missing| *missing > in_flight.min(again * FEW));
-    (whole && tells).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
+    (whole && tells && possible).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
 }
 
 /// The sockets of one end whose subjects begin with `prefix`.
@@ -319,11 +324,20 @@ mod tests {
             (Some(1.0), Some(0.75))
         );
         assert_eq!(
-            (at(400, 600, 0, 1), at(400, 500, 0, 1)),
+            (at(400, 600, 0, 1), at(400, 580, 0, 1)),
             (Some(0.0), Some(0.0)),
             "all were lost"
         );
-        assert_eq!(at(400, 1100, 0, 1), Some(1.0), "the network copied some");
+        assert_eq!(
+            (at(400, 579, 0, 1), at(400, 570, 10, 1)),
+            (None, Some(0.0)),
+            "joined by a port"
+        );
+        assert_eq!(
+            (at(400, 1020, 0, 1), at(400, 1021, 0, 1)),
+            (Some(1.0), None),
+            "copied by a network"
+        );
         assert_eq!(
             (at(200, 1000, 0, 1), at(199, 1000, 0, 1)),
             (Some(1.0), None)
