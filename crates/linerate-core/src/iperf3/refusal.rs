@@ -1,5 +1,7 @@
 //! What a server says when it gives up: two numbers, which the client turns into words.
 
+use std::io;
+
 /// Bytes of a refusal.
 pub const REFUSAL_LEN: usize = 8;
 
@@ -79,6 +81,15 @@ impl Refusal {
         Self { code, errno: 0 }
     }
 
+    /// The same for an error of the system.
+    #[must_use]
+    pub fn because(self, error: &io::Error) -> Self {
+        Self {
+            errno: error.raw_os_error().unwrap_or(0),
+            ..self
+        }
+    }
+
     /// The bytes behind [`super::State::ServerError`].
     pub fn encode(self) -> [u8; REFUSAL_LEN] {
         let mut bytes = [0; REFUSAL_LEN];
@@ -119,6 +130,8 @@ mod tests {
         assert_eq!(Refusal::decode(refusal.encode()), refusal);
         assert_eq!(&refusal.encode()[..4], [0, 0, 0, 134]);
         assert!(refusal.words().contains("congestion"));
+        let full = io::Error::from_raw_os_error(28);
+        assert_eq!(Refusal::STREAM.because(&full).encode()[4..], [0, 0, 0, 28]);
         let strange = Refusal::decode([0xff; 8]);
         assert_eq!(strange.words(), "error -1 of iperf3");
     }

@@ -36,6 +36,8 @@ const ALL_SESSIONS: u64 = 2;
 const ONE_ADDRESS: f64 = 0.75;
 /// What an operation may grow to where the plan leaves its size open.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
+/// Buffers that a ring has at least, together.
+const RING_ROOM: Bytes = Bytes(512 * 1024);
 /// Largest socket buffer asked for; the kernel has its own bound below.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
 /// A thread that burns time must still look up in time to see a stop.
@@ -46,7 +48,7 @@ const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 pub struct Taken {
     /// Sets.
     pub sets: usize,
-    /// Streams of all of them.
+    /// Streams of all of them; one that takes a second descriptor counts for two.
     pub streams: u32,
     /// Threads of all of them.
     pub threads: u32,
@@ -61,7 +63,7 @@ impl Taken {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {
             sets: 1,
-            streams: plan.knobs.streams,
+            streams: plan.knobs.streams.saturating_mul(descriptors(plan)),
             threads: threads(plan),
             room: Bytes(each.0.saturating_mul(threads(plan).into())),
         }
@@ -89,12 +91,20 @@ fn threads(plan: &SetPlan) -> u32 {
 
 /// The buffers that each thread of a set takes where its operations tell.
 fn buffers(plan: &SetPlan) -> Bytes {
-    // By io_uring the kernel has one to fill while another is looked at.
-    let each = match plan.knobs.copy {
-        Handover::IoUring => 2,
-        _ => 1,
-    };
-    Bytes(operation(plan).0.saturating_mul(each))
+    let operation = operation(plan);
+    match plan.knobs.copy {
+        // The kernel has one to fill while another is looked at, and many where they are small.
+        Handover::IoUring => Bytes(operation.0.saturating_mul(2).max(RING_ROOM.0)),
+        Handover::Copy | Handover::Zerocopy | Handover::Sendfile => operation,
+    }
+}
+
+/// Descriptors of each stream: a ring, and a file in memory, have one beside the socket's.
+fn descriptors(plan: &SetPlan) -> u32 {
+    match plan.knobs.copy {
+        Handover::IoUring | Handover::Sendfile => 2,
+        Handover::Copy | Handover::Zerocopy => 1,
+    }
 }
 
 /// The largest operation of each stream of a set.
@@ -149,7 +159,7 @@ impl PlanLimits {
         if knobs.streams == 0 {
             return Err("a set without streams".into());
         }
-        if knobs.streams > self.streams.saturating_sub(beside.streams) {
+        if own.streams > self.streams.saturating_sub(beside.streams) {
             return Err(format!("more than {} streams at a time", self.streams));
         }
         if own.threads > self.threads.saturating_sub(beside.threads) {
@@ -347,7 +357,15 @@ mod tests {
             copy: Handover::IoUring,
             ..Knobs::default()
         });
-        assert_eq!(Taken::of(&ring, None).room.0, 2 * OPERATION_OPEN.0);
+        let open = Taken::of(&ring, None);
+        assert_eq!((open.streams, open.room.0), (2, 2 * OPERATION_OPEN.0));
+        let small = stream(Knobs {
+            copy: Handover::IoUring,
+            write_size: Bytes(8192),
+            read_size: Bytes(8192),
+            ..Knobs::default()
+        });
+        assert_eq!(Taken::of(&small, None).room, RING_ROOM);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Receiver {
     buffers: ManuallyDrop<Provided>,
     /// The socket that a receive is under way of.
     armed: Option<RawFd>,
+    /// Its end was asked for.
+    ending: bool,
     part: Option<Part>,
 }
 
@@ -53,6 +55,7 @@ impl Receiver {
             ring,
             buffers,
             armed: None,
+            ending: false,
             part: None,
         })
     }
@@ -161,6 +164,10 @@ impl Receiver {
     /// Ends the receive that is under way; whether bytes had come meanwhile.
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
+        if !self.ending && !self.ring.submission().is_empty() {
+            // What waits there is the receive itself: the kernel never took it, and never will.
+            self.armed = None;
+        }
         for _ in 0..TRIES {
             while let Some(told) = self.next() {
                 // What else it tells no longer matters.
@@ -170,14 +177,13 @@ impl Receiver {
             if self.armed.is_none() {
                 return Ok(brought);
             }
-            if !self.ring.submission().is_empty() {
-                // The kernel never took it, and never will.
-                self.armed = None;
-                return Ok(brought);
+            // One that the kernel has not taken yet is tried again.
+            if self.ring.submission().is_empty() {
+                self.ending = true;
+                let entry = opcode::AsyncCancel::new(RECEIVE).build().user_data(CANCEL);
+                // SAFETY: it refers to no memory.
+                unsafe { self.ring.submission().push(&entry) }.map_err(full)?;
             }
-            let entry = opcode::AsyncCancel::new(RECEIVE).build().user_data(CANCEL);
-            // SAFETY: it refers to no memory.
-            unsafe { self.ring.submission().push(&entry) }.map_err(full)?;
             enter(&self.ring, TRY)?;
         }
         Err(io::ErrorKind::TimedOut.into())

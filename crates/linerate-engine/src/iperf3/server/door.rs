@@ -85,7 +85,7 @@ impl<'a> Door<'a> {
                     }
                 }
                 Err(e) if is_passing(&e) => return Ok(false),
-                Err(_) => return Err(Refusal::STREAM),
+                Err(e) => return Err(Refusal::STREAM.because(&e)),
             }
         }
         Ok(false)
@@ -98,7 +98,7 @@ impl<'a> Door<'a> {
 
     /// Lets a stream in.
     fn enter(&mut self, from: SocketAddr, answer: &[u8]) -> Result<(), Refusal> {
-        let failed = |_| Refusal::STREAM;
+        let failed = |e: io::Error| Refusal::STREAM.because(&e);
         let Some(line) = self.open.take() else {
             return Ok(());
         };
@@ -114,7 +114,7 @@ impl<'a> Door<'a> {
         if let Err(e) = sent
             && !is_passing(&e)
         {
-            return Err(Refusal::STREAM);
+            return Err(failed(e));
         }
         self.lines.push(line);
         Ok(())
@@ -122,10 +122,7 @@ impl<'a> Door<'a> {
 
     /// A socket at the port, which those that are connected already share.
     fn socket(&self) -> Result<UdpSocket, Refusal> {
-        let listen = |e: rustix::io::Errno| Refusal {
-            errno: e.raw_os_error(),
-            ..Refusal::LISTEN
-        };
+        let listen = |e: rustix::io::Errno| Refusal::LISTEN.because(&e.into());
         let family = match self.own {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,

@@ -1,5 +1,6 @@
 //! One test of a client, from its parameters to the results.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -40,12 +41,23 @@ pub(super) struct Test<'a> {
 enum Ended {
     #[error("{0}")]
     Broken(#[from] Broken),
-    #[error("refused, {}", .0.words())]
+    #[error("refused, {}", refused(*.0))]
     Refused(Refusal),
     #[error("ended, {0}")]
     Cut(&'static str),
+    #[error("ended, a stream broke: {0}")]
+    Failed(String),
     #[error("ended by the client")]
     Left,
+}
+
+/// What the client is told, with the system's own words.
+fn refused(refusal: Refusal) -> String {
+    let words = refusal.words();
+    match refusal.errno {
+        0 => words,
+        errno => format!("{words}: {}", io::Error::from_raw_os_error(errno)),
+    }
 }
 
 /// Gives the place back, even if its thread panics.
@@ -137,7 +149,7 @@ impl Served<'_> {
         self.control.say(State::TestRunning, self.word)?;
         let used = Used::now(machine);
         let streams = Streams::start(fds, &manner);
-        let mut streams = streams.map_err(|_| Ended::Refused(Refusal::STREAM))?;
+        let mut streams = streams.map_err(|e| Ended::Refused(Refusal::STREAM.because(&e)))?;
         let counted = self.watch(&terms, &mut streams)?;
         if manner.role == Role::Sender {
             // What it hands over while it ends was sent as well.
@@ -243,6 +255,10 @@ impl Served<'_> {
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it said what makes no sense")),
             }
+            // Of a connection the client hears as well; of datagrams nobody else does.
+            if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
+                return Err(Ended::Failed(why.to_owned()));
+            }
             streams.advise();
             let now = streams.total();
             if now != total {
@@ -273,7 +289,7 @@ impl Served<'_> {
                 let told = self.control.say(State::ServerError, self.word);
                 told.and_then(|()| self.control.write(&Refusal::PARAMETERS.encode(), self.word))
             }
-            Ended::Broken(_) | Ended::Cut(_) => self.control.say(State::ServerTerminate, self.word),
+            Ended::Broken(_) | Ended::Cut(_) | Ended::Failed(_) => self.control.say(State::ServerTerminate, self.word),
             Ended::Left => Ok(()),
         };
     }

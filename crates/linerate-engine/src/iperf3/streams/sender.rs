@@ -131,12 +131,16 @@ impl<'a> Outlet<'a> {
         match Errno::from_io_error(&refused) {
             Some(Errno::AGAIN | Errno::INTR) => return Ok(0),
             // A queue of the host is full, its port down, or a rule of its own forbids it.
+            // The first alone was tried.
             Some(Errno::NOBUFS | Errno::NETDOWN | Errno::PERM) => {
-                self.lane.counts.refused(all as u64);
+                self.lane.counts.refused(1);
             }
-            // The path takes shorter ones than before.
-            Some(Errno::MSGSIZE) if !self.fragments => {
-                datagram::drain_errors(self.lane.fd());
+            // The path takes shorter ones than before. It says so of each that was under way, one after the other.
+            Some(Errno::MSGSIZE) => {
+                let told = datagram::drain_errors(self.lane.fd());
+                if self.fragments && told == 0 {
+                    return Err(refused.to_string());
+                }
                 let set = datagram::set_fragments(self.lane.fd(), true);
                 set.map_err(|error| error.to_string())?;
                 self.fragments = true;

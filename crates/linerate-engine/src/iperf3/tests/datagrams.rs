@@ -276,7 +276,7 @@ fn who_takes_no_datagrams_any_more_gets_none() {
     // The control connection stays: only the port is gone, and the kernel says so.
     drop(ours);
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
-    harness.said("no payload");
+    harness.said("a stream broke: nobody takes datagrams there");
     harness.still_serves();
 }
 

@@ -23,6 +23,10 @@ const PIECE: u32 = 64 * 1024;
 /// Memory of all of a receiver's buffers where each is small, and how many there are.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
+/// How often, and at which distance, memory is asked for that the kernel may hold: it gives back what a closed ring had
+/// once that has wound up.
+const TRIES: u32 = 5;
+const GIVEN_BACK: Duration = Duration::from_millis(40);
 
 /// How an end of a set moves its bytes: as the plan asks, or by copies where it may not use io_uring, and why.
 pub(super) fn way(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
@@ -83,6 +87,12 @@ pub(super) fn pieces(asked: u64, most: u32) -> (u32, u16) {
     (size, count as u16)
 }
 
+fn sender(len: usize) -> io::Result<Sender> {
+    let mut memory = Memory::new(len)?;
+    randomize(memory.bytes_mut())?;
+    Sender::new(memory)
+}
+
 /// Payload that the kernel sends from pages it was told of once.
 pub(super) struct Outward {
     sender: Option<Sender>,
@@ -105,18 +115,20 @@ impl Outward {
         if self.sender.as_ref().is_some_and(|s| s.size() == len) {
             return Ok(());
         }
-        // What it holds is given back first.
+        // What it holds is given back first, as that of sets before: soon, not at once.
         self.sender = None;
-        let mut memory = Memory::new(len)?;
-        randomize(memory.bytes_mut())?;
-        match Sender::new(memory) {
-            Ok(sender) => self.sender = Some(sender),
-            Err(e) if no_room(&e) => {
-                if self.instead.ensure(len) {
-                    self.instead.randomize()?;
+        for _ in 0..TRIES {
+            match sender(len) {
+                Ok(sender) => {
+                    self.sender = Some(sender);
+                    return Ok(());
                 }
+                Err(e) if no_room(&e) => std::thread::sleep(GIVEN_BACK),
+                Err(e) => return Err(e),
             }
-            Err(e) => return Err(e),
+        }
+        if self.instead.ensure(len) {
+            self.instead.randomize()?;
         }
         Ok(())
     }

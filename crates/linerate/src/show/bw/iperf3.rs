@@ -76,7 +76,10 @@ fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
 
 /// What became of its datagrams, over the time of the receiver.
 fn datagrams(outcome: &Outcome) -> Option<Datagrams> {
-    let (found, (_, time)) = (outcome.datagrams?, received(outcome)?);
+    let found = outcome.datagrams?;
+    // Of a server whose figures are doubted none is told.
+    outcome.goodput()?;
+    let (_, time) = received(outcome)?;
     let [reordered, duplicated] = found.order.unwrap_or_default();
     let all = |each: Rate| Rate(each.0.saturating_mul(outcome.streams.into()));
     Some(Datagrams {
