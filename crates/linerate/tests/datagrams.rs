@@ -186,7 +186,7 @@ fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
 }
 
 /// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
-/// unreachable, with this code.
+/// unreachable, with this code, and how long packets may be.
 const UNREACHABLE: &str = r#"
 import socket, struct, sys, time
 def checksum(b):
@@ -205,21 +205,23 @@ while not ends:
 time.sleep(1)
 ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 1, 0, 64, socket.IPPROTO_UDP, 0, own, other)
 udp = struct.pack("!HHHH", from_port, to_port, 8, 0)
-head = lambda n: struct.pack("!BBHI", 3, int(sys.argv[1]), n, 0)
+code, mtu = int(sys.argv[1]), int(sys.argv[2])
+head = lambda n: struct.pack("!BBHHH", 3, code, n, 0, mtu)
 raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 for _ in range(10):
     raw.sendto(head(checksum(head(0) + ip + udp)) + ip + udp, (socket.inet_ntoa(own), 0))
     time.sleep(0.05)
 "#;
 
-/// Sends datagrams of `size`, which the path says that it cannot carry.
-fn unreachable(code: u8, size: &str) -> Option<Value> {
-    let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
+/// Sends datagrams to `target` while the path says that it cannot carry them, for `code` and by `mtu`.
+fn unreachable(target: &str, more: &str, [code, mtu]: [u16; 2]) -> Option<Value> {
+    let send = format!("bw {target} --engine udp --pacing 5Mbit/s -t 2s --quiet --json {more}");
     let script = format!(
-        "{} {send} --write-size {size} & timeout 20 python3 -c \"$2\" {code}; wait",
+        "{} {send} & timeout 20 python3 -c \"$2\" {code} {mtu}; wait",
         lab::PROGRAM
     );
-    told(&[], &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
+    let iperf3 = ["--fault", "environment:far,LINERATE_SERVE_IPERF3=5201"];
+    told(&iperf3, &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
 }
 
 /// Messages of the path that came to the sender's socket.
@@ -239,7 +241,8 @@ fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
     }
     // 1: a host that is not reached. 5: a source route that failed, which nobody asked for.
     for (code, size) in [(1, "1472B"), (5, "1472B"), (5, "40000B")] {
-        let Some(found) = unreachable(code, size) else {
+        let more = format!("--open --with-record --write-size {size}");
+        let Some(found) = unreachable("$1", &more, [code, 0]) else {
             return;
         };
         let case = format!("code {code}, {size}");
@@ -249,5 +252,21 @@ fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
         assert!(goodput > Some(4e6), "{case}: {goodput:?}");
         let told = found["unknown"].to_string();
         assert!(!told.contains("UDP_SEGMENT"), "{case}: {told}");
+    }
+}
+
+#[test]
+fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
+    if !is_there("python3", "python3") {
+        return;
+    }
+    // 1: a host that is not reached. 4: too long for a path that takes so many bytes.
+    for why in [[1, 0], [4, 1300]] {
+        let Some(found) = unreachable("iperf3://$1", "", why) else {
+            return;
+        };
+        assert_eq!(found["complete"], true, "{why:?}: {}", found["unknown"]);
+        let way = &found["directions"]["forward"];
+        assert!(way["goodput_bps"].as_f64() > Some(4e6), "{why:?}: {way:#}");
     }
 }
