@@ -115,13 +115,16 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     let port = free_port();
     let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let target = format!("iperf3://127.0.0.1:{port}");
-    for direction in ["forward", "reverse"] {
+    for (direction, more) in [
+        ("forward", &[][..]),
+        ("reverse", &[]),
+        ("reverse", &["--discard"]),
+    ] {
         for streams in ["1", "4"] {
-            let args = [
-                "bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json",
-            ];
+            let args = ["bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json"];
+            let args = [&args[..], more].concat();
             let output = patient(
-                || linerate(home.path()).args(args).output().unwrap(),
+                || linerate(home.path()).args(&args).output().unwrap(),
                 "connection refused",
             );
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -136,6 +139,7 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
             } else {
                 alike(bytes("far"), bytes("near"), n);
             }
+            assert_eq!(way["discarded"], !more.is_empty(), "{more:?}");
             assert!(way["retransmits"].is_u64());
             assert_eq!(told["complete"], true);
             assert!(way["goodput_bps"].as_u64().unwrap() > 0);

@@ -127,6 +127,22 @@ fn bw_tells_what_both_ends_counted_either_way_and_both_at_once() {
 }
 
 #[test]
+fn a_receiver_that_discards_is_named_and_counts_the_same() {
+    let far = Far::start();
+    for (more, discarded) in [(&[][..], false), (&["--discard"], true)] {
+        let args = [&["bw", "-t", "1s"][..], more].concat();
+        let told = far.json(&args, bw::SCHEMA);
+        let way = &told["directions"]["forward"];
+        assert_eq!(way["discarded"], discarded);
+        assert_eq!(way["received_bytes"], way["far"]["bytes"]);
+        assert!(way["received_bytes"].as_u64() > Some(0));
+        let page = far.run(&args);
+        let page = String::from_utf8(page.stdout).unwrap();
+        assert_eq!(page.contains("discarded, no program read it"), discarded, "{page}");
+    }
+}
+
+#[test]
 fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
     let far = Far::start();
     for (direction, from) in [("forward", "near"), ("reverse", "far")] {
@@ -297,6 +313,10 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(mss.contains("no maximum segment size"), "{mss}");
     let size = refused(&[&udp[..], &["--write-size", "64KiB"]].concat());
     assert!(size.contains("16 B to 65507 B"), "{size}");
+    let unread = refused(&["bw", "iperf3://127.0.0.1", "--discard"]);
+    assert!(unread.contains("-d reverse"), "{unread}");
+    assert!(refused(&["bw", "127.0.0.1", "--discard", "--sweep=size"]).contains("--discard"));
+    assert!(refused(&[&udp[..], &["-d", "reverse", "--discard"]].concat()).contains("unread"));
     assert!(refused(&["bw", "iperf3://127.0.0.1", "--find-rate"]).contains("linerate serve"));
     assert!(refused(&["bw", "127.0.0.1", "--find-rate"]).contains("--engine udp"));
     let both = [

@@ -133,7 +133,7 @@ fn iperf3(
         protocol,
         direction,
         time,
-        knobs: resolve::knobs(&options.load),
+        knobs: resolve::knobs_of_bw(options),
         machine: Arc::new(Live::new()),
     };
     let outcome = client::run(&options_of_test, &|| stop.load(Ordering::Relaxed));
@@ -169,6 +169,12 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
         return refuse(
             "an iperf3 server is not asked for one rate after the other",
             "with `linerate serve` there: linerate bw HOST --engine udp --find-rate",
+        );
+    }
+    if options.bw.discard == Some(true) && ways.contains(&Direction::Forward) {
+        return refuse(
+            "whether an iperf3 server drops payload unread it does not tell",
+            "-d reverse, where this end receives; or `linerate serve` there",
         );
     }
     let protocol = match resolve::engine(&options.run, true)?.as_str() {

@@ -357,6 +357,12 @@ pub(crate) struct Bw {
     #[arg(long, env = "LINERATE_SWEEP", value_name = "WHAT")]
     pub(crate) sweep: Option<Sweep>,
 
+    /// Let the receiver's kernel drop payload instead of copying it to the program (MSG_TRUNC), as iperf3's
+    /// --skip-rx-copy does: what is left is the price of everything else
+    #[arg(long, env = "LINERATE_DISCARD", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub(crate) discard: Option<bool>,
+
     /// Search for the highest rate at which no more than this share of datagrams is lost, such as 0.1%;
     /// none where it is left out (the throughput of RFC 2544). --pacing bounds the rates that are tried
     #[arg(long, env = "LINERATE_FIND_RATE", value_name = "SHARE", num_args = 0..=1,

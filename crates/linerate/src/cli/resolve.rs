@@ -1,7 +1,7 @@
 //! From options to the plan: every default filled in, every contradiction found.
 
 use anyhow::anyhow;
-use linerate_core::plan::{Direction, Handover, Knobs, Plan};
+use linerate_core::plan::{Direction, Handover, Knobs, Plan, Receive};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::ENGINES;
 
@@ -90,6 +90,18 @@ pub(crate) fn knobs(load: &Load) -> Knobs {
         pacing: load.pacing.map(|p| p.0),
         congestion: load.congestion.clone(),
         ..defaults
+    }
+}
+
+/// The same of a single measurement of throughput.
+pub(crate) fn knobs_of_bw(options: &Options) -> Knobs {
+    let receive = match options.bw.discard {
+        Some(true) => Receive::Discard,
+        Some(false) | None => Receive::Copy,
+    };
+    Knobs {
+        receive,
+        ..knobs(&options.load)
     }
 }
 

@@ -85,7 +85,10 @@ pub(crate) fn measure(
     what: What,
     options: &Options,
 ) -> Result<Measured, Failure> {
-    let mut knobs = resolve::knobs(&options.load);
+    let mut knobs = match what {
+        What::Load | What::Rate(_) => resolve::knobs_of_bw(options),
+        What::Trips(_) => resolve::knobs(&options.load),
+    };
     if let What::Rate(_) = what {
         knobs.pacing.get_or_insert(RATE_MOST);
     }

@@ -76,6 +76,12 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
             "leave out --sweep or --find-rate",
         );
     }
+    if options.bw.discard == Some(true) {
+        return refuse(
+            "a sweep is of what programs can do, and they read what they receive",
+            "leave out --discard",
+        );
+    }
     if resolve::engine(&options.run, true)? != ENGINE {
         return refuse("a sweep is by TCP", "leave out --engine");
     }

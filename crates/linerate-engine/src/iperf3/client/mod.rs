@@ -52,6 +52,8 @@ pub struct Outcome {
     pub protocol: Protocol,
     /// Which way payload flowed.
     pub direction: Direction,
+    /// Whether this end received, and dropped payload unread.
+    pub discarded: bool,
     /// Connections.
     pub streams: u32,
     /// How long it flowed, by this end's clock.

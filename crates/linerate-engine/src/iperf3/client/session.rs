@@ -10,7 +10,7 @@ use linerate_core::iperf3::{
     Cookie, Datagrams as Told, Params, Protocol, Results, STREAMS_MAX, State, StreamResult,
     WRITE_DEFAULT, WRITE_MAX, cookie, stream_id,
 };
-use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
+use linerate_core::plan::{Direction, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::thread;
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
             _ => Load::Bytes {
                 size: size.0,
                 cap: placement::op_cap(facts.l2_cache),
-                discard: false,
+                discard: self.discards(),
             },
         };
         Manner {
@@ -178,6 +178,12 @@ impl<'a> Session<'a> {
             load,
             cpus: placement::cpus(&facts, &allowed, end, &self.plan),
         }
+    }
+
+    /// Whether this end receives, and drops payload unread. What a server would make of that wish, it does not tell.
+    fn discards(&self) -> bool {
+        let receives = self.options.direction == Direction::Reverse;
+        receives && self.options.knobs.receive == Receive::Discard
     }
 
     /// Datagrams as asked for, and as the route of the control connection takes them whole.
@@ -228,6 +234,7 @@ impl<'a> Session<'a> {
             server: self.talk.server,
             protocol: self.options.protocol,
             direction: self.options.direction,
+            discarded: self.discards(),
             streams: self.plan.knobs.streams,
             time,
             moved: Bytes(ours.bytes()),

@@ -59,6 +59,7 @@ fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
         received: goodput.and_then(|_| received(outcome)),
         steady: None,
         handed: None,
+        discarded: outcome.discarded,
         intervals: Vec::new(),
         again: match (outcome.direction, outcome.protocol) {
             // Datagrams are not sent again.

@@ -83,6 +83,8 @@ pub(super) struct Way {
     /// How the sender handed payload to its kernel, and the share of sends without a copy that it copied
     /// all the same; `None` where that is not known.
     handed: Option<(Handover, Option<f64>)>,
+    /// Whether the receiver's kernel dropped payload instead of copying it to the program.
+    discarded: bool,
     /// The receiver's parts of that, a second or so each, which add up to it; empty where they are not known.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender sent again; `None` where it does not tell.

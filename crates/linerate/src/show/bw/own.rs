@@ -2,7 +2,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Once, derive, looks, once};
-use linerate_core::plan::{Direction, Purpose, Side};
+use linerate_core::plan::{Direction, Purpose, Receive, Side};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos};
@@ -122,6 +122,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
             received: None,
             steady: None,
             handed: None,
+            discarded: false,
             intervals: Vec::new(),
             again: None,
             rtt: None,
@@ -139,6 +140,7 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         received: once.moved[1],
         steady: Some(load.steady),
         handed: Some((load.knobs.copy, load.copied)),
+        discarded: load.knobs.receive == Receive::Discard,
         intervals: once.intervals.clone(),
         again: once.again,
         rtt: load.tcp.rtt,

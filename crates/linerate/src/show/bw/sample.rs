@@ -37,6 +37,7 @@ fn outcome(direction: Direction) -> Outcome {
         server: ([10, 0, 0, 2], 5201).into(),
         protocol: Protocol::Tcp,
         direction,
+        discarded: false,
         streams: 1,
         time: Nanos::from_secs(10),
         moved: Bytes(1_175_000_000),

@@ -109,6 +109,9 @@ fn how(way: &Way, goodput: &Estimate) -> String {
         Direction::Reverse => "this end",
     };
     let mut parts: Vec<String> = handed(way).into_iter().collect();
+    if way.discarded {
+        parts.push("discarded, no program read it".to_owned());
+    }
     if let Some((bytes, time)) = way.received {
         parts.push(format!("{who} received {bytes} in {time}"));
     }
