@@ -29,6 +29,8 @@ export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
   # Nothing is built a second time there, so what would make that faster only costs.
   export CARGO_INCREMENTAL=0
+  # A panic names its line without it, and nobody debugs there.
+  export CARGO_PROFILE_DEV_DEBUG=none
   export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
 fi
 
