@@ -121,7 +121,9 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
         ("reverse", &["--discard"]),
     ] {
         for streams in ["1", "4"] {
-            let args = ["bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json"];
+            let args = [
+                "bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json",
+            ];
             let args = [&args[..], more].concat();
             let output = patient(
                 || linerate(home.path()).args(&args).output().unwrap(),

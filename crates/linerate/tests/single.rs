@@ -138,7 +138,11 @@ fn a_receiver_that_discards_is_named_and_counts_the_same() {
         assert!(way["received_bytes"].as_u64() > Some(0));
         let page = far.run(&args);
         let page = String::from_utf8(page.stdout).unwrap();
-        assert_eq!(page.contains("discarded, no program read it"), discarded, "{page}");
+        assert_eq!(
+            page.contains("discarded, no program read it"),
+            discarded,
+            "{page}"
+        );
     }
 }
 

@@ -66,8 +66,8 @@ fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f6
         grown.map(|grown| grown.map(|(count, _)| count)).sum()
     };
     let segments = || {
-        let sent = count(sending, m::TCP_SEGS_OUT)?;
-        Some((count(receiving, m::TCP_SEGS_IN)?, sent))
+        let left = count(sending, m::TCP_SEGS_OUT)?;
+        Some((count(receiving, m::TCP_SEGS_IN)?, left))
     };
     let datagrams = || {
         let of = |end, metric| datagrams::sum(end, set, metric, WHOLE);
@@ -76,9 +76,9 @@ fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f6
     };
     let read = |end: &EndReadings| end.about("tcp", |s| s.starts_with(&prefix)).count();
     let whole = read(sending) == read(receiving);
-    let counted = segments().filter(|(_, sent)| *sent > 0.0 && whole);
-    let (came, sent) = counted.or_else(datagrams)?;
-    (sent > 0.0).then(|| (came / sent).max(1.0))
+    let counted = segments().filter(|(_, left)| *left > 0.0 && whole);
+    let (came, left) = counted.or_else(datagrams)?;
+    (left > 0.0).then(|| (came / left).max(1.0))
 }
 
 fn segments(socket: &Table) -> impl Iterator<Item = f64> {

@@ -289,7 +289,9 @@ impl Served<'_> {
                 let told = self.control.say(State::ServerError, self.word);
                 told.and_then(|()| self.control.write(&Refusal::PARAMETERS.encode(), self.word))
             }
-            Ended::Broken(_) | Ended::Cut(_) | Ended::Failed(_) => self.control.say(State::ServerTerminate, self.word),
+            Ended::Broken(_) | Ended::Cut(_) | Ended::Failed(_) => {
+                self.control.say(State::ServerTerminate, self.word)
+            }
             Ended::Left => Ok(()),
         };
     }
