@@ -7,7 +7,7 @@
 #   CI=true ./test.sh    the same, but a skip is a failure
 #
 # Needs Rust (rustup or Debian's cargo), a C linker and the Debian packages below; installs the
-# packages itself where it may. LINERATE_REQUIRE names what must not be skipped.
+# packages itself where it may. LINERATE_TEST_REQUIRE names what must not be skipped.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
@@ -31,7 +31,7 @@ if [[ ${CI:-} == true ]]; then
   export CARGO_INCREMENTAL=0
   # A panic names its line without it, and nobody debugs there.
   export CARGO_PROFILE_DEV_DEBUG=none
-  export LINERATE_REQUIRE=${LINERATE_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
+  export LINERATE_TEST_REQUIRE=${LINERATE_TEST_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")

@@ -5,4 +5,4 @@
 #   benches/server/siege.sh [CLIENTS]
 set -eu
 cd "$(dirname "$0")/../.."
-LINERATE_SIEGE=${1:-10000} cargo test --release -p linerate --test siege
+LINERATE_TEST_CLIENTS=${1:-10000} cargo test --release -p linerate --test siege

@@ -293,7 +293,7 @@ fn a_dead_link_is_noticed_by_both_ends() {
     };
     let possible = network("ip".as_ref()).arg("link").output();
     if !possible.is_ok_and(|o| o.status.success()) {
-        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+        let wanted = std::env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
         assert!(!wanted.contains("namespaces"), "no network namespaces here");
         // At the start of the line: that is how skips are found and counted.
         println!("SKIPPED: no network namespaces here (needs unshare and ip)");

@@ -318,7 +318,7 @@ fn the_kernels_own_settings_are_changed_and_set_back() {
     };
     let possible = unshare().arg("true").output();
     if !possible.is_ok_and(|o| o.status.success()) {
-        let wanted = std::env::var("LINERATE_REQUIRE").unwrap_or_default();
+        let wanted = std::env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
         assert!(!wanted.contains("namespaces"), "no network namespaces here");
         let why = "no network namespaces here (needs unshare)";
         // Not by `println!`, which the test runner shows only of tests that fail.

@@ -97,9 +97,9 @@ pub(crate) fn need(program: &str) {
     if found {
         return;
     }
-    let required = env::var("LINERATE_REQUIRE").unwrap_or_default();
+    let required = env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
     if required.split(',').any(|r| r == program) {
-        println!("FAILED: {program} is required (LINERATE_REQUIRE) and not installed");
+        println!("FAILED: {program} is required (LINERATE_TEST_REQUIRE) and not installed");
         exit(1);
     }
     println!("SKIPPED: this case needs {program}, which is not installed");

@@ -172,8 +172,18 @@ impl Served {
     }
 
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// Resident memory that it made itself. How many pages of the program's file are resident beside it the kernel
+    /// decides, and of a build for tests there are more.
+    pub(crate) fn own_kib(&self) -> u64 {
+        self.memory_kib("RssAnon:")
+    }
+
+    fn memory_kib(&self, what: &str) -> u64 {
         let text = fs::read_to_string(self.proc("status")).unwrap();
-        number(&text, "VmRSS:")
+        number(&text, what)
     }
 
     /// Times that its threads have gone to sleep by themselves: once for each time that one woke up.
