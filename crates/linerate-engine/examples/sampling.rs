@@ -87,7 +87,9 @@ fn sampled() -> Result<Duration, Box<dyn Error>> {
     let mut all = Duration::ZERO;
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();
-        if fs::read_to_string(task.join("comm"))?.trim() == "sampler" {
+        // One that has ended meanwhile samples no more.
+        let name = fs::read_to_string(task.join("comm"));
+        if name.is_ok_and(|name| name.trim() == "sampler") {
             let used = fs::read_to_string(task.join("schedstat"))?;
             let used = used.split_whitespace().next().ok_or("no CPU time")?;
             all += Duration::from_nanos(used.parse()?);
