@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What linerate costs itself: operations a second of its loop, what sampling takes of goodput, how long judging
-# takes, a round of `flows` beside 10,000 connections, an idle server. Takes 9 minutes, and wants a machine that
+# takes, a round of `flows` beside 10,000 connections, an idle server. Takes a quarter of an hour, and wants a machine that
 # does nothing else. Needs python3, no root.
 #
 #   benches/own/own.sh [RECORD]     RECORD is a file that is judged beside the one that is made up
