@@ -2,7 +2,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::Metric;
-use linerate_core::record::{Column, Table};
+use linerate_core::record::{Column, Growing, Table};
 
 /// Rows of one source about one subject. The first row decides which columns there are; the table
 /// ends before the first row that lacks one of them: a table has no holes.
@@ -10,8 +10,8 @@ use linerate_core::record::{Column, Table};
 pub(crate) struct Sheet {
     source: &'static str,
     subject: String,
-    at: Vec<u64>,
-    columns: Vec<(Metric, Vec<i64>)>,
+    at: Growing,
+    columns: Vec<(Metric, Growing)>,
     ended: bool,
 }
 
@@ -20,7 +20,7 @@ impl Sheet {
         Self {
             source,
             subject,
-            at: Vec::new(),
+            at: Growing::default(),
             columns: Vec::new(),
             ended: false,
         }
@@ -40,7 +40,7 @@ impl Sheet {
         let mut lacked = None;
         for (index, (metric, value)) in row.into_iter().enumerate() {
             if index == self.columns.len() {
-                self.columns.push((metric, Vec::new()));
+                self.columns.push((metric, Growing::default()));
             }
             let values = &mut self.columns[index].1;
             match value {
@@ -53,10 +53,11 @@ impl Sheet {
             }
         }
         let Some(metric) = lacked else {
-            self.at.push(at);
+            self.at.push(at as i64);
             return None;
         };
-        self.columns.iter_mut().for_each(|(_, v)| v.truncate(rows));
+        let begun = self.columns.iter_mut().filter(|(_, v)| v.len() > rows);
+        begun.for_each(|(_, values)| values.retract());
         self.end(&format!("no longer tells {metric}"))
     }
 
@@ -72,7 +73,7 @@ impl Sheet {
 
     /// The table so far, if it has rows and columns; the sheet is empty afterwards.
     pub(crate) fn take(&mut self) -> Option<Table> {
-        let at = std::mem::take(&mut self.at);
+        let at = std::mem::take(&mut self.at).into_values();
         self.ended = false;
         let columns: Vec<Column> = std::mem::take(&mut self.columns)
             .into_iter()
@@ -81,13 +82,13 @@ impl Sheet {
                 name: metric.name.to_owned(),
                 unit: metric.unit,
                 kind: metric.kind,
-                values,
+                values: values.into_values(),
             })
             .collect();
         (!at.is_empty() && !columns.is_empty()).then(|| Table {
             source: self.source.to_owned(),
             subject: self.subject.clone(),
-            at,
+            at: at.into_iter().map(|at| at as u64).collect(),
             columns,
         })
     }

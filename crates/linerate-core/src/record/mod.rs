@@ -4,8 +4,11 @@
 //! both ends. [`crate::record::Step`]s are appended as they end, so that a crash loses at most the last.
 
 pub mod frame;
+mod growing;
 mod pack;
 mod stored;
+
+pub use growing::Growing;
 
 use serde::{Deserialize, Serialize};
 
