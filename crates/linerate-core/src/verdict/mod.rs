@@ -7,7 +7,7 @@ mod next;
 
 pub(crate) use case::excludes;
 pub use judge::{judge, judge_by};
-pub use next::{decides, next_latency_trial, next_trial};
+pub use next::{decides, next_trials};
 
 use serde::Serialize;
 

@@ -9,21 +9,28 @@ use crate::record::TrialPlan;
 use crate::stats::Interval;
 use crate::trial::TRIALS;
 
-/// The trial that tells most about what limits `direction`, numbered `id`; `None` when a cause is proved
-/// or no trial that is left could part what is in play.
-pub fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    let case = Case::of(model, direction, Measure::Goodput, CAUSES);
-    most_telling(&case, direction, id)
+/// The trial that tells most about `metric` in each of `directions`, numbered `id`, the most telling of
+/// them first: where time is short, the rest may not be made. Left out is a direction of which a cause is
+/// proved, or no trial that is left could part what is in play.
+pub fn next_trials(
+    model: &Model,
+    directions: &[Direction],
+    metric: Measure,
+    id: u32,
+) -> Vec<TrialPlan> {
+    let of = |direction| most_telling(&Case::of(model, direction, metric, CAUSES), direction, id);
+    let mut told: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
+    // Stable: of equals the one that was asked for first.
+    told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    told.into_iter().map(|(_, plan)| plan).collect()
 }
 
-/// The same of what makes its round trips long.
-pub fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    let case = Case::of(model, direction, Measure::Latency, CAUSES);
-    most_telling(&case, direction, id)
-}
-
-/// The trial that tells most about a case.
-pub(super) fn most_telling(case: &Case<'_>, direction: Direction, id: u32) -> Option<TrialPlan> {
+/// The trial that tells most about a case, and what it is expected to tell.
+pub(super) fn most_telling(
+    case: &Case<'_>,
+    direction: Direction,
+    id: u32,
+) -> Option<(f64, TrialPlan)> {
     if case.parties.iter().any(|p| case.proof(p).is_some()) {
         return None;
     }
@@ -44,7 +51,7 @@ pub(super) fn most_telling(case: &Case<'_>, direction: Direction, id: u32) -> Op
             best = Some((score, plan));
         }
     }
-    best.map(|(_, plan)| plan)
+    best
 }
 
 /// The trials of `direction` that can be made and were not.
@@ -61,13 +68,14 @@ fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item =
         .filter_map(move |kind| kind.propose(model, direction, id))
 }
 
-/// What `plan` is expected to tell: what it would be worth if each suspect in turn were the one,
-/// weighted by how much speaks for it.
+/// What `plan` is expected to tell: the mean of what it would be worth if each suspect in turn were the
+/// one, weighted by how much speaks for it; what it tells in one direction compares with that in another.
 fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
-    suspects
+    let all: f64 = suspects.iter().map(|(_, weight)| weight).sum();
+    let worths = suspects
         .iter()
-        .map(|(suspect, weight)| weight * worth(case, suspect, plan) as f64)
-        .sum()
+        .map(|(suspect, weight)| weight * worth(case, suspect, plan) as f64);
+    worths.sum::<f64>() / all
 }
 
 /// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,

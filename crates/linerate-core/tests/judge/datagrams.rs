@@ -446,3 +446,34 @@ fn more_work_that_makes_those_that_arrive_cheaper_tells_something_of_a_sender() 
     let answer = answers.find(|a| a.cause == "sender-core");
     assert_eq!(answer.expect("it answers").outcome, "excluded");
 }
+
+#[test]
+fn the_direction_in_which_a_trial_tells_more_comes_first() {
+    use Direction::{Forward, Reverse};
+    let paced = || {
+        let mut base = datagrams(told(0.0, 0.0), [0.3, 0.3]);
+        base.knobs.pacing = Some(Rate(800_000_000));
+        base
+    };
+    // Half the pace parts two causes of loss; to lift the pace only confirms what is known.
+    let lossy = Load {
+        knobs: paced().knobs,
+        ..datagrams(told(0.15, 0.0), [0.3, 0.3])
+    };
+    let kinds = |[forward, reverse]: [Load; 2]| -> Vec<(Direction, String)> {
+        let mut m = model(forward);
+        let mut other = model(reverse).directions.remove(0);
+        other.direction = Reverse;
+        m.directions.push(other);
+        let plans = next_trials(&m, &[Forward, Reverse], Measure::Goodput, 3);
+        assert!(plans.iter().all(|p| p.id == 3));
+        plans.into_iter().map(|p| (p.direction, p.kind)).collect()
+    };
+    let of = |direction, kind: &str| (direction, kind.to_owned());
+    let expected = [of(Reverse, "half-pace"), of(Forward, "unpaced")];
+    assert_eq!(kinds([paced(), lossy.clone()]), expected);
+    let expected = [of(Forward, "half-pace"), of(Reverse, "unpaced")];
+    assert_eq!(kinds([lossy, paced()]), expected);
+    let expected = [of(Forward, "unpaced"), of(Reverse, "unpaced")];
+    assert_eq!(kinds([paced(), paced()]), expected, "of equals as asked");
+}

@@ -5,7 +5,7 @@ use linerate_core::facts::cpu::IdleState;
 use linerate_core::facts::nic::Coalesce;
 use linerate_core::model::{Queue, Shaping};
 use linerate_core::trial::{Factor, slice_time};
-use linerate_core::verdict::{Limit, Measure, next_latency_trial};
+use linerate_core::verdict::Limit;
 
 fn p50(value: Nanos) -> Latency {
     Latency {
@@ -43,6 +43,11 @@ fn of_latency(m: &Model) -> Vec<Limit> {
 fn named(m: &Model) -> Vec<(&'static str, Place, Certainty)> {
     let limits = of_latency(m).into_iter();
     limits.map(|l| (l.cause, l.side, l.certainty)).collect()
+}
+
+/// The trial that tells most of what makes round trips long.
+fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
+    next_trials(model, &[direction], Measure::Latency, id).pop()
 }
 
 const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certainty::Supported);

@@ -36,11 +36,13 @@ use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
 };
 use linerate_core::plan::{Direction, Knobs, Side};
-use linerate_core::record::{Host, SetEnd};
+use linerate_core::record::{Host, SetEnd, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Certainty, Place, Stage, Verdict, decides, judge, next_trial};
+use linerate_core::verdict::{
+    Certainty, Measure, Place, Stage, Verdict, decides, judge, next_trials,
+};
 
 fn thread(busy: f64) -> Thread {
     Thread {
@@ -185,6 +187,11 @@ fn ceiling(stage: Stage, least: f64, most: f64) -> Ceiling {
         name: "far port eth0".into(),
         formula: String::new(),
     }
+}
+
+/// The trial that tells most of what limits `direction`.
+fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
+    next_trials(model, &[direction], Measure::Goodput, id).pop()
 }
 
 fn outcome(model: &Model, id: &str) -> &'static str {

@@ -8,7 +8,7 @@ use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::{Step, TrialPlan};
 use linerate_core::trial::{Factor, kind, slice_time, washout};
 use linerate_core::units::Nanos;
-use linerate_core::verdict::{Certainty, Limit, decides, judge, next_latency_trial, next_trial};
+use linerate_core::verdict::{Certainty, Limit, Measure, decides, judge, next_trials};
 
 use super::Run;
 use super::budget::Beyond;
@@ -33,8 +33,8 @@ const DRAWS: u32 = 16;
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
-    /// Runs trials, one for each open direction in turn, or of one that is far slower than the other before
-    /// those of that, until each is proved, nothing is left to try, or the time is up: for goodput in all
+    /// Runs trials, one for each open direction in turn, what tells most first, or of one that is far slower
+    /// than the other before those of that, until each is proved, nothing is left to try, or the time is up: for goodput in all
     /// directions, then for latency.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
         // Steps of many streams, which came before, take longer to end.
@@ -354,16 +354,11 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     }
 }
 
-/// The next trial of each direction in which one tells more of what limits it; where there is none, of
-/// what makes its round trips long.
+/// The next trials of what limits the directions; where there is none, of what makes round trips long.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
-    let of = |next: fn(&Model, Direction, u32) -> Option<TrialPlan>| -> Vec<TrialPlan> {
-        let each = directions.iter().filter_map(|d| next(model, *d, first));
-        each.collect()
-    };
-    let limits = of(next_trial);
+    let limits = next_trials(model, directions, Measure::Goodput, first);
     if limits.is_empty() {
-        of(next_latency_trial)
+        next_trials(model, directions, Measure::Latency, first)
     } else {
         limits
     }
