@@ -160,7 +160,8 @@ impl LocalEnd {
         let mut cpus = placement::cpus(&facts, &self.cpus, end, &plan);
         // Streams may share threads.
         cpus.truncate(workers.len());
-        let (cap, batch) = (placement::op_cap(facts.l2_cache), self.batch);
+        let cap = placement::op_cap(facts.l2_cache, workers.len(), self.cpus.len());
+        let batch = self.batch;
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             Lane::new(&plan, stream as u32, role, cpu, cap, batch, worker).map(Arc::new)

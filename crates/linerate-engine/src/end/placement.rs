@@ -14,6 +14,9 @@ const CAP_UNKNOWN: u32 = 512 * 1024;
 /// (benches/peers/2026-11-22-sizes.md).
 const CAP_MIN: u32 = 128 * 1024;
 const CAP_MAX: u32 = 768 * 1024;
+/// Largest operation where so many threads take turns on a CPU that their shares of its cache are smaller: those
+/// cost more calls than they spare misses (benches/peers/2026-11-25-sizes.md).
+const CAP_TURNS: u32 = 256 * 1024;
 
 /// The CPU of each stream's thread; empty when threads are left to the scheduler: where there are
 /// more of them than CPUs, and for round trips, which should not depend on one CPU's state.
@@ -136,10 +139,13 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
 }
 
 /// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
-/// the second-level cache beside what the kernel touches on the way.
-pub(crate) fn op_cap(l2_cache: Option<Bytes>) -> u32 {
+/// the second-level cache beside what the kernel touches on the way, and beside those of as many `threads` as take
+/// turns on one of so many `cpus`.
+pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
-    l2_cache.map_or(CAP_UNKNOWN, share)
+    let whole = l2_cache.map_or(CAP_UNKNOWN, share);
+    let turns = threads.div_ceil(cpus.max(1)).max(1) as u32;
+    (whole / turns).max(whole.min(CAP_TURNS))
 }
 
 #[cfg(test)]
@@ -289,9 +295,20 @@ mod tests {
 
     #[test]
     fn operations_are_bounded_on_both_sides() {
-        assert_eq!(op_cap(None), CAP_UNKNOWN);
-        assert_eq!(op_cap(Some(Bytes(0))), CAP_MIN);
-        assert_eq!(op_cap(Some(Bytes(1 << 20))), 768 * 1024);
-        assert_eq!(op_cap(Some(Bytes(u64::MAX))), CAP_MAX);
+        let alone = |l2| op_cap(l2, 1, 1);
+        assert_eq!(alone(None), CAP_UNKNOWN);
+        assert_eq!(alone(Some(Bytes(0))), CAP_MIN);
+        assert_eq!(alone(Some(Bytes(1 << 20))), 768 * 1024);
+        assert_eq!(alone(Some(Bytes(u64::MAX))), CAP_MAX);
+    }
+
+    #[test]
+    fn threads_that_take_turns_on_a_cpu_share_its_cache() {
+        let kib = |l2: u64, threads, cpus| op_cap(Some(Bytes(l2 << 10)), threads, cpus) / 1024;
+        assert_eq!([0, 1, 2].map(|threads| kib(1024, threads, 2)), [768; 3]);
+        assert_eq!([3, 4].map(|threads| kib(1024, threads, 2)), [384; 2]);
+        assert_eq!([5, 6, 64].map(|threads| kib(1024, threads, 2)), [256; 3]);
+        assert_eq!(kib(256, 64, 2), 192, "no more than fits alone");
+        assert_eq!(kib(1024, 1, 0), 768, "CPUs that are not known");
     }
 }

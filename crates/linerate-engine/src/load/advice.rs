@@ -110,7 +110,9 @@ impl Advice {
 /// Doubles or halves by a rule with hysteresis, since a larger operation itself raises the rate.
 fn next_op(now: u32, rate: u64, most: u32) -> u32 {
     let in_time = |nanos: u64| (u128::from(rate) * u128::from(nanos) / 1_000_000_000) as u64;
-    let whole = in_time(OP_NANOS_MAX).min(u64::from(OP_WHOLE));
+    // A largest one of no more than twice that leaves no room to follow the rate in.
+    let least = if most <= 2 * OP_WHOLE { most } else { OP_WHOLE };
+    let whole = in_time(OP_NANOS_MAX).min(u64::from(least));
     let fits = in_time(OP_NANOS).max(whole).min(u64::from(most));
     let fits = (fits as u32).max(OP_MIN).min(most);
     let mut op = now;
@@ -143,6 +145,9 @@ mod tests {
         let rate = |op: u32| u64::from(op) * 1_000_000_000 / OP_NANOS_MAX;
         assert!(next_op(OP_FIRST, rate(OP_WHOLE), CAP) >= OP_WHOLE);
         assert!(next_op(OP_FIRST, rate(OP_WHOLE / 4), CAP) < OP_WHOLE);
+        let at_most = |most| next_op(OP_FIRST, rate(4 * OP_WHOLE), most);
+        assert_eq!(at_most(2 * OP_WHOLE), 2 * OP_WHOLE);
+        assert_eq!(at_most(2 * OP_WHOLE + 1), OP_WHOLE);
     }
 
     #[test]

@@ -169,7 +169,11 @@ impl<'a> Session<'a> {
             Protocol::Udp => self.datagrams(),
             _ => Load::Bytes {
                 size: size.0,
-                cap: placement::op_cap(facts.l2_cache),
+                cap: placement::op_cap(
+                    facts.l2_cache,
+                    self.plan.knobs.streams as usize,
+                    allowed.len(),
+                ),
                 discard: self.discards(),
             },
         };
