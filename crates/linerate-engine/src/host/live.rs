@@ -11,7 +11,10 @@ use rustix::net::netlink::SOCK_DIAG;
 
 use super::genetlink::Generic;
 use super::netlink::Socket;
-use super::{LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
+use super::{Kept, LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
+
+/// Room for a small file that is kept open; a longer one is opened anew each time.
+const KEPT_ROOM: usize = 1024;
 
 /// Files under a root; with the root `/`, queries too.
 ///
@@ -122,6 +125,23 @@ impl Machine for Live {
                 text.reserve(text.len());
             }
         }
+    }
+
+    fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
+        let Kept { file, text } = kept;
+        let file = match file {
+            Some(file) => file,
+            closed => closed.insert(self.open(path, OFlags::empty())?),
+        };
+        text.resize(KEPT_ROOM, 0);
+        let read = || rustix::io::pread(&*file, &mut *text, 0);
+        let length = rustix::io::retry_on_intr(read)?;
+        if length == text.len() {
+            // There may be more of it.
+            *text = self.file(path)?;
+            return Ok(text);
+        }
+        Ok(&text[..length])
     }
 
     fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {

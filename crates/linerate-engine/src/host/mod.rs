@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_core::facts::Gap;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,14 @@ pub enum Query {
     TicksPerSec,
 }
 
+/// A file that is kept open between reads, and room for what is read: to open one of /proc takes longer
+/// than to read it.
+#[derive(Debug, Default)]
+pub struct Kept {
+    file: Option<OwnedFd>,
+    text: Vec<u8>,
+}
+
 /// The machine, or a capture of one.
 pub trait Machine: Send + Sync {
     /// Contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes
@@ -128,6 +136,11 @@ pub trait Machine: Send + Sync {
         let mut text = self.file(path)?;
         text.truncate(most);
         Ok(text)
+    }
+    /// Contents of a small file that is read at each tick, by way of `kept`, which is for this path alone.
+    fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
+        kept.text = self.file(path)?;
+        Ok(&kept.text)
     }
     /// Names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;

@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use rustix::io::Errno;
 
 use super::testing::{Fake, LOOPBACK, of};
-use super::{Capture, Captured, Ethtool, LIMIT, Live, Machine, Query, Replay, Sources, facts};
+use super::{
+    Capture, Captured, Ethtool, Kept, LIMIT, Live, Machine, Query, Replay, Sources, facts,
+};
 
 /// The loopback addresses that this machine has: some are built without IPv6.
 fn loopbacks() -> Vec<IpAddr> {
@@ -172,6 +174,20 @@ fn bytes_through_the_port_are_counted() {
     let (tables, _) = of("port", sources.take());
     let bytes = values(&tables[0], metric::PORT_TX_BYTES);
     assert!(bytes[1] - bytes[0] >= PAYLOAD as i64, "{bytes:?}");
+}
+
+#[test]
+fn a_file_that_is_kept_open_tells_all_that_is_in_it_now() {
+    let root = tempfile::tempdir().unwrap();
+    let machine = Live::under(root.path()).unwrap();
+    let mut kept = Kept::default();
+    let missing = machine.again("/now", &mut kept).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    for length in [3, 1, 0, 1023, 1024, 5000, 2] {
+        let text = vec![b'7'; length];
+        std::fs::write(root.path().join("now"), &text).unwrap();
+        assert_eq!(machine.again("/now", &mut kept).unwrap(), text);
+    }
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::io;
 
 use linerate_core::facts::Gap;
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{schedstat, task_stat};
+use linerate_core::parse::{Malformed, schedstat, task_stat};
 use linerate_core::record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;
-use super::{Machine, gap, read, unreadable};
+use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";
 /// Those of `schedstat`, then those of `stat`.
@@ -24,11 +24,32 @@ const METRICS: &[Metric] = &[
 /// Reads `/proc/self/task/TID/{stat,schedstat}`.
 pub(super) struct Thread {
     subject: String,
-    stat: String,
-    schedstat: String,
+    stat: File,
+    schedstat: File,
     /// What the last row showed; `None` before the first.
     seen: Option<Seen>,
     sheets: Sheets<()>,
+}
+
+/// A file of it that is read at each tick.
+struct File {
+    path: String,
+    kept: Kept,
+}
+
+impl File {
+    fn new(path: String) -> Self {
+        let kept = Kept::default();
+        Self { path, kept }
+    }
+
+    fn read<T>(
+        &mut self,
+        machine: &dyn Machine,
+        decode: fn(&[u8]) -> Result<T, Malformed>,
+    ) -> io::Result<T> {
+        decode(machine.again(&self.path, &mut self.kept)?).map_err(invalid)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +68,8 @@ impl Thread {
         let task = format!("/proc/self/task/{tid}");
         Self {
             subject: subject.to_owned(),
-            stat: format!("{task}/stat"),
-            schedstat: format!("{task}/schedstat"),
+            stat: File::new(format!("{task}/stat")),
+            schedstat: File::new(format!("{task}/schedstat")),
             seen: None,
             sheets: Sheets::new(METRICS, "sudo sysctl kernel.task_delayacct=1"),
         }
@@ -56,7 +77,7 @@ impl Thread {
 
     /// A row; `None` once the thread has ended.
     fn row(&mut self, machine: &dyn Machine) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
-        let Some(stat) = alive(read(machine, &self.stat, task_stat::parse))? else {
+        let Some(stat) = alive(self.stat.read(machine, task_stat::parse))? else {
             return Ok(None);
         };
         if matches!(stat.state, b'Z' | b'X') {
@@ -64,14 +85,14 @@ impl Thread {
         }
         let sched = match self.seen {
             Some(Seen::StatOnly) => None,
-            Some(_) => match alive(read(machine, &self.schedstat, schedstat::parse))? {
+            Some(_) => match alive(self.schedstat.read(machine, schedstat::parse))? {
                 None => return Ok(None),
                 counted => counted,
             },
             // The file is missing, or all zero, on kernels that do not count: a thread that is
             // alive has been on a CPU.
-            None => match alive(read(machine, &self.schedstat, schedstat::parse))? {
-                None if alive(machine.file(&self.stat))?.is_none() => return Ok(None),
+            None => match alive(self.schedstat.read(machine, schedstat::parse))? {
+                None if alive(machine.file(&self.stat.path))?.is_none() => return Ok(None),
                 counted => counted.filter(|c| !c.is_blank()),
             },
         };
@@ -107,14 +128,17 @@ impl Source for Thread {
             return Ok(());
         }
         let row = self.row(machine);
-        let row = row.map_err(|error| unreadable("thread", &self.stat, &error, PROC))?;
+        let row = row.map_err(|error| unreadable("thread", &self.stat.path, &error, PROC))?;
         match row {
             Some(row) => self
                 .sheets
                 .push((), || self.subject.clone(), at, &row, gaps),
             // Before the first row it may as well be /proc that is missing.
             None if self.seen.is_none() => {
-                let why = format!("cannot read {}: {} is not there", self.stat, self.subject);
+                let why = format!(
+                    "cannot read {}: {} is not there",
+                    self.stat.path, self.subject
+                );
                 return Err(gap("thread", &why, PROC));
             }
             None => self.seen = Some(Seen::Ended),
