@@ -14,6 +14,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
 
 /// `TCP_WINDOW_CLAMP`, tcp(7).
 const TCP_WINDOW_CLAMP: c_int = 10;
+/// `TCP_RTO_MIN_US` (6.15+), linux/tcp.h.
+const TCP_RTO_MIN_US: c_int = 45;
 /// `SO_BUSY_POLL` (3.11+), asm-generic/socket.h.
 const SO_BUSY_POLL: c_int = 46;
 /// `SO_MAX_PACING_RATE`, asm-generic/socket.h.
@@ -140,6 +142,13 @@ pub fn max_segment(fd: BorrowedFd<'_>) -> io::Result<u32> {
 pub fn set_pacing(fd: BorrowedFd<'_>, bytes_per_sec: u64) -> io::Result<()> {
     let raw = bytes_per_sec.to_ne_bytes();
     set_raw(fd, libc::SOL_SOCKET, SO_MAX_PACING_RATE, &raw)
+}
+
+/// `TCP_RTO_MIN_US`: what was lost is sent again after this time and a round trip at the earliest, 200 ms
+/// unless the route says otherwise. Kernels before 6.15 do not know it.
+pub fn set_least_timeout(fd: BorrowedFd<'_>, least: Duration) -> io::Result<()> {
+    let micros = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
+    set(fd, libc::IPPROTO_TCP, TCP_RTO_MIN_US, int(micros))
 }
 
 /// `TCP_CONGESTION`. Fails where the algorithm is not loaded, or not allowed to this user.
@@ -317,6 +326,16 @@ mod tests {
         assert!(max_segment(fd).unwrap() > 500);
         set_window_clamp(fd, 100_000).unwrap();
         set_pacing(fd, 1_000_000).unwrap();
+    }
+
+    #[test]
+    fn the_least_timeout_is_known_from_6_15_on_and_bounded() {
+        let (near, _far) = pair();
+        let unknown = |e: io::Error| e.raw_os_error() == Some(libc::ENOPROTOOPT);
+        let set = set_least_timeout(near.as_fd(), Duration::from_millis(50));
+        assert!(set.is_ok() || set.is_err_and(unknown));
+        // Longer than the kernel's own it may not be.
+        assert!(set_least_timeout(near.as_fd(), Duration::from_secs(1)).is_err());
     }
 
     #[test]

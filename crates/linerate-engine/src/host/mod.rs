@@ -29,7 +29,7 @@ mod psi;
 mod qdisc;
 mod sheets;
 mod sock_diag;
-mod socket;
+pub(crate) mod socket;
 mod softnet;
 mod sources;
 #[cfg(test)]

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::Width;
 use linerate_core::metric;
-use linerate_core::parse::{mem_info, tcp_info};
 use linerate_core::units::Rate;
 use linerate_sys::{socket, thread};
 
+use crate::host::socket::{of_memory, of_tcp};
 use crate::load::application::Role;
 
 use self::bytes::Bytes;
@@ -250,18 +250,10 @@ impl Lane {
     }
 
     fn retransmits(&self) -> Option<u64> {
-        let mut room = [0; tcp_info::ROOM];
-        let got = socket::tcp_info(self.fd(), &mut room).ok()?;
-        let mut all = tcp_info::values(&room[..got]);
-        let (_, value) = all.find(|(m, _)| m.name == metric::TCP_RETRANS.name)?;
-        u64::try_from(value?).ok()
+        of_tcp(self.fd(), metric::TCP_RETRANS)
     }
 
     fn drops(&self) -> Option<u64> {
-        let mut room = [0; mem_info::ROOM];
-        let got = socket::mem_info(self.fd(), &mut room).ok()?;
-        let mut all = mem_info::values(&room[..got]);
-        let (_, value) = all.find(|(m, _)| m.name == metric::SOCKET_DROPS.name)?;
-        u64::try_from(value?).ok()
+        of_memory(self.fd(), metric::SOCKET_DROPS)
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_core::wire::message::Secret;
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::dial::{HEED, PATIENCE, begin, socket};
 use crate::load::{ConfigureEach, Datagrams, Lines, LoadError};
-use crate::peer::channel::timespec;
+use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 
@@ -35,9 +35,18 @@ const HELLO: Hello = Hello {
     kind: Kind::Data,
 };
 
+/// A connection whose first packet or its answer was lost is dialled again after this time, if the path has no
+/// longer round trips, and then after twice as long each time; the kernel waits for a second. Datagrams pass
+/// a path that loses a third of all packets, and so must what they are measured with.
+const LATE: Duration = Duration::from_millis(200);
+/// So many round trips at the least.
+const LATE_ROUNDS: u32 = 3;
+
 /// Dials the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
+    /// Round trip of the control connection; `None` where the kernel does not tell.
+    pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
     /// Set once the user wants to stop: nothing more is dialled.
@@ -72,6 +81,7 @@ struct Young {
     have: usize,
     /// Whether the server closed it.
     closed: bool,
+    began: Instant,
     tries: u32,
 }
 
@@ -151,15 +161,35 @@ impl Dialler {
             for n in ready(&all)? {
                 match self.advance(&mut all[n], set) {
                     Err(_) if all[n].closed && all[n].tries < TRIES => {
-                        let (stream, tries) = (all[n].stream, all[n].tries + 1);
-                        all[n] = self.begin(stream, configure)?;
-                        all[n].tries = tries;
+                        self.again(&mut all[n], configure)?;
                     }
                     went => went?,
                 }
             }
+            for young in &mut all {
+                if self.is_late(young) {
+                    self.again(young, configure)?;
+                }
+            }
         }
         Ok(all.into_iter().map(|young| young.line).collect())
+    }
+
+    /// Whether what was sent first was lost, by all that is known of the path.
+    fn is_late(&self, young: &Young) -> bool {
+        let Some(round_trip) = self.round_trip else {
+            return false;
+        };
+        let late = LATE.max(round_trip * LATE_ROUNDS) * (1 << (young.tries - 1));
+        matches!(young.stage, Stage::Making) && young.tries < TRIES && young.began.elapsed() > late
+    }
+
+    /// Dials a connection once more.
+    fn again(&self, young: &mut Young, configure: ConfigureEach<'_>) -> Result<(), LoadError> {
+        let tries = young.tries + 1;
+        *young = self.begin(young.stream, configure)?;
+        young.tries = tries;
+        Ok(())
     }
 
     fn begin(&self, stream: u32, configure: ConfigureEach<'_>) -> Result<Young, LoadError> {
@@ -173,6 +203,7 @@ impl Dialler {
             said: [0; LONGEST],
             have: 0,
             closed: false,
+            began: Instant::now(),
             tries: 1,
         })
     }
@@ -278,7 +309,10 @@ impl Lines for Dialler {
         stream: u32,
         configure: Configure<'_>,
     ) -> Result<Datagrams, LoadError> {
-        let one = self.wave(set, stream..stream + 1, &mut |_, _| Ok(()))?;
+        // No load goes over this one.
+        let mut hastened =
+            |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
+        let one = self.wave(set, stream..stream + 1, &mut hastened)?;
         let secret = &self.secret;
         let of = Meeting {
             secret,
@@ -311,13 +345,13 @@ fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadEr
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
 
     fn dialler(listener: &TcpListener) -> Dialler {
         Dialler {
             address: listener.local_addr().unwrap(),
+            round_trip: None,
             session: [1; 16],
             secret: Secret([2; 32]),
             stop: Arc::default(),
@@ -338,6 +372,37 @@ mod tests {
             panic!("{error}");
         };
         assert_eq!(source.kind(), ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_connection_is_late_after_a_few_round_trips_and_then_after_twice_as_long() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut dialler = dialler(&listener);
+        let mut young = dialler.begin(0, &mut |_, _| Ok(())).unwrap();
+        let mut late = |dialler: &Dialler, tries, millis| {
+            young.tries = tries;
+            young.began = Instant::now()
+                .checked_sub(Duration::from_millis(millis))
+                .unwrap();
+            dialler.is_late(&young)
+        };
+        assert!(!late(&dialler, 1, 4000), "nothing is known of the path");
+        for (round_trip, tries, in_time, too_late) in [
+            (1, 1, 100, 201),
+            (1, 2, 300, 401),
+            (300, 1, 800, 901),
+            (300, 2, 1700, 1801),
+        ] {
+            dialler.round_trip = Some(Duration::from_millis(round_trip));
+            assert!(!late(&dialler, tries, in_time));
+            assert!(late(&dialler, tries, too_late));
+        }
+        assert!(!late(&dialler, TRIES, 60_000));
+        young.stage = Stage::Reply;
+        (young.tries, young.began) = (1, Instant::now());
+        thread::sleep(Duration::from_millis(2));
+        dialler.round_trip = Some(Duration::ZERO);
+        assert!(!dialler.is_late(&young));
     }
 
     #[test]

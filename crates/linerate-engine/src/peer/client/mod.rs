@@ -7,12 +7,14 @@ mod version;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linerate_core::metric::TCP_MIN_RTT;
 use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::Nanos;
@@ -27,6 +29,7 @@ use super::{PeerError, Stop, boot_id, descriptors};
 use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
 use crate::event::Flow;
+use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live};
 use crate::load::LoadError;
@@ -116,6 +119,7 @@ impl Client {
             Err(e) => return Err(PeerError::broken(address, &e)),
         };
         let machine = Arc::clone(&options.machine);
+        let round_trip = of_tcp(channel.stream().as_fd(), TCP_MIN_RTT).map(Duration::from_micros);
         let own = channel.stream().local_addr().ok().map(|own| own.ip());
         let toward = Toward::of(address.ip(), own);
         let mut end = LocalEnd::new(Side::Near, &options.engine, machine, toward);
@@ -128,6 +132,7 @@ impl Client {
             end,
             dialler: Dialler {
                 address,
+                round_trip,
                 session,
                 secret,
                 stop: Arc::default(),

@@ -82,6 +82,7 @@ impl Raw {
     fn lines(&self) -> RawDialler {
         RawDialler {
             address: self.address,
+            round_trip: None,
             session: self.session,
             secret: self.secret,
             stop: Arc::default(),
