@@ -36,8 +36,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 CPUS = sorted(os.sched_getaffinity(0))
 
 
-def case(rival, reverse=False, streams=1, size=None, pinned=False, ours=()):
-    return {"rival": rival, "reverse": reverse, "streams": streams, "size": size, "pinned": pinned, "ours": list(ours)}
+def case(rival, reverse=False, streams=1, size=None, pinned=False, congestion=None, ours=()):
+    return {"rival": rival, "reverse": reverse, "streams": streams, "size": size, "pinned": pinned,
+            "congestion": congestion, "ours": list(ours)}
 
 
 N = len(CPUS)
@@ -51,6 +52,10 @@ CASES = {
     "iperf3-128K-pinned": case("iperf3", size=128 * 1024, pinned=True),
     "iperf3-512K": case("iperf3", size=512 * 1024),
     "iperf3-1M": case("iperf3", size=1024 * 1024),
+    "iperf3-cubic": case("iperf3", congestion="cubic"),
+    "iperf3-cubic-reverse": case("iperf3", reverse=True, congestion="cubic"),
+    "iperf3-cubic-streams": case("iperf3", streams=N, congestion="cubic"),
+    "iperf3-cubic-streams-reverse": case("iperf3", reverse=True, streams=N, congestion="cubic"),
     "nuttcp": case("nuttcp"),
     "nuttcp-reverse": case("nuttcp", reverse=True),
     "nuttcp-pinned": case("nuttcp", pinned=True),
@@ -132,6 +137,8 @@ def linerate(host, c, extra, cpu):
                "-P", str(c["streams"]), "-d", "reverse" if c["reverse"] else "forward"]
     if c["size"]:
         command += ["--size", f"{c['size']}B"]
+    if c["congestion"]:
+        command += ["--congestion", c["congestion"]]
     out, used = client(command + extra, cpu)
     result = json.loads(out)
     direction = result["directions"]["reverse" if c["reverse"] else "forward"]
@@ -154,6 +161,8 @@ def iperf3(host, c, _, cpu):
         command.append("-R")
     if c["size"]:
         command += ["-l", str(c["size"])]
+    if c["congestion"]:
+        command += ["-C", c["congestion"]]
     out, used = client(command, cpu)
     end = json.loads(out)["end"]["sum_received"]
     return end["bits_per_second"], end["bytes"], used
@@ -230,6 +239,8 @@ def ratio(pairs):
 def words(c):
     what = [f"{c['streams']} stream" + ("s" if c["streams"] > 1 else ""), "reverse" if c["reverse"] else "forward"]
     what.append(f"both {c['size'] // 1024} KiB" if c["size"] else "default" if not c["ours"] else " ".join(c["ours"]))
+    if c["congestion"]:
+        what.append(c["congestion"])
     if c["pinned"]:
         what.append("pinned")
     return ", ".join(what)

@@ -162,11 +162,13 @@ impl LocalEnd {
         cpus.truncate(workers.len());
         let cap = placement::op_cap(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
+        let gives_way = !cpus.is_empty() && placement::meet(self.cpus.len(), end, &plan);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
-            Lane::new(&plan, stream as u32, role, cpu, cap, batch, worker).map(Arc::new)
+            let lane = Lane::new(&plan, stream as u32, role, cpu, cap, batch, worker)?;
+            Ok(Arc::new(lane.giving_way(gives_way)))
         });
-        let made = made.collect::<Result<Vec<_>, _>>()?;
+        let made = made.collect::<Result<Vec<_>, LoadError>>()?;
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
         let (write, read) = sizes(&plan, cap);

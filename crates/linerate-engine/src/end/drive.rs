@@ -89,6 +89,10 @@ fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadErr
         worker.submit(&ops[..lane.batch])?;
         worker.reap(1, WAIT, &mut done)?;
         account(lane, step, &mut done);
+        if lane.gives_way {
+            // Else it writes for a whole slice of time, and all of that has left the cache when it is read.
+            std::thread::yield_now();
+        }
     }
     loop {
         let ended = worker.finish()?;

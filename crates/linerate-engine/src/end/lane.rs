@@ -41,6 +41,8 @@ pub(super) struct Lane {
     pub(super) role: Role,
     pub(super) ping_pong: bool,
     pub(super) cpu: Option<u32>,
+    /// Whether the other end of its stream runs on the same CPU.
+    pub(super) gives_way: bool,
     /// How many operations the worker is offered at once.
     pub(super) batch: usize,
     pub(super) counters: Counters,
@@ -71,12 +73,18 @@ impl Lane {
             role,
             ping_pong: matches!(plan.pattern, Pattern::PingPong { .. }),
             cpu,
+            gives_way: false,
             batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
             advice: Arc::new(Advice::new(asked.0, cap)),
             application: Application::new(role, &plan.knobs)?,
             worker: Mutex::new(Some(worker)),
         })
+    }
+
+    /// The same lane, whose sender may let the other end run after each of its operations.
+    pub(super) fn giving_way(self, gives_way: bool) -> Self {
+        Self { gives_way, ..self }
     }
 
     /// Subject of this thread's tables: `s3/tx0`.

@@ -23,8 +23,10 @@ const CAP_TURNS: u32 = 256 * 1024;
 ///
 /// Streams take the CPUs that `seats` puts first. Reverse streams take the ones after those of as many
 /// forward streams, so that both directions can run at once, where they are as good. Ends that share
-/// their machine take every other core each. Sets with as many streams get the same CPUs, so that
-/// trials compare like with like.
+/// their machine take every other core each; where streams need every CPU, both ends of each stream take the
+/// same one: what one writes the other finds in its cache, and no packet overtakes another
+/// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials
+/// compare like with like.
 pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
     let Pattern::Stream { direction } = plan.pattern else {
         return Vec::new();
@@ -40,6 +42,10 @@ pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
     }
     if streams > allowed.len() {
         return Vec::new();
+    }
+    if meet(allowed.len(), end, plan) {
+        // Both ends take the same ones in the same order, whatever their ports.
+        return allowed;
     }
     let (ours, others) = if end.shared {
         halves(facts, &allowed, end.side)
@@ -57,6 +63,12 @@ pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
     let theirs = placement::seats(facts, &others).into_iter().rev();
     let all = seats.iter().copied().chain(theirs);
     all.skip(skip).take(streams).map(|seat| seat.cpu).collect()
+}
+
+/// Whether both ends of each stream share a CPU, of so many that they may use: their machine is the same, and
+/// streams need every one.
+pub(crate) fn meet(cpus: usize, end: End, plan: &SetPlan) -> bool {
+    end.shared && plan.knobs.streams as usize == cpus
 }
 
 /// The NUMA node that a set's threads on this side are to be kept on.
@@ -219,6 +231,23 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_one_machine_share_the_cpu_of_each_stream_where_streams_take_all() {
+        let all: Vec<u32> = (0..4).collect();
+        let take = |side, served: &[u32], d, n| {
+            let facts = host(served, &[[0, 1], [2, 3]]);
+            cpus(&facts, &all, end(side, true), &plan(d, n))
+        };
+        for d in [Direction::Forward, Direction::Reverse] {
+            let (near, far) = (take(Side::Near, &[0], d, 4), take(Side::Far, &[3], d, 4));
+            assert_eq!(near, all);
+            assert_eq!(far, all);
+            let (near, far) = (take(Side::Near, &[], d, 3), take(Side::Far, &[], d, 3));
+            assert_ne!(near, far);
+            assert_eq!(take(Side::Near, &[], d, 5), [] as [u32; 0]);
+        }
+    }
+
+    #[test]
     fn ends_of_one_machine_take_cpus_apart_though_their_ports_differ() {
         let all: Vec<u32> = (0..6).collect();
         for n in 1..=3 {
@@ -280,7 +309,7 @@ mod tests {
                 &plan(Direction::Forward, n),
             )
         };
-        assert_eq!(take(2), [1, 0]);
+        assert_eq!(take(2), [0, 1]);
         assert_eq!(take(3), [] as [u32; 0]);
         assert_eq!(
             cpus(

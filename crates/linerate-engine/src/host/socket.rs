@@ -47,10 +47,7 @@ pub(crate) fn of_memory(fd: BorrowedFd<'_>, metric: Metric) -> Option<u64> {
     value(mem_info::values(&room[..got]), metric)
 }
 
-fn value(
-    mut all: impl Iterator<Item = (Metric, Option<i64>)>,
-    metric: Metric,
-) -> Option<u64> {
+fn value(mut all: impl Iterator<Item = (Metric, Option<i64>)>, metric: Metric) -> Option<u64> {
     let (_, value) = all.find(|(m, _)| m.name == metric.name)?;
     u64::try_from(value?).ok()
 }
