@@ -66,9 +66,9 @@ pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
 }
 
 /// Whether both ends of each stream share a CPU, of so many that they may use: their machine is the same, and
-/// streams need every one.
+/// streams need every one. Where there is but one, nothing is placed.
 pub(crate) fn meet(cpus: usize, end: End, plan: &SetPlan) -> bool {
-    end.shared && plan.knobs.streams as usize == cpus
+    end.shared && cpus > 1 && plan.knobs.streams as usize == cpus
 }
 
 /// The NUMA node that a set's threads on this side are to be kept on.
@@ -244,6 +244,16 @@ mod tests {
             let (near, far) = (take(Side::Near, &[], d, 3), take(Side::Far, &[], d, 3));
             assert_ne!(near, far);
             assert_eq!(take(Side::Near, &[], d, 5), [] as [u32; 0]);
+        }
+        let d = Direction::Forward;
+        for (cpus, streams, shared, met) in [
+            (2, 2, true, true),
+            (2, 2, false, false),
+            (2, 1, true, false),
+            (1, 1, true, false),
+        ] {
+            let of = end(Side::Near, shared);
+            assert_eq!(meet(cpus, of, &plan(d, streams)), met);
         }
     }
 
