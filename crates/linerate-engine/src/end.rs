@@ -160,18 +160,18 @@ impl LocalEnd {
         let mut cpus = placement::cpus(&facts, &self.cpus, end, &plan);
         // Streams may share threads.
         cpus.truncate(workers.len());
-        let cap = placement::op_cap(facts.l2_cache, workers.len(), self.cpus.len());
+        let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
         let gives_way = !cpus.is_empty() && placement::meet(self.cpus.len(), end, &plan);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
-            let lane = Lane::new(&plan, stream as u32, role, cpu, cap, batch, worker)?;
+            let lane = Lane::new(&plan, stream as u32, role, cpu, caps, batch, worker)?;
             Ok(Arc::new(lane.giving_way(gives_way)))
         });
         let made = made.collect::<Result<Vec<_>, LoadError>>()?;
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
-        let (write, read) = sizes(&plan, cap);
+        let (write, read) = sizes(&plan, caps.op);
         // Where the engine did not choose by itself.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_core::plan::{Pattern, SetPlan};
 
+use super::placement::Caps;
 use crate::load::application::{Application, Role};
 use crate::load::{Advice, BATCH, LoadError, Worker};
 
@@ -52,14 +53,14 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// A lane at rest, whose worker is offered `batch` operations at once. `cap` bounds operations whose size
+    /// A lane at rest, whose worker is offered `batch` operations at once. `caps` bound what
     /// the plan leaves open.
     pub(super) fn new(
         plan: &SetPlan,
         stream: u32,
         role: Role,
         cpu: Option<u32>,
-        cap: u32,
+        caps: Caps,
         batch: usize,
         worker: Box<dyn Worker>,
     ) -> Result<Self, LoadError> {
@@ -76,7 +77,7 @@ impl Lane {
             gives_way: false,
             batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
-            advice: Arc::new(Advice::new(asked.0, cap)),
+            advice: Arc::new(Advice::new(asked.0, caps.op).gathering(caps.gather)),
             application: Application::new(role, &plan.knobs)?,
             worker: Mutex::new(Some(worker)),
         })

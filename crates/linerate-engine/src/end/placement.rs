@@ -18,6 +18,12 @@ const CAP_MAX: u32 = 768 * 1024;
 /// cost more calls than they spare misses (benches/peers/2026-11-25-sizes.md).
 const CAP_TURNS: u32 = 256 * 1024;
 
+/// Bounds of what gathers before it is read: below the least, more wake-ups cost more than misses spare.
+const GATHER_MIN: u32 = 128 * 1024;
+const GATHER_MAX: u32 = 512 * 1024;
+/// Where the second-level cache is not known: right for those of 1 and of 2 MiB.
+const GATHER_UNKNOWN: u32 = 256 * 1024;
+
 /// The CPU of each stream's thread; empty when threads are left to the scheduler: where there are
 /// more of them than CPUs, and for round trips, which should not depend on one CPU's state.
 ///
@@ -148,6 +154,32 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
     allowed
         .iter()
         .partition(|cpu| places[&core(cpu)] % 2 == parity)
+}
+
+/// What a thread moves at once at most, in bytes, where the plan leaves that open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caps {
+    /// One operation.
+    pub(super) op: u32,
+    /// What gathers before it is read.
+    pub(super) gather: u32,
+}
+
+/// For threads of which so many take turns on so many `cpus`.
+pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps {
+    Caps {
+        op: op_cap(l2_cache, threads, cpus),
+        gather: gather_cap(l2_cache),
+    }
+}
+
+/// Most payload that a receiver lets gather before it reads: with a largest operation's buffer it stays in the
+/// second-level cache. More has left it before it is read, and its pages are cold when they are used again
+/// (benches/peers/2026-11-26-low-water.md).
+fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
+    let share =
+        |l2: Bytes| (l2.0 / 16 * 3).clamp(u64::from(GATHER_MIN), u64::from(GATHER_MAX)) as u32;
+    l2_cache.map_or(GATHER_UNKNOWN, share)
 }
 
 /// Largest operation that is chosen where the plan leaves the size open: its buffer should stay in
@@ -339,6 +371,19 @@ mod tests {
         assert_eq!(alone(Some(Bytes(0))), CAP_MIN);
         assert_eq!(alone(Some(Bytes(1 << 20))), 768 * 1024);
         assert_eq!(alone(Some(Bytes(u64::MAX))), CAP_MAX);
+    }
+
+    #[test]
+    fn what_gathers_stays_in_the_cache_beside_an_operation() {
+        let mib = 1 << 20;
+        for (l2, gathers) in [(mib, 192 * 1024), (2 * mib, 384 * 1024)] {
+            let caps = caps(Some(Bytes(l2)), 1, 1);
+            assert_eq!(caps.gather, gathers);
+            assert!(u64::from(caps.op + caps.gather) < l2);
+        }
+        assert_eq!(gather_cap(None), GATHER_UNKNOWN);
+        assert_eq!(gather_cap(Some(Bytes(0))), GATHER_MIN);
+        assert_eq!(gather_cap(Some(Bytes(u64::MAX))), GATHER_MAX);
     }
 
     #[test]

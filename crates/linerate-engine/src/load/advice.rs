@@ -23,6 +23,7 @@ const OP_NANOS_MAX: u64 = 100_000_000;
 pub struct Advice {
     most: u32,
     fixed: bool,
+    gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
     counting: AtomicBool,
@@ -39,11 +40,26 @@ impl Advice {
         Self {
             most,
             fixed,
+            gather: 0,
             op: AtomicU32::new(if fixed { most } else { most.min(OP_FIRST) }),
             rate: AtomicU64::new(0),
             counting: AtomicBool::new(false),
             counted: [const { AtomicU64::new(0) }; 2],
         }
+    }
+
+    /// The same, with up to `bytes` of payload left to gather before it is read; none at first.
+    #[must_use]
+    pub fn gathering(self, bytes: u32) -> Self {
+        Self {
+            gather: bytes,
+            ..self
+        }
+    }
+
+    /// Most payload that may gather before it is read, in bytes.
+    pub fn gather(&self) -> u32 {
+        self.gather
     }
 
     /// Largest operation there can be, in bytes.

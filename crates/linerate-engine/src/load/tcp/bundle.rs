@@ -42,7 +42,7 @@ pub(super) trait Flow: Send {
     fn share(shared: &mut Self::Shared, most: usize) -> std::io::Result<()>;
     fn line(&self) -> &Line;
     /// A new step.
-    fn begin(&mut self);
+    fn begin(&mut self, advice: &Advice);
     /// Payload moved in this step.
     fn total(&self) -> u64;
     /// Goes on, at once; payload moved, and whether its end mark has passed. `ending` says that the step is
@@ -183,7 +183,7 @@ impl<F: Flow> Worker for Bundle<F> {
         let all = waiting(&self.flows).map_err(|e| first.failed("epoll", e.into()))?;
         self.waiting = Some(all);
         self.left = self.flows.len();
-        self.flows.iter_mut().for_each(F::begin);
+        self.flows.iter_mut().for_each(|flow| flow.begin(advice));
         Ok(())
     }
 

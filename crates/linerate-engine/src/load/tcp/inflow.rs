@@ -8,14 +8,12 @@ use rustix::event::epoll;
 use super::bundle::{Flow, Turn};
 use super::intake::Intake;
 
-use crate::load::LoadError;
 use crate::load::line::{Line, MarkPart};
 use crate::load::pages::Pages;
+use crate::load::{Advice, LoadError};
 
 /// Below this a wake-up is not worth saving.
 const LOW_WATER_MIN: u64 = 64 * 1024;
-/// Above this nothing more is gained.
-const LOW_WATER_MAX: u64 = 512 * 1024;
 /// The receiver is kept waiting for no longer than 1/5000 s of payload: well below a tick, and
 /// below what a window holds on a path that is fast enough for this to matter.
 const LOW_WATERS_PER_SEC: u64 = 5000;
@@ -62,6 +60,8 @@ pub(super) struct Inflow {
     total: u64,
     /// `SO_RCVLOWAT` in force.
     low_water: u64,
+    /// Most that it is set to.
+    gather: u64,
     ended: bool,
 }
 
@@ -80,6 +80,7 @@ impl Inflow {
             left: 0,
             total: 0,
             low_water: 1,
+            gather: 0,
             ended: false,
         }
     }
@@ -166,12 +167,13 @@ impl Inflow {
         if let Some(clamp) = &mut self.clamp {
             clamp.hold(&self.line)?;
         }
-        if !self.patient || rate / LOW_WATERS_PER_SEC < LOW_WATER_MIN {
+        let gather = self.gather.min(rate / LOW_WATERS_PER_SEC);
+        if !self.patient || gather < LOW_WATER_MIN {
             return Ok(());
         }
         let buffer = socket::recv_buffer(self.line.fd());
         let buffer = buffer.map_err(|e| self.line.failed("getsockopt", e))?;
-        let wanted = low_water(rate, buffer);
+        let wanted = low_water(gather, buffer);
         if wanted <= self.left {
             self.set_low_water(wanted)?;
         }
@@ -201,7 +203,8 @@ impl Flow for Inflow {
         &self.line
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, advice: &Advice) {
+        self.gather = advice.gather().into();
         self.total = 0;
         self.ended = false;
     }
@@ -216,14 +219,10 @@ impl Flow for Inflow {
     }
 }
 
-/// Bytes to wait for at `rate` bytes per second with a receive buffer of `buffer` bytes; 1 for the
-/// first byte.
-fn low_water(rate: u64, buffer: u64) -> u64 {
-    let bytes = (rate / LOW_WATERS_PER_SEC).min(buffer / LOW_WATER_SHARE);
-    if bytes < LOW_WATER_MIN {
-        return 1;
-    }
-    bytes.min(LOW_WATER_MAX)
+/// Bytes to wait for where `gather` may gather in a receive buffer of `buffer` bytes; 1 for the first byte.
+fn low_water(gather: u64, buffer: u64) -> u64 {
+    let bytes = gather.min(buffer / LOW_WATER_SHARE);
+    if bytes < LOW_WATER_MIN { 1 } else { bytes }
 }
 
 #[cfg(test)]
@@ -232,13 +231,12 @@ mod tests {
 
     #[test]
     fn waiting_is_short_small_and_only_where_it_pays() {
-        let big = 32 << 20;
+        let (least, big) = (LOW_WATER_MIN, 32 << 20);
         assert_eq!(low_water(0, big), 1);
-        let least = LOW_WATER_MIN * LOW_WATERS_PER_SEC;
         assert_eq!(low_water(least - 1, big), 1);
-        assert_eq!(low_water(least, big), LOW_WATER_MIN);
-        assert_eq!(low_water(u64::MAX, big), LOW_WATER_MAX);
-        assert_eq!(low_water(u64::MAX, LOW_WATER_MIN * 8 - 1), 1);
-        assert_eq!(low_water(u64::MAX, LOW_WATER_MIN * 8), LOW_WATER_MIN);
+        assert_eq!(low_water(least, big), least);
+        assert_eq!(low_water(3 * least, big), 3 * least);
+        assert_eq!(low_water(u64::MAX, least * 8 - 1), 1);
+        assert_eq!(low_water(u64::MAX, least * 8), least);
     }
 }

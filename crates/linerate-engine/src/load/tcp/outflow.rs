@@ -7,7 +7,7 @@ use super::outlet::Outlet;
 use crate::load::line::{Line, MarkPart};
 use rustix::event::epoll;
 
-use crate::load::LoadError;
+use crate::load::{Advice, LoadError};
 
 /// Runs of payload are about this long: one over it, in seconds.
 const RUNS_PER_SEC: u64 = 100;
@@ -97,7 +97,7 @@ impl Flow for Outflow {
         &self.line
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, _: &Advice) {
         self.total = 0;
         self.ended = false;
     }

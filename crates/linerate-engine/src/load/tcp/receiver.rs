@@ -50,7 +50,7 @@ impl Worker for Receiver {
         } else {
             self.buffer.ensure(advice.most() as usize);
         }
-        self.flow.begin();
+        self.flow.begin(advice);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl Worker for Sender {
         self.advice = Arc::clone(advice);
         let filled = self.payload.fill(advice.most() as usize);
         filled.map_err(|e| self.flow.line.failed("making payload", e))?;
-        self.flow.begin();
+        self.flow.begin(advice);
         Ok(())
     }
 
