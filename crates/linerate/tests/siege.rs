@@ -12,6 +12,7 @@
 mod clients;
 #[path = "siege/served.rs"]
 mod served;
+mod skip;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use clients::{Besiegers, connect, dial, run_once};
+use clients::{Besiegers, Door, connect, dial, iperf3, run_once};
 use linerate_engine::event::Flow;
 use linerate_engine::link::Link;
 use linerate_engine::peer::keys::Key;
@@ -49,6 +50,7 @@ fn main() {
     for (name, test) in [
         ("an_idle_server_is_small_and_sleeps", idle as fn()),
         ("clients_of_all_kinds_leave_nothing", all_kinds),
+        ("clients_of_iperf3_of_all_kinds_leave_nothing", iperf3_kinds),
         ("a_crowd_from_one_address_keeps_no_other_out", crowd),
         ("a_lack_of_descriptors_is_survived", lack),
         ("who_is_one_too_many_is_told", busy),
@@ -81,11 +83,44 @@ fn idle() {
 }
 
 fn all_kinds() {
-    let wanted = std::env::var("LINERATE_TEST_CLIENTS").ok();
-    let count = wanted.map_or(CLIENTS, |text| text.parse().unwrap());
     let key = Key::generate();
     let server = Served::start(&key, &["--iperf3=0"]);
-    let mut besiegers = Besiegers::new(server.address, &key);
+    let besiegers = Besiegers::new(server.address, Door::Own(&key));
+    besiege(&server, besiegers, CLIENTS);
+    let begun = server
+        .lines()
+        .iter()
+        .filter(|l| l.contains(" began"))
+        .count();
+    assert!(begun > 10, "no client got as far as a session: {begun}");
+    server.stopped();
+}
+
+fn iperf3_kinds() {
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip::skip("iperf3", "iperf3 is not installed");
+    }
+    let key = Key::generate();
+    let server = Served::start(&key, &["--iperf3=0"]);
+    let besiegers = Besiegers::new(server.iperf3, Door::Iperf3);
+    // A test at a time: each of those that come in vain is soon gone.
+    besiege(&server, besiegers, CLIENTS / 3);
+    // The last one may still have the place.
+    assert!(eventually(|| {
+        let honest = iperf3(server.iperf3).args(["-n", "1M"]).output().unwrap();
+        honest.status.success()
+    }));
+    let lines = server.lines();
+    // Of lines that are much alike only some are written.
+    let begun = |l: &String| l.contains("2 streams, 60 s");
+    assert!(lines.iter().any(begun), "no test began: {lines:?}");
+    server.stopped();
+}
+
+/// So many clients, or as many as are asked for; what the server holds after each tenth.
+fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
+    let wanted = std::env::var("LINERATE_TEST_CLIENTS").ok();
+    let count = wanted.map_or(clients, |text| text.parse().unwrap());
     println!("  seed {:#x}", besiegers.seed);
     // What is opened or allocated once and for good is so after the first tenth.
     let mut first = None;
@@ -104,13 +139,6 @@ fn all_kinds() {
         server.serves();
     }
     println!("  {}", besiegers.sent());
-    let begun = server
-        .lines()
-        .iter()
-        .filter(|l| l.contains(" began"))
-        .count();
-    assert!(begun > 10, "no client got as far as a session: {begun}");
-    server.stopped();
 }
 
 /// Descriptors that this program may have.

@@ -30,6 +30,8 @@ const STOPPED: usize = 6;
 const SLOW: usize = 24;
 /// Clients that are killed, at a time.
 const KILLED: usize = 8;
+/// What a client of iperf3 says first.
+const COOKIE: &[u8; 37] = b"siegesiegesiegesiegesiegesiegesieges\0";
 
 struct Blank;
 
@@ -131,25 +133,31 @@ pub(crate) fn dial(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// Who they are clients of.
+pub(crate) enum Door<'a> {
+    Own(&'a Key),
+    Iperf3,
+}
+
 /// Clients that come one after the other, of a kind drawn by lot.
-pub(crate) struct Besiegers {
+pub(crate) struct Besiegers<'a> {
     pub(crate) seed: u64,
     state: u64,
     address: SocketAddr,
-    key: Key,
+    door: Door<'a>,
     killed: VecDeque<Child>,
     stopped: VecDeque<Child>,
     slow: VecDeque<TcpStream>,
     counts: [usize; 5],
 }
 
-impl Besiegers {
-    pub(crate) fn new(address: SocketAddr, key: &Key) -> Self {
+impl<'a> Besiegers<'a> {
+    pub(crate) fn new(address: SocketAddr, door: Door<'a>) -> Self {
         Self {
             seed: SEED,
             state: SEED,
             address,
-            key: key.clone(),
+            door,
             killed: VecDeque::new(),
             stopped: VecDeque::new(),
             slow: VecDeque::new(),
@@ -196,21 +204,41 @@ impl Besiegers {
         self.state % bound
     }
 
-    fn child(&self) -> Child {
-        Command::new(std::env::current_exe().unwrap())
-            .env(ROLE, self.address.to_string())
-            .env("LINERATE_KEY", self.key.text())
+    fn child(&mut self) -> Child {
+        let mut command = match self.door {
+            Door::Own(key) => {
+                let mut own = Command::new(std::env::current_exe().unwrap());
+                own.env(ROLE, self.address.to_string())
+                    .env("LINERATE_KEY", key.text());
+                own
+            }
+            Door::Iperf3 => {
+                let mut iperf3 = iperf3(self.address);
+                iperf3.args(["-t", "60", "-P", "2"]);
+                iperf3.args([["-R"].as_slice(), &["-u"], &[]][self.draw(3) as usize]);
+                iperf3
+            }
+        };
+        command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap()
     }
 
+    /// So many clients that hold what they have; iperf3's protocol has a test at a time, which others find taken.
+    fn at_a_time(&self, many: usize) -> usize {
+        match self.door {
+            Door::Own(_) => many,
+            Door::Iperf3 => 0,
+        }
+    }
+
     /// Measures, until it is killed at some moment of it.
     fn kill(&mut self) -> usize {
         let child = self.child();
         self.killed.push_back(child);
-        if self.killed.len() > KILLED {
+        if self.killed.len() > self.at_a_time(KILLED) {
             thread::sleep(Duration::from_micros(self.draw(20_000)));
             let at = self.draw(self.killed.len() as u64) as usize;
             let mut child = self.killed.remove(at).unwrap();
@@ -226,7 +254,7 @@ impl Besiegers {
         thread::sleep(Duration::from_micros(self.draw(20_000)));
         kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         self.stopped.push_back(child);
-        if self.stopped.len() > STOPPED {
+        if self.stopped.len() > self.at_a_time(STOPPED) {
             let mut oldest = self.stopped.pop_front().unwrap();
             oldest.kill().unwrap();
             oldest.wait().unwrap();
@@ -249,10 +277,14 @@ impl Besiegers {
 
     /// Says what makes no sense, from the first byte on or after what does.
     fn babble(&mut self) -> usize {
-        let mut words = match self.draw(3) {
-            0 => Vec::new(),
-            1 => hello(Kind::Control),
-            _ => hello(Kind::Data),
+        let drawn = self.draw(3);
+        let mut words = match (&self.door, drawn) {
+            (_, 0) => Vec::new(),
+            (Door::Iperf3, 1) => COOKIE.to_vec(),
+            // Parameters, and what claims to be as many bytes of them as it likes.
+            (Door::Iperf3, _) => [COOKIE.as_slice(), &[0, 0, 0, 60], b"{\"tcp\":true,"].concat(),
+            (Door::Own(_), 1) => hello(Kind::Control),
+            (Door::Own(_), _) => hello(Kind::Data),
         };
         let length = self.draw(2_000);
         words.extend((0..length).map(|_| self.draw(256) as u8));
@@ -268,7 +300,10 @@ impl Besiegers {
 
     /// Says some of what it should, and is gone as a crash makes it.
     fn reset(&mut self) -> usize {
-        let words = hello(Kind::Control);
+        let words = match self.door {
+            Door::Own(_) => hello(Kind::Control),
+            Door::Iperf3 => COOKIE.to_vec(),
+        };
         let part = self.draw(words.len() as u64 + 1) as usize;
         if let Ok(mut stream) = dial(Ipv4Addr::LOCALHOST, self.address) {
             let _ = stream.write_all(&words[..part]);
@@ -278,12 +313,20 @@ impl Besiegers {
     }
 }
 
+/// Debian's iperf3 as a client of this server.
+pub(crate) fn iperf3(address: SocketAddr) -> Command {
+    let mut command = Command::new("iperf3");
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    command.args(["-c", &host, "-p", &port]);
+    command
+}
+
 fn hello(kind: Kind) -> Vec<u8> {
     let versions = VERSIONS;
     Hello { versions, kind }.encode().to_vec()
 }
 
-impl Drop for Besiegers {
+impl Drop for Besiegers<'_> {
     fn drop(&mut self) {
         self.leave();
     }

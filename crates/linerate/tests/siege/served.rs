@@ -48,6 +48,8 @@ impl fmt::Display for Held {
 /// `linerate serve`, until it is dropped.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
+    /// Where it speaks iperf3's protocol, if it was asked to.
+    pub(crate) iperf3: SocketAddr,
     key: Key,
     child: Mutex<Child>,
     pid: Pid,
@@ -71,6 +73,7 @@ impl Served {
     pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let port = free_port();
+        let iperf3 = free_port();
         let limit = descriptors.map_or(String::new(), |n| format!("ulimit -n {n}; "));
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limit}exec \"$0\" \"$@\"")]);
@@ -83,7 +86,7 @@ impl Served {
             &port.to_string(),
         ]);
         for option in options {
-            command.arg(option.replace("--iperf3=0", &format!("--iperf3={}", free_port())));
+            command.arg(option.replace("--iperf3=0", &format!("--iperf3={iperf3}")));
         }
         command
             .env("HOME", home.path())
@@ -105,6 +108,7 @@ impl Served {
         });
         let served = Self {
             address: SocketAddr::from(([127, 0, 0, 1], port)),
+            iperf3: SocketAddr::from(([127, 0, 0, 1], iperf3)),
             key: key.clone(),
             pid: Pid::from_child(&child),
             child: Mutex::new(child),
