@@ -160,7 +160,7 @@ as_ordinary_user() {
     case $crate/$name in
     # Virtual machines need no rights, and these labs the same for everybody: they take minutes, once is
     # enough.
-    linerate/vm | linerate/changes | linerate/datagrams | linerate/latency | linerate/two_faults) continue ;;
+    linerate/vm | linerate/changes | linerate/datagrams | linerate/flows | linerate/latency | linerate/two_faults) continue ;;
     # Of what these ask, the rights change nothing.
     linerate-engine/sim | linerate-engine/verdicts | linerate-engine/statistics) continue ;;
     linerate-engine/peer_kill | linerate/iperf3) continue ;;

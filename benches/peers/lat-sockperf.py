@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Round trips on loopback: `linerate lat` beside `sockperf ping-pong --tcp`, in interleaved pairs of 1 s.
 
-    lat-sockperf.py pairs [PAIRS]     blocking and busy, as each places its threads and with both pinned alike
-    lat-sockperf.py stall             open and closed loops while both servers stand still for 200 ms
+    lat-sockperf.py pairs [PAIRS [SAMPLES]]   blocking and busy, as each places its threads and with both pinned alike;
+                                              each pair's percentiles become a line of the file SAMPLES
+    lat-sockperf.py stall                     open and closed loops while both servers stand still for 200 ms
 
 Prints Markdown. Sockperf halves round trips unless told otherwise; here both are whole ones of 64 bytes. A ratio
 is linerate's over sockperf's, with the 95 % interval of its geometric mean over the pairs (Student's t on logarithms).
@@ -68,7 +69,8 @@ class Servers:
             server.wait()
 
 
-def compare(pairs, busy, alike):
+def compare(pairs, busy, alike, samples):
+    how = ("busy" if busy else "blocking") + (", pinned alike" if alike else "")
     near, far = (CPUS[0], CPUS[-1]) if alike else (None, None)
     rows = []
     with Servers(busy, far) as (ours, theirs):
@@ -85,13 +87,13 @@ def compare(pairs, busy, alike):
             order = (linerate, sockperf) if pair % 2 == 0 else (sockperf, linerate)
             found = {tool: alone(tool) for tool in order}
             rows.append((found[linerate], found[sockperf]))
+            print(json.dumps({"how": how, "linerate": found[linerate], "sockperf": found[sockperf]}), file=samples, flush=True)
     for p in (50, 99):
         both = [(a[p], b[p]) for a, b in rows if p in a and p in b]
         if len(both) < 3:
             continue
         low, mid, high = interval([a / b for a, b in both])
         ours, theirs = (statistics.median(row[side] for row in both) for side in (0, 1))
-        how = ("busy" if busy else "blocking") + (", pinned alike" if alike else "")
         print(f"| {how} | p{p} | {ours:.1f} | {theirs:.1f} | {mid:.2f} ({low:.2f} to {high:.2f}; {len(both)}) |", flush=True)
 
 
@@ -132,9 +134,11 @@ def main():
             stall()
         case ["pairs", *rest]:
             print("| how | | linerate us | sockperf us | linerate / sockperf |\n|---|---|---|---|---|")
-            for busy in (False, True):
-                for alike in (False, True):
-                    compare(int(rest[0]) if rest else 100, busy, alike)
+            pairs, path = int(rest[0]) if rest else 100, rest[1] if len(rest) > 1 else os.devnull
+            with open(path, "w") as samples:
+                for busy in (False, True):
+                    for alike in (False, True):
+                        compare(pairs, busy, alike, samples)
         case _:
             sys.exit(__doc__)
 
