@@ -5,16 +5,17 @@
 #[expect(dead_code, reason = "other tests need the rest")]
 mod support;
 
+#[path = "support/held.rs"]
+mod held;
+
 use std::thread;
 
+use held::{last, within, without_the_right};
 use linerate_core::metric::{
-    Metric, ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
+    ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
 use linerate_core::plan::{Direction, Handover, Knobs, Side};
-use linerate_core::record::EndReadings;
 use linerate_core::units::Bytes;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use support::{Pair, assert_exact, step, stream};
 
@@ -25,14 +26,6 @@ fn knobs(copy: Handover, streams: u32, write_size: u64) -> Knobs {
         copy,
         ..Knobs::default()
     }
-}
-
-/// The last value of a counter of sends without a copy, on the first stream.
-fn last(end: &EndReadings, set: u32, metric: Metric) -> Option<i64> {
-    let subject = format!("s{set}/0");
-    let mut tables = end.tables.iter();
-    let table = tables.find(|t| t.source == metric.source && t.subject == subject)?;
-    table.column(metric)?.last().copied()
 }
 
 #[test]
@@ -96,29 +89,17 @@ fn the_end_that_sends_without_a_copy_counts_what_became_of_it() {
     assert_eq!(last(&ends[0], 2, ZEROCOPY_SENDS), None);
 }
 
-/// Takes the right to hold any number of pages from this thread and those that it starts.
-fn without_the_right() {
-    let mut sets = capabilities(None).unwrap();
-    sets.effective -= CapabilitySet::IPC_LOCK;
-    set_capabilities(None, sets).unwrap();
-}
-
 #[test]
 fn without_room_to_hold_pages_payload_is_copied_and_that_is_told() {
     let refused = thread::spawn(|| {
         // Its turn first: the limit holds for the whole process.
         let mut pair = Pair::new();
         without_the_right();
-        let before = getrlimit(Resource::Memlock);
-        let none = Rlimit {
-            current: Some(0),
-            ..before
-        };
-        setrlimit(Resource::Memlock, none).unwrap();
         let plan = stream(0, Direction::Forward, knobs(Handover::Zerocopy, 1, 50_000));
-        pair.connect(&plan);
-        let ends = pair.run(&step(&[0], 10, 40, 10));
-        setrlimit(Resource::Memlock, before).unwrap();
+        let ends = within(0, || {
+            pair.connect(&plan);
+            pair.run(&step(&[0], 10, 40, 10))
+        });
         assert!(assert_exact(&ends) > 0);
         ends
     });

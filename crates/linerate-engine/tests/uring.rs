@@ -5,20 +5,21 @@
 #[expect(dead_code, reason = "other tests need the rest")]
 mod support;
 
+#[path = "support/held.rs"]
+mod held;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
+use held::{last, within, without_the_right};
 use linerate_core::facts::Gap;
 use linerate_core::metric::{
-    Metric, ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
+    ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
 use linerate_core::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
-use linerate_core::record::EndReadings;
 use linerate_core::units::Bytes;
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use support::{Pair, assert_exact, eventually, step, stream, turn};
 
@@ -41,14 +42,6 @@ fn slow() -> Knobs {
         },
         ..knobs(1, 0)
     }
-}
-
-/// The last value of a counter of sends without a copy, on the first stream.
-fn last(end: &EndReadings, set: u32, metric: Metric) -> Option<i64> {
-    let subject = format!("s{set}/0");
-    let mut tables = end.tables.iter();
-    let table = tables.find(|t| t.source == metric.source && t.subject == subject)?;
-    table.column(metric)?.last().copied()
 }
 
 /// Whether this machine has it; where it does not, the ends say so and copy, which other tests see to.
@@ -149,26 +142,6 @@ fn an_abort_returns_promptly_whichever_end_it_is_of() {
             ));
         }
     }
-}
-
-/// Takes the right to hold any number of pages from this thread and those that it starts.
-fn without_the_right() {
-    let mut sets = capabilities(None).unwrap();
-    sets.effective -= CapabilitySet::IPC_LOCK;
-    set_capabilities(None, sets).unwrap();
-}
-
-/// Runs `what` where no more than `bytes` may be locked.
-fn within<T>(bytes: u64, what: impl FnOnce() -> T) -> T {
-    let before = getrlimit(Resource::Memlock);
-    let less = Rlimit {
-        current: Some(bytes),
-        ..before
-    };
-    setrlimit(Resource::Memlock, less).unwrap();
-    let told = what();
-    setrlimit(Resource::Memlock, before).unwrap();
-    told
 }
 
 #[test]

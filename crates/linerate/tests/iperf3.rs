@@ -10,7 +10,7 @@ mod datagrams;
 mod schema;
 mod skip;
 
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -43,6 +43,22 @@ fn linerate(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env("HOME", home).stdin(Stdio::null());
     command
+}
+
+/// The addresses of this machine that only it reaches, of each family that it has.
+fn loopbacks() -> Vec<IpAddr> {
+    let all = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ];
+    let here = all.into_iter().filter(|&address| {
+        let there = TcpListener::bind((address, 0)).is_ok();
+        if !there {
+            skip::skip("IPv6", &format!("this machine has no {address}"));
+        }
+        there
+    });
+    here.collect()
 }
 
 /// A program that ends with the test.
