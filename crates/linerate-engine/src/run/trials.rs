@@ -208,10 +208,13 @@ impl Run<'_> {
     }
 
     /// Makes the connections of a setting anew if nothing got through the last step; false where they
-    /// cannot be had again.
+    /// cannot be had again, or broke for another reason.
     fn renewed(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
-        if !self.broke() || !self.record.steps.last().is_some_and(stalled) {
+        if !self.broke() {
             return Ok(true);
+        }
+        if !self.record.steps.last().is_some_and(stalled) {
+            return Ok(false);
         }
         if let Some(beside) = trial.beside.take() {
             self.link.release(beside)?;
