@@ -11,6 +11,8 @@ use crate::load::{Advice, LoadError};
 
 /// Runs of payload are about this long: one over it, in seconds.
 const RUNS_PER_SEC: u64 = 100;
+/// Longest run while nothing is known of the rate, or while it is no more than this in a second.
+const RUN_UNKNOWN: u64 = 64 * 1024;
 
 /// Sends runs of payload, each announced by its mark.
 pub(super) struct Outflow {
@@ -115,11 +117,13 @@ impl Flow for Outflow {
     }
 }
 
-/// About 10 ms of payload, in whole operations.
+/// About 10 ms of payload, in whole operations; a part of one where it would take longer than a second, since a
+/// run that has begun is sent to its end.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);
-    (wanted / op).max(1) * op
+    let whole = (wanted / op).max(1) * op;
+    whole.min(rate.max(RUN_UNKNOWN))
 }
 
 #[cfg(test)]
@@ -130,10 +134,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_run_is_whole_operations_and_within_bounds(rate: u64, op in 0u32..=16 << 20) {
-            let length = run_length(rate, op);
+        fn a_run_is_whole_operations_or_a_second_of_one_and_within_bounds(
+            rate: u64, op in 0u32..=16 << 20,
+        ) {
+            let (length, op) = (run_length(rate, op), u64::from(op.max(1)));
             prop_assert!((1..=RUN_MAX).contains(&length));
-            prop_assert_eq!(length % u64::from(op.max(1)), 0);
+            let second = rate.max(RUN_UNKNOWN);
+            prop_assert!(length % op == 0 || length == second && length < op);
+            prop_assert!(length <= second);
         }
     }
 
@@ -141,5 +149,12 @@ mod tests {
     fn a_run_is_ten_milliseconds_long_where_operations_are_smaller() {
         assert_eq!(run_length(1_000_000_000, 1000), 10_000_000);
         assert_eq!(run_length(1_000_000, 65_536), 65_536);
+    }
+
+    #[test]
+    fn an_operation_that_takes_longer_than_a_second_is_cut() {
+        assert_eq!(run_length(4 << 20, 4 << 20), 4 << 20);
+        assert_eq!(run_length(125_000, 4 << 20), 125_000);
+        assert_eq!(run_length(0, 4 << 20), RUN_UNKNOWN);
     }
 }
