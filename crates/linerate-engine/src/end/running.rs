@@ -74,7 +74,7 @@ impl Running {
         sources.watch_clocks(cpus.into_iter().collect());
         let (step, lanes) = (Arc::clone(&running.step), running.lanes.clone());
         let mut sampler = Sampler::new(plan, step, lanes, probes, sources);
-        sampler.observe(&|| 0);
+        sampler.observe_ends(&|| 0);
         let thread = spawn("sampler".to_owned(), move || sampler.run())?;
         running.sampler = Some(thread);
         Ok(running)

@@ -87,7 +87,13 @@ impl Sampler {
     }
 
     /// Takes a row of every table; `at` tells the time since the step began.
-    pub(super) fn observe(&mut self, at: &dyn Fn() -> u64) {
+    fn observe(&mut self, at: &dyn Fn() -> u64) {
+        self.observe_ends(at);
+        self.sources.observe(at());
+    }
+
+    /// Takes a row of workers and connections, which stand still until the step begins; the host does not.
+    pub(super) fn observe_ends(&mut self, at: &dyn Fn() -> u64) {
         for (lane, sheet) in self.lanes.iter().zip(&mut self.sheets) {
             let counters = &lane.counters;
             let row = [
@@ -98,7 +104,6 @@ impl Sampler {
             sheet.push(at(), row);
         }
         self.probe(at);
-        self.sources.observe(at());
     }
 
     /// Takes a row of each connection in turn, as long as the time for it lasts.
@@ -151,6 +156,8 @@ impl Sampler {
 
     fn sample(&mut self, began: u64) {
         let at = move || clock::now().saturating_sub(began);
+        // No sooner: what the host did before is no part of the step.
+        self.sources.observe(at());
         let mut points = std::mem::take(&mut self.points).into_iter().peekable();
         while let Some((time, point)) = points.next() {
             // A row that took longer than a tick makes no debt: the step ends when it should.
