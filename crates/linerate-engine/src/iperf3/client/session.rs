@@ -16,7 +16,7 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::thread;
 
 use super::datagrams::{self, Datagrams, Near};
-use super::talk::Talk;
+use super::talk::{ANSWER, ANSWER_TO_STOP, Talk};
 use super::watch::Watch;
 use super::{ClientError, ClientOptions, Outcome};
 use crate::end::placement;
@@ -99,7 +99,11 @@ impl<'a> Session<'a> {
                     },
                     knobs: options.knobs.clone(),
                 },
-                talk: Talk { control, server },
+                talk: Talk {
+                    control,
+                    server,
+                    patience: ANSWER,
+                },
                 cookie: cookie(random),
                 own,
             });
@@ -266,10 +270,12 @@ impl<'a> Session<'a> {
 
     /// Hears what the server counted, where it is still there to tell.
     fn conclude(self, ours: &Results, outcome: &mut Outcome) {
-        if !matches!(outcome.broken, None | Some(ClientError::Interrupted)) {
-            return;
-        }
-        match self.talk.heedless().conclude(ours) {
+        let patience = match outcome.broken {
+            None => ANSWER,
+            Some(ClientError::Interrupted) => ANSWER_TO_STOP,
+            Some(_) => return,
+        };
+        match self.talk.heedless(patience).conclude(ours) {
             Ok(far) => outcome.far = Some(far),
             Err(error) => {
                 outcome.broken.get_or_insert(error);

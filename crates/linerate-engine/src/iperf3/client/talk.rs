@@ -9,20 +9,25 @@ use super::ClientError;
 use crate::iperf3::control::{Broken, Control};
 
 /// Time for an answer; after a test it waits behind all payload that is queued on the way.
-const ANSWER: Duration = Duration::from_secs(30);
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
+/// Time for each answer to a user who wants to stop.
+pub(super) const ANSWER_TO_STOP: Duration = Duration::from_secs(3);
 
 /// The control connection to a server.
 pub(super) struct Talk<'a> {
     pub(super) control: Control<'a>,
     pub(super) server: SocketAddr,
+    /// Time for an answer.
+    pub(super) patience: Duration,
 }
 
 impl Talk<'_> {
-    /// The same, heedless of the user's stop: to end in order.
-    pub(super) fn heedless(self) -> Talk<'static> {
+    /// The same, heedless of the user's stop: to end in order, with so much time for each answer.
+    pub(super) fn heedless(self, patience: Duration) -> Talk<'static> {
         Talk {
             control: self.control.heedless(),
             server: self.server,
+            patience,
         }
     }
 
@@ -30,9 +35,9 @@ impl Talk<'_> {
     pub(super) fn agree(&self, cookie: &Cookie, params: &Params) -> Result<(), ClientError> {
         const STAGE: &str = "before the test was agreed on";
         let lost = |broken| ClientError::broken(self.server, STAGE, broken);
-        self.control.write(cookie, ANSWER).map_err(lost)?;
+        self.control.write(cookie, self.patience).map_err(lost)?;
         let mut first = [0];
-        let heard = self.control.read(&mut first, ANSWER);
+        let heard = self.control.read(&mut first, self.patience);
         heard.map_err(|broken| match broken {
             Broken::Stopped => ClientError::Interrupted,
             other => self.other(other.to_string()),
@@ -43,7 +48,7 @@ impl Talk<'_> {
             None => return Err(self.other(format!("it began with byte {}", first[0]))),
         }
         let params = params.encode();
-        self.control.tell(&params, ANSWER).map_err(lost)?;
+        self.control.tell(&params, self.patience).map_err(lost)?;
         self.expect(State::CreateStreams, STAGE)
     }
 
@@ -57,7 +62,7 @@ impl Talk<'_> {
     /// Waits for a state; all others end the test.
     pub(super) fn expect(&self, wanted: State, stage: &'static str) -> Result<(), ClientError> {
         let mut byte = [0];
-        let heard = self.control.read(&mut byte, ANSWER);
+        let heard = self.control.read(&mut byte, self.patience);
         heard.map_err(|broken| ClientError::broken(self.server, stage, broken))?;
         if State::decode(byte[0]) == Some(wanted) {
             return Ok(());
@@ -84,7 +89,7 @@ impl Talk<'_> {
             State::ServerTerminate => ClientError::Terminated { address, stage },
             State::ServerError => {
                 let mut bytes = [0; REFUSAL_LEN];
-                match self.control.read(&mut bytes, ANSWER) {
+                match self.control.read(&mut bytes, self.patience) {
                     Ok(()) => ClientError::refused(address, Refusal::decode(bytes)),
                     Err(broken) => ClientError::broken(address, stage, broken),
                 }
@@ -101,15 +106,19 @@ impl Talk<'_> {
     pub(super) fn conclude(&self, ours: &Results) -> Result<Results, ClientError> {
         const STAGE: &str = "while both told what they counted";
         let lost = |broken| ClientError::broken(self.server, STAGE, broken);
-        self.control.say(State::TestEnd, ANSWER).map_err(lost)?;
+        self.control
+            .say(State::TestEnd, self.patience)
+            .map_err(lost)?;
         self.expect(State::ExchangeResults, STAGE)?;
-        self.control.tell(&ours.encode(), ANSWER).map_err(lost)?;
-        let theirs = self.control.hear(ANSWER).map_err(lost)?;
+        self.control
+            .tell(&ours.encode(), self.patience)
+            .map_err(lost)?;
+        let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
         // All is told: what goes wrong from here on takes nothing away.
         if self.expect(State::DisplayResults, STAGE).is_ok() {
-            let _ = self.control.say(State::IperfDone, ANSWER);
+            let _ = self.control.say(State::IperfDone, self.patience);
         }
         Ok(theirs)
     }

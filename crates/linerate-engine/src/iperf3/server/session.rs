@@ -148,9 +148,11 @@ impl Served<'_> {
         self.control.say(State::TestStart, self.word)?;
         self.control.say(State::TestRunning, self.word)?;
         let used = Used::now(machine);
+        // Many threads take their time to start, and the first of them moves payload meanwhile.
+        let begin = Instant::now();
         let streams = Streams::start(fds, &manner);
         let mut streams = streams.map_err(|e| Ended::Refused(Refusal::STREAM.because(&e)))?;
-        let counted = self.watch(&terms, &mut streams)?;
+        let counted = self.watch(&terms, &mut streams, begin)?;
         if manner.role == Role::Sender {
             // What it hands over while it ends was sent as well.
             streams.halt();
@@ -230,9 +232,13 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Watches over the payload until the client ends the test.
-    fn watch(&self, terms: &Terms, streams: &mut Streams) -> Result<Counted, Ended> {
-        let begin = Instant::now();
+    /// Watches over the payload, which moves since `begin`, until the client ends the test.
+    fn watch(
+        &self,
+        terms: &Terms,
+        streams: &mut Streams,
+        begin: Instant,
+    ) -> Result<Counted, Ended> {
         let limits = &self.server.options.limits;
         let most = terms.longest().saturating_add(limits.grace);
         let omit = Duration::from_secs(terms.params.omit);
