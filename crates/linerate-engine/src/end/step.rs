@@ -1,6 +1,7 @@
 //! What the threads of one step share: the barrier, the stop, the end.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -95,8 +96,9 @@ impl Step {
         &self.stop
     }
 
+    /// Who sees it sees what was to count until then, too.
     pub(super) fn stopping(&self) -> bool {
-        self.stop.load(Relaxed)
+        self.stop.load(Acquire)
     }
 
     pub(super) fn aborting(&self) -> bool {
@@ -236,7 +238,7 @@ impl Step {
     pub(super) fn stop(&self) {
         // Under the lock, so that no thread misses it between its look and its wait.
         let state = self.state();
-        self.stop.store(true, Relaxed);
+        self.stop.store(true, Release);
         drop(state);
         self.tell_all();
     }
@@ -246,7 +248,7 @@ impl Step {
         let mut state = self.state();
         state.aborted.get_or_insert(why);
         self.abort.store(true, Relaxed);
-        self.stop.store(true, Relaxed);
+        self.stop.store(true, Release);
         drop(state);
         self.tell_all();
         let brakes = self.brakes.lock().unwrap_or_else(PoisonError::into_inner);
