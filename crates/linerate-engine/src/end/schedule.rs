@@ -26,10 +26,13 @@ pub(super) enum Point {
 /// Refuses steps that would cost this end more memory or time than a measurement needs.
 pub(super) fn bounds(plan: &StepPlan) -> Result<(), LoadError> {
     let (tick, length) = (plan.tick.0, plan.washout.0.saturating_add(plan.measure.0));
-    if tick < TICK_MIN || length > STEP_MAX || length / tick.max(1) > ROWS_MAX {
+    if !(TICK_MIN..=STEP_MAX).contains(&tick)
+        || length > STEP_MAX
+        || length / tick.max(1) > ROWS_MAX
+    {
         let what = format!(
-            "a step of {} + {} in ticks of {}: ticks from 1 ms on, {ROWS_MAX} rows and one day \
-             at most",
+            "a step of {} + {} in ticks of {}: ticks from 1 ms to one day, {ROWS_MAX} rows and \
+             one day at most",
             plan.washout, plan.measure, plan.tick
         );
         return Err(LoadError::Unsupported { what });
@@ -106,6 +109,9 @@ mod tests {
         assert!(bounds(&plan(0, TICK_MIN * ROWS_MAX, TICK_MIN)).is_ok());
         assert!(bounds(&plan(TICK_MIN, TICK_MIN * ROWS_MAX, TICK_MIN)).is_err());
         assert!(bounds(&plan(u64::MAX, u64::MAX, u64::MAX)).is_err());
+        assert!(bounds(&plan(1, 1_000_000_000, STEP_MAX)).is_ok());
+        assert!(bounds(&plan(1, 1_000_000_000, STEP_MAX + 1)).is_err());
+        assert!(bounds(&plan(1, 1_000_000_000, u64::MAX)).is_err());
         assert!(bounds(&plan(0, STEP_MAX, STEP_MAX / 10)).is_ok());
         assert!(bounds(&plan(1, STEP_MAX, STEP_MAX / 10)).is_err());
     }
