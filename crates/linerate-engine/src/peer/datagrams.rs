@@ -110,10 +110,16 @@ impl Meeting<'_> {
     ) -> io::Result<Option<()>> {
         let knock = self.knock(Purpose::Knock, challenge);
         let mut bytes = [0; KNOCK_LEN + 1];
+        let mut next = Instant::now();
         while Instant::now() < deadline {
-            harmless(socket.send(&knock))?;
+            // Whoever answers with something else does not make it knock the faster.
+            if Instant::now() >= next {
+                harmless(socket.send(&knock))?;
+                next = Instant::now() + AGAIN;
+            }
+            let left = next.saturating_duration_since(Instant::now());
             let mut fds = [PollFd::new(socket, PollFlags::IN)];
-            let _ = poll(&mut fds, Some(&timespec(AGAIN)));
+            let _ = poll(&mut fds, Some(&timespec(left)));
             for _ in 0..AT_ONCE {
                 let Some(got) = harmless(socket.recv(&mut bytes))? else {
                     break;
