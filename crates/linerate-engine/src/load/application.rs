@@ -164,6 +164,11 @@ mod tests {
             ..Knobs::default()
         };
         let application = Application::of(Role::Sender, &knobs, None);
-        application.work(u64::MAX, &AtomicBool::new(true));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| application.work(u64::MAX, &stop));
+            std::thread::sleep(Duration::from_millis(5));
+            stop.store(true, Relaxed);
+        });
     }
 }
