@@ -136,7 +136,12 @@ fn link_changes(step: &Step) -> impl Iterator<Item = String> {
 }
 
 fn changed((side, port): &(&str, &str), n: f64) -> String {
-    format!("the link of {side} {port} went up or down {n:.0} times")
+    let often = if n < 1.5 {
+        "once".to_owned()
+    } else {
+        format!("{n:.0} times")
+    };
+    format!("the link of {side} {port} went up or down {often}")
 }
 
 /// Ports, each with its side, whose link went up or down, and how often.

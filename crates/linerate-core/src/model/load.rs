@@ -3,7 +3,7 @@
 use super::behind::{behind, caught_up};
 use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
-use super::datagrams::datagrams;
+use super::datagrams::{datagrams, lost};
 use super::driver::{allowances, packet_bytes, paused};
 use super::handover::copied;
 use super::interruptions::interruptions;
@@ -19,7 +19,7 @@ use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Pattern, Purpose, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
-use crate::stats::{Interval, SHORTEST, mean_ci, steady_state};
+use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
 use crate::units::Bytes;
 
 /// The readings of one side.
@@ -56,17 +56,71 @@ fn beside(record: &Record, step: &Step) -> Vec<u32> {
     sets.filter(timed).map(|set| set.id).collect()
 }
 
+/// Over which part of a step its figures are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Over {
+    /// What a verdict is about: the steady part; all that counts where none is found.
+    Steady,
+    /// What a single probe is asked for: all that counts but a ramp at its start.
+    AllButRamp,
+}
+
+impl Over {
+    /// That part of the time of a step in which a set counts.
+    pub(super) fn window(self, step: &Step, receiving: &EndReadings, set: u32) -> Window {
+        let whole = Window::of(step);
+        let ticks = ticks(receiving, set, whole);
+        whole.starting(start_of(&ticks, self.begin(receiving, set, whole, &ticks)))
+    }
+
+    /// The tick with which it begins; `None` where the series is not steady from any on.
+    fn begin(
+        self,
+        receiving: &EndReadings,
+        set: u32,
+        whole: Window,
+        ticks: &[(u64, f64)],
+    ) -> Option<usize> {
+        let rates = rates(ticks);
+        match self {
+            Self::Steady => steady_state(&rates),
+            // They have no ramp: those that are lost at the start are lost.
+            Self::AllButRamp if lost(receiving, set, whole).is_some() => {
+                is_steady(&rates).then_some(0)
+            }
+            Self::AllButRamp => {
+                let washout = Window {
+                    from: 0,
+                    to: whole.from,
+                };
+                let before = slice_goodput(receiving, set, washout);
+                ramp_end(&rates, before.unwrap_or(0.0))
+            }
+        }
+    }
+}
+
 /// What a step says about one direction; `None` when it did not load it or nothing was counted.
 pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> {
+    load_over(Over::Steady, record, step, direction)
+}
+
+/// The same over a part of the step.
+pub(super) fn load_over(
+    over: Over,
+    record: &Record,
+    step: &Step,
+    direction: Direction,
+) -> Option<Load> {
     let set = stream_set(record, step, direction)?;
     let sending = end(step, direction.sender())?;
     let receiving = end(step, direction.receiver())?;
     let whole = Window::of(step);
     let ticks = ticks(receiving, set.plan.id, whole);
-    let rates: Vec<f64> = ticks.iter().map(|(_, r)| *r).collect();
-    let ramp_end = steady_state(&rates);
-    let steady = &rates[ramp_end.unwrap_or(0).min(rates.len())..];
-    let window = whole.starting(start_of(&ticks, ramp_end));
+    let rates = rates(&ticks);
+    let begin = over.begin(receiving, set.plan.id, whole, &ticks);
+    let steady = &rates[begin.unwrap_or(0).min(rates.len())..];
+    let window = whole.starting(start_of(&ticks, begin));
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
@@ -86,7 +140,7 @@ pub fn load(record: &Record, step: &Step, direction: Direction) -> Option<Load> 
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
         goodput: estimate(goodput, steady),
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
-        steady: ramp_end.is_some(),
+        steady: begin.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
         copied: copied(sending, set.plan.id, window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
@@ -187,12 +241,8 @@ fn is_ipv6(record: &Record) -> bool {
         .any(|peer| peer.is_ipv6())
 }
 
-/// The steady part of a step; all that counts of it where none is found.
-pub(super) fn steady_window(step: &Step, receiving: &EndReadings, set: u32) -> Window {
-    let whole = Window::of(step);
-    let ticks = ticks(receiving, set, whole);
-    let rates: Vec<f64> = ticks.iter().map(|(_, rate)| *rate).collect();
-    whole.starting(start_of(&ticks, steady_state(&rates)))
+fn rates(ticks: &[(u64, f64)]) -> Vec<f64> {
+    ticks.iter().map(|(_, rate)| *rate).collect()
 }
 
 /// When the tick began that a ramp ended with.

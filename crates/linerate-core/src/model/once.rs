@@ -1,19 +1,26 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
 use super::datagrams::{Counted, counted};
-use super::load::{end, load, steady_window, stream_set};
+use super::load::{Over, end, load_over, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::plan::{Direction, Side};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
-use crate::stats::merge;
+use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
 
 /// Least length of an interval, and by how much a row may be early.
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
+
+/// Half of the widest interval that tells anything of a mean, as a part of it.
+const WIDEST: f64 = 0.5;
+
+fn tells(interval: &Interval) -> bool {
+    interval.relative().is_some_and(|half| half <= WIDEST) || interval.high <= 0.0
+}
 
 /// One direction of a step, with what one load is asked for that a verdict is not.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +32,8 @@ pub struct Once {
     /// Payload that the sender handed to its kernel and that the receiver took from its own, each over its
     /// own clock, in the time that goodput is over; `None` where it was not counted.
     pub moved: [Option<(Bytes, Nanos)>; 2],
+    /// The ramp at the start of the time that counts, which is left out of that.
+    pub ramp: Nanos,
     /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments sent again in that time; `None` where a counter is missing.
@@ -41,9 +50,10 @@ pub struct Once {
 /// What `step` says of one direction; `None` when it did not load it or nothing was counted.
 pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> {
     let set = stream_set(record, step, direction)?.plan.id;
-    let load = load(record, step, direction)?;
+    let mut load = load_over(Over::AllButRamp, record, step, direction)?;
     let receiving = end(step, direction.receiver())?;
-    let window = steady_window(step, receiving, set);
+    let window = Over::AllButRamp.window(step, receiving, set);
+    load.goodput.interval = load.goodput.interval.filter(tells);
     let sides = [direction.sender(), direction.receiver()];
     let sending = end(step, direction.sender())?;
     let again = sent(sending, set, window);
@@ -53,6 +63,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         direction,
         moved: [(sides[0], "tx"), (sides[1], "rx")]
             .map(|(side, role)| moved(step, side, &format!("s{set}/{role}"), window)),
+        ramp: Nanos(window.from.saturating_sub(step.plan.washout.0)),
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),

@@ -1,7 +1,7 @@
 //! How figures of the base load vary within their step: what tells how well two runs can be told apart.
 
 use super::derive::{first, round_trips};
-use super::load::{end, load, steady_window, stream_set};
+use super::load::{Over, end, load, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use crate::metric as m;
@@ -46,7 +46,7 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
             bytes: [transmitted.1, received.1],
         })
     };
-    let steady = steady_window(step, receiving, set.plan.id);
+    let steady = Over::Steady.window(step, receiving, set.plan.id);
     split(steady, step.plan.tick.0).filter_map(of).collect()
 }
 

@@ -21,4 +21,4 @@ pub use interval::{EQUAL, Interval, Range, is_equal};
 pub use percentile::{BEYOND, median, merge, percentile, percentile_ci, samples};
 pub use ratio::{change, ratio_ci};
 pub use rounds::{FEWEST, rounds_ci, rounds_ratio};
-pub use series::{SHORTEST, mean_ci, steady_state, without_swing};
+pub use series::{SHORTEST, is_steady, mean_ci, ramp_end, steady_state, without_swing};

@@ -96,6 +96,41 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
     is_level(values.get(cut..)?).then_some(cut)
 }
 
+/// The first index behind the ramp of a series, from where it is steady; `None` when it never is.
+///
+/// As [`steady_state`], but nothing is cut that is no ramp: what is cut lies below the level of the rest, and
+/// never falls far once it has risen, from `before` on, the mean of what came before the series. An outage, a
+/// burst at the start or another level belongs to what was measured.
+pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
+    let cut = steady_state(values)?;
+    let (ramp, rest) = values.split_at(cut);
+    if is_ramp(ramp, mean(rest), before) {
+        return Some(cut);
+    }
+    is_level(values).then_some(0)
+}
+
+/// How far a ramp may fall on its way to a level, as a part of it.
+const RAMP_FALLS: f64 = 0.25;
+
+fn is_ramp(values: &[f64], level: f64, before: f64) -> bool {
+    let mut most = before;
+    values.iter().all(|&value| {
+        let rises = value < level && value >= most - RAMP_FALLS * level;
+        most = most.max(value);
+        rises
+    })
+}
+
+/// Whether a whole series counts as steady, by the rules of [`steady_state`].
+pub fn is_steady(values: &[f64]) -> bool {
+    values.len() >= SHORTEST && values.iter().all(|v| v.is_finite()) && is_level(values)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// Where in the first half to cut a series so that the standard error of the mean of the rest is least, were
 /// its values independent; the first of several places. From the back each value is added to what was summed
 /// behind it, so that a long series is gone through once (Welford, Technometrics 4, 1962).
@@ -127,7 +162,6 @@ fn is_level(values: &[f64]) -> bool {
     steps.sort_unstable_by(f64::total_cmp);
     steps.pop();
     let deviation = 2.0 * steps.iter().sum::<f64>() / steps.len().max(1) as f64 / MEAN_STEP;
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     [values.len() / 2, values.len() * 3 / 4].iter().all(|&at| {
         let (before, after) = values.split_at(at);
         let (a, b) = (mean(before), mean(after));
@@ -231,6 +265,32 @@ mod tests {
         v.truncate(13);
         v.extend([78.7; 7]);
         assert_eq!(steady_state(&v), None, "one less from there on is one");
+    }
+
+    #[test]
+    fn a_ramp_is_left_out_and_an_outage_is_not() {
+        let level = |n: usize| (1..=n).map(|i| 100.0 + noise(i));
+        let after = |start: &[f64], before| {
+            let v: Vec<f64> = start.iter().copied().chain(level(30)).collect();
+            ramp_end(&v, before)
+        };
+        assert!(matches!(
+            after(&[10.0, 30.0, 50.0, 40.0, 80.0], 5.0),
+            Some(5 | 6)
+        ));
+        assert_eq!(after(&[], 100.0), Some(0));
+        // An outage behind traffic that was measured, or that came before.
+        assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
+        assert_eq!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 90.0), None);
+        // Nothing came yet: it is the path that wakes up.
+        assert!(matches!(
+            after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0),
+            Some(5 | 6)
+        ));
+        // A burst at the start, and the end of all traffic.
+        assert_eq!(after(&[900.0, 700.0, 300.0], 500.0), None);
+        let v: Vec<f64> = level(20).chain([0.0; 30]).collect();
+        assert_eq!((steady_state(&v), ramp_end(&v, 100.0)), (Some(20), None));
     }
 
     #[test]

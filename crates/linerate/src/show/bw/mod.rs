@@ -78,8 +78,12 @@ pub(super) struct Way {
     goodput: Option<Estimate>,
     /// Payload and time that goodput is of.
     received: Option<(Bytes, Nanos)>,
-    /// Whether a steady part was found; `None` where samples of the receiver are not known.
+    /// The ramp at the start that is left out of that.
+    ramp: Nanos,
+    /// Whether it was steady from there on; `None` where samples of the receiver are not known.
     steady: Option<bool>,
+    /// What interrupted it, in words.
+    interruptions: Vec<String>,
     /// How the sender handed payload to its kernel, and the share of sends without a copy that it copied
     /// all the same; `None` where that is not known.
     handed: Option<(Handover, Option<f64>)>,

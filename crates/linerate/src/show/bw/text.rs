@@ -122,6 +122,9 @@ fn how(way: &Way, goodput: &Estimate) -> String {
             None => format!("{samples}, too few or too unlike for an interval"),
         });
     }
+    if way.ramp > Nanos(0) {
+        parts.push(format!("without a ramp of {} at its start", way.ramp));
+    }
     if way.steady == Some(false) {
         parts.push("not steady".to_owned());
     }
@@ -162,6 +165,10 @@ fn rate(part: &[(Bytes, Nanos)]) -> Rate {
 
 fn figures(page: &mut Page, way: &Way) {
     intervals(page, &way.intervals);
+    for (at, words) in way.interruptions.iter().enumerate() {
+        let label = if at == 0 { "interrupted" } else { "" };
+        page.entry(label, &[(Ink::Warn, words)], 2);
+    }
     if let Some(found) = &way.datagrams {
         datagrams::lines(page, way, found);
     }
