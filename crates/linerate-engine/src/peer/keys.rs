@@ -33,6 +33,9 @@ pub struct Key([u8; KEY_LEN]);
 /// Why a key is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
+    /// There is no text.
+    #[error("no key was given")]
+    Empty,
     /// The text has another length than a key.
     #[error("the key has {got} letters and digits instead of {LETTERS}")]
     Length {
@@ -93,7 +96,7 @@ impl KeyError {
     pub fn hint(&self) -> String {
         match self {
             Self::Exposed { path, .. } => format!("chmod 600 {}", path.display()),
-            Self::Length { .. } | Self::Letter { .. } | Self::Checksum => {
+            Self::Empty | Self::Length { .. } | Self::Letter { .. } | Self::Checksum => {
                 "copy the whole key that `linerate serve` shows".into()
             }
             Self::Content { path, .. } => format!("remove {} and pair again", path.display()),
@@ -270,6 +273,9 @@ impl FromStr for Key {
                 held -= 8;
                 bytes.push((bits >> held) as u8);
             }
+        }
+        if letters.is_empty() {
+            return Err(KeyError::Empty);
         }
         if letters.len() != LETTERS {
             return Err(KeyError::Length { got: letters.len() });

@@ -154,6 +154,12 @@ impl Probe {
         &self.beside
     }
 
+    /// Whether so many percent reach into those that were not answered: they took longer than they are told.
+    fn is_least(&self, percent: f64) -> bool {
+        let all = self.times.as_ref().map_or(0, samples);
+        percent / 100.0 * all as f64 > all.saturating_sub(self.unanswered()) as f64
+    }
+
     fn longest(&self) -> Option<Nanos> {
         let counts = &self.times.as_ref()?.counts;
         counts.iter().map(|&(value, _)| Nanos(value)).max()

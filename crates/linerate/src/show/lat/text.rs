@@ -156,6 +156,11 @@ fn percentiles(page: &mut Page, probe: &Probe) {
     for percent in PERCENTILES {
         let label = format!("p{percent}");
         match percentile_ci(times, percent / 100.0) {
+            Some(found) if probe.is_least(percent) => {
+                let value = format!("at least {}", Nanos(found.mid as u64));
+                let why = " (not answered by the end)";
+                page.entry(&label, &[(Ink::Warn, &value), (Ink::Plain, why)], 2);
+            }
             Some(found) => {
                 let value = Nanos(found.mid as u64).to_string();
                 let (low, high) = (Nanos(found.low as u64), Nanos(found.high as u64));
@@ -176,7 +181,7 @@ fn histogram(page: &mut Page, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let mut bins = [0_u64; 64];
     for &(value, n) in &times.counts {
-        let bin = (value / 1000 + 1).ilog2() as usize;
+        let bin = (value / 1000).max(1).ilog2() as usize;
         bins[bin] = bins[bin].saturating_add(n);
     }
     let all: u64 = bins.iter().fold(0, |sum, n| sum.saturating_add(*n));
@@ -187,7 +192,7 @@ fn histogram(page: &mut Page, probe: &Probe) {
     };
     page.gap();
     for (bin, n) in bins.iter().enumerate().take(last + 1).skip(first) {
-        let below = Nanos(((2_u64 << bin) - 1).saturating_mul(1000));
+        let below = Nanos((2_u64 << bin).saturating_mul(1000));
         let share = *n as f64 / all as f64;
         let bar = "#".repeat((share * 40.0).round() as usize);
         let text = format!("{n} {bar}");
