@@ -149,7 +149,7 @@ fn cost(setting: &Setting) -> (&'static str, Ink, String) {
     let text = format!("{times} of the CPU time of copies for each byte {{}}");
     match cost {
         Cost::Less => ("Pays", Ink::Good, text),
-        Cost::More => ("Pays not", Ink::Warn, text),
+        Cost::More => ("Costs", Ink::Warn, text),
         Cost::Same => (
             "No gain",
             Ink::Bold,
@@ -172,7 +172,10 @@ fn knee(page: &mut Page, probe: &Probe) {
     };
     let last = found.settings.iter().rposition(|s| s.goodput.is_some());
     let name = probe.name(knee.at);
-    let (head, how) = if Some(knee.at) == last {
+    let (head, how) = if Some(knee.at) == last && knee.from < knee.at {
+        let how = format!(": {name}, the most that was measured, had the most goodput");
+        ("not told".to_owned(), how)
+    } else if Some(knee.at) == last {
         let how = format!(": goodput still grows at {name}, the most that was measured");
         ("none".to_owned(), how)
     } else if knee.at == best {
