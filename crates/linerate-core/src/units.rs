@@ -205,6 +205,37 @@ fn parse(
     Ok(scaled as u64)
 }
 
+/// A share, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<Self, UnitError> {
+        let text = || s.to_owned();
+        let example = "0.1%";
+        let number = s
+            .trim()
+            .strip_suffix('%')
+            .ok_or_else(|| UnitError::NoUnit {
+                text: text(),
+                example,
+            })?;
+        let read = number.trim().parse().ok().filter(|n: &f64| n.is_finite());
+        read.map(Self).ok_or_else(|| UnitError::NotANumber {
+            text: text(),
+            what: "share",
+            example,
+        })
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
 impl FromStr for Bytes {
     type Err = UnitError;
     fn from_str(s: &str) -> Result<Self, UnitError> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use linerate_core::model::{Latency, Model};
 use linerate_core::plan::Direction;
-use linerate_core::units::{Nanos, Rate};
+use linerate_core::units::{Nanos, Percent, Rate};
 use linerate_core::verdict::Verdict;
 use serde::{Deserialize, Serialize, de};
 
@@ -21,6 +21,7 @@ pub struct Expect {
 #[derive(Debug, Clone, PartialEq)]
 enum Bound {
     Goodput(Compare, Rate),
+    Loss(Compare, Percent),
     Latency(f64, Compare, Nanos),
     Cause(String),
 }
@@ -55,7 +56,7 @@ pub struct ExpectError {
 }
 
 /// Names that may stand on the left, for messages.
-const NAMES: &str = "goodput, latency.p50, latency.p90, latency.p99, latency.p99.9 or cause, \
+const NAMES: &str = "goodput, loss, latency.p50, latency.p90, latency.p99, latency.p99.9 or cause, \
                      with forward. or reverse. before it for one direction";
 
 impl FromStr for Expect {
@@ -94,6 +95,10 @@ impl FromStr for Expect {
         let quantity = |e: linerate_core::units::UnitError| fail(value_at, e.to_string());
         let bound = match (name, percentile(name)) {
             ("goodput", _) => Bound::Goodput(compare()?, value.parse().map_err(quantity)?),
+            ("loss", _) => {
+                let share: Percent = value.parse().map_err(quantity)?;
+                Bound::Loss(compare()?, share)
+            }
             (_, Some(p)) => Bound::Latency(p, compare()?, value.parse().map_err(quantity)?),
             ("cause", _) if sign != "=" => {
                 return Err(fail(
@@ -173,6 +178,8 @@ impl<'de> Deserialize<'de> for Expect {
 pub struct Found<'a> {
     /// Goodput of each direction that was measured, in bits per second.
     pub goodput: Vec<(Direction, f64)>,
+    /// Share of its datagrams that was lost, of each direction in which some were sent.
+    pub loss: Vec<(Direction, f64)>,
     /// Round trips on the idle path.
     pub idle: Option<&'a Latency>,
     /// Round trips beside the load of each direction.
@@ -187,6 +194,9 @@ impl<'a> Found<'a> {
         let each = || model.directions.iter();
         Self {
             goodput: each().map(|d| (d.direction, d.base.goodput.mean)).collect(),
+            loss: each()
+                .filter_map(|d| Some((d.direction, d.base.datagrams?.lost)))
+                .collect(),
             idle: model.idle.as_ref(),
             beside: each()
                 .filter_map(|d| Some((d.direction, d.base.latency.as_ref()?)))
@@ -201,30 +211,41 @@ impl Expect {
     /// An error says in words what was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
-            Bound::Goodput(compare, bound) => self.goodput(*compare, *bound, asked, found),
+            Bound::Goodput(compare, bound) => {
+                let told = |mean: f64| Rate(mean as u64).to_string();
+                let holds = |mean| compare.holds(mean, bound.0 as f64);
+                self.each("goodput", asked, &found.goodput, holds, told)
+            }
+            Bound::Loss(compare, bound) => {
+                let told = |share: f64| format!("{:.3} %", share * 100.0);
+                let holds = |share: f64| compare.holds(share * 100.0, bound.0);
+                self.each("loss of datagrams", asked, &found.loss, holds, told)
+            }
             Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, found),
             Bound::Cause(id) => self.cause(id, found),
         }
     }
 
-    fn goodput(
+    /// Holds each direction that is meant against the bound; where there is none, nothing was measured.
+    fn each(
         &self,
-        compare: Compare,
-        bound: Rate,
+        what: &str,
         asked: &[Direction],
-        found: &Found<'_>,
+        found: &[(Direction, f64)],
+        holds: impl Fn(f64) -> bool,
+        told: impl Fn(f64) -> String,
     ) -> Result<(), String> {
         let one = self.direction.map(|d| [d]);
         let wanted = one.as_ref().map_or(asked, |d| d.as_slice());
+        if wanted.is_empty() {
+            return Err(format!("{what} was not measured"));
+        }
         for direction in wanted {
             let name = direction.name();
-            let (_, mean) = *found
-                .goodput
-                .iter()
-                .find(|(d, _)| d == direction)
-                .ok_or_else(|| format!("{name} goodput was not measured"))?;
-            if !compare.holds(mean, bound.0 as f64) {
-                return Err(format!("{name} goodput was {}", Rate(mean as u64)));
+            let value = found.iter().find(|(d, _)| d == direction);
+            let (_, value) = *value.ok_or_else(|| format!("{name} {what} was not measured"))?;
+            if !holds(value) {
+                return Err(format!("{name} {what} was {}", told(value)));
             }
         }
         Ok(())
@@ -314,6 +335,32 @@ mod tests {
     }
 
     #[test]
+    fn loss_is_a_share_of_the_datagrams_that_were_sent() {
+        let found = Found {
+            loss: vec![(Direction::Forward, 0.012)],
+            ..Found::default()
+        };
+        let check = |text: &str, asked: &[Direction]| {
+            let expect: Expect = text.parse().unwrap();
+            expect.check(asked, &found)
+        };
+        assert_eq!(check("loss<=1.2%", &[Direction::Forward]), Ok(()));
+        assert_eq!(
+            check("loss<1.2%", &[Direction::Forward]).unwrap_err(),
+            "forward loss of datagrams was 1.200 %"
+        );
+        for (text, asked) in [
+            ("loss<5%", &Direction::ALL[..]),
+            ("reverse.loss<5%", &[Direction::Forward]),
+            ("loss<5%", &[]),
+            ("goodput>0b/s", &[]),
+        ] {
+            let why = check(text, asked).unwrap_err();
+            assert!(why.ends_with("was not measured"), "{text}: {why}");
+        }
+    }
+
+    #[test]
     fn a_cause_is_looked_for_where_it_was_expected() {
         assert_eq!(check("cause=receive-window"), Ok(()));
         assert_eq!(check("forward.cause=receive-window"), Ok(()));
@@ -341,6 +388,8 @@ mod tests {
             ("goodput>=9", 9, "no unit"),
             ("goodput>=9s", 9, "not a unit"),
             ("goodput=9Gbit/s", 7, "does not compare"),
+            ("loss<1", 5, "no unit"),
+            ("loss=1%", 4, "does not compare"),
             ("cause>=x", 5, "expected ="),
             ("cause=", 6, "id of a cause"),
             ("latency.p98<=1ms", 0, "latency.p98"),

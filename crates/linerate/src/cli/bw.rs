@@ -210,6 +210,7 @@ fn words(
 fn found(probe: &Probe) -> Found<'static> {
     Found {
         goodput: probe.goodput(),
+        loss: probe.loss(),
         ..Found::default()
     }
 }

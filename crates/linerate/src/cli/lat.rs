@@ -103,6 +103,6 @@ fn found(probe: &Probe) -> Found<'_> {
             .iter()
             .filter_map(|(d, rate)| Some((*d, (*rate)?)))
             .collect(),
-        verdict: None,
+        ..Found::default()
     }
 }

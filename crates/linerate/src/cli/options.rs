@@ -132,7 +132,7 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    /// Way to move bytes
+    /// Way to move bytes: tcp or udp; for `lat` connect, too
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
     pub(crate) engine: Option<String>,
 
@@ -252,11 +252,12 @@ pub(crate) struct Report {
 
     /// Exit with code 4 unless this holds, such as 'goodput>=9Gbit/s'; may be repeated
     ///
-    /// Left of the comparison stands `goodput`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9` or `cause`, with `forward.` or `reverse.` before it for one direction.
-    /// `goodput` alone means every direction that was asked for, `latency` alone the idle path,
-    /// `forward.latency` round trips beside the forward load. `cause=ID` holds if that cause
-    /// limits the path. What was not measured does not hold.
+    /// Left of the comparison stands `goodput`, `loss` (of datagrams, such as 'loss<0.1%'),
+    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9` or `cause`, with `forward.` or
+    /// `reverse.` before it for one direction. `goodput` and `loss` alone mean every direction that was
+    /// asked for, `latency` alone the idle path, `forward.latency` round trips beside the forward
+    /// load. `cause=ID` holds if that cause limits the path, which `run` alone tells. What was not
+    /// measured does not hold.
     #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }

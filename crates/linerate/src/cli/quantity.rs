@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::units::{Bytes, Nanos, Percent, Rate};
 use serde::de::{self, Visitor};
 
 /// A value that can be written so that reading it gives the same value again.
@@ -43,28 +43,6 @@ impl Exact for u32 {
 impl Exact for u64 {
     fn exact(&self) -> String {
         self.to_string()
-    }
-}
-
-/// A share, in percent.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(crate) struct Percent(pub(crate) f64);
-
-impl FromStr for Percent {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_suffix('%').map(str::trim);
-        let read = number
-            .and_then(|n| n.parse().ok())
-            .filter(|n: &f64| n.is_finite());
-        read.map(Self)
-            .ok_or_else(|| format!("`{text}` is no share such as 0.1%"))
-    }
-}
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", self.0)
     }
 }
 

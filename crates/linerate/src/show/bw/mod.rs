@@ -166,12 +166,25 @@ impl Probe {
     /// Whether all that was asked for was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
-        self.broken.is_empty() && found && self.ways.iter().all(|way| way.goodput.is_some())
+        // Another congestion control is another measurement.
+        let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
+        let counted = self.ways.iter().all(|way| way.goodput.is_some());
+        self.broken.is_empty() && found && as_asked && counted
     }
 
     /// Goodput of each direction that was measured, in bits per second.
     pub fn goodput(&self) -> Vec<(Direction, f64)> {
         let known = |way: &Way| Some((way.direction, way.goodput?.mean));
+        self.ways.iter().filter_map(known).collect()
+    }
+
+    /// Share of its datagrams that was lost, of each direction in which some were sent.
+    pub fn loss(&self) -> Vec<(Direction, f64)> {
+        let known = |way: &Way| {
+            let found = way.datagrams.as_ref()?;
+            let all = found.counted.came + found.counted.lost;
+            (all > 0).then(|| (way.direction, found.lost()))
+        };
         self.ways.iter().filter_map(known).collect()
     }
 }
