@@ -11,6 +11,7 @@ use std::thread::{Builder, Scope};
 
 use linerate_core::wire::preamble::{Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, Prover};
+use linerate_sys::memory;
 use snow::TransportState;
 
 use super::Server;
@@ -164,8 +165,14 @@ impl Gate<'_, '_> {
             stop: self.stop.clone(),
             lines: self.server.lines.clone(),
         };
-        // A panic there was told already, as a bug; it ends that session alone.
-        let serve = || drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
+        let sessions = Arc::clone(&self.server.sessions);
+        let serve = move || {
+            // A panic there was told already, as a bug; it ends that session alone.
+            drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
+            if sessions.count() == 0 {
+                memory::give_back();
+            }
+        };
         Builder::new()
             .name("session".into())
             .spawn_scoped(self.scope, serve)

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use linerate_core::wire::limits::PlanLimits;
+use linerate_sys::memory;
 
 use super::keys::Key;
 use super::{PeerError, Stop, descriptors};
@@ -118,6 +119,8 @@ impl Server {
     /// Takes the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = strangers::listen(&options.listen, options.port)?;
+        // A server lives long, and most of the time idle.
+        memory::share();
         let descriptors = descriptors::raise(&options.limits);
         options.limits = options.limits.within(descriptors);
         Ok(Self {
