@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::{Params, Refusal, Results, State};
 use linerate_core::units::Nanos;
+use linerate_sys::memory;
 
 use super::counted::{Counted, results, said, settle};
 use super::door::Door;
@@ -83,6 +84,7 @@ impl Test<'_> {
             }
         };
         server.lines.say(&format!("{from}: {words}"));
+        memory::give_back();
     }
 
     fn run(self, stopped: &dyn Fn() -> bool, seat: Seat<'_>) -> Result<String, Ended> {
