@@ -157,16 +157,16 @@ impl LocalEnd {
             side: self.side,
             shared: self.shared,
         };
-        let mut cpus = placement::cpus(&facts, &self.cpus, end, &plan);
+        let placement::Placed { mut cpus, meets } =
+            placement::place(&facts, &self.cpus, end, &plan);
         // Streams may share threads.
         cpus.truncate(workers.len());
         let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
-        let gives_way = !cpus.is_empty() && placement::meet(self.cpus.len(), end, &plan);
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             let lane = Lane::new(&plan, stream as u32, role, cpu, caps, batch, worker)?;
-            Ok(Arc::new(lane.giving_way(gives_way)))
+            Ok(Arc::new(lane.giving_way(meets)))
         });
         let made = made.collect::<Result<Vec<_>, LoadError>>()?;
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));

@@ -24,8 +24,24 @@ const GATHER_MAX: u32 = 512 * 1024;
 /// Where the second-level cache is not known: right for those of 1 and of 2 MiB.
 const GATHER_UNKNOWN: u32 = 256 * 1024;
 
-/// The CPU of each stream's thread; empty when threads are left to the scheduler: where there are
-/// more of them than CPUs, and for round trips, which should not depend on one CPU's state.
+/// Where the threads of a set are kept at one end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Placed {
+    /// The CPU of each stream's thread; empty when threads are left to the scheduler.
+    pub(crate) cpus: Vec<u32>,
+    /// Whether both ends of each stream share its CPU: who sends gives way after each operation.
+    pub(crate) meets: bool,
+}
+
+impl Placed {
+    /// On CPUs of this end alone.
+    pub(crate) fn apart(cpus: Vec<u32>) -> Self {
+        Self { cpus, meets: false }
+    }
+}
+
+/// Places the threads of a set. They are left to the scheduler where there are more of them than CPUs, and for round
+/// trips, which should not depend on one CPU's state.
 ///
 /// Streams take the CPUs that `seats` puts first. Reverse streams take the ones after those of as many
 /// forward streams, so that both directions can run at once, where they are as good. Ends that share
@@ -33,25 +49,29 @@ const GATHER_UNKNOWN: u32 = 256 * 1024;
 /// same one: what one writes the other finds in its cache, and no packet overtakes another
 /// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials
 /// compare like with like.
-pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
+pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Placed {
     let Pattern::Stream { direction } = plan.pattern else {
-        return Vec::new();
+        return Placed::default();
     };
     let streams = plan.knobs.streams as usize;
     let mut allowed = allowed.to_vec();
     if let Some(asked) = asked_cpus(end.side, plan) {
-        return kept(asked, &allowed, streams);
+        return Placed::apart(kept(asked, &allowed, streams));
     }
     if let Some(node) = asked_node(end.side, plan) {
         let homes = facts.topology.homes();
         allowed.retain(|cpu| homes.get(cpu) == Some(&node));
     }
     if streams > allowed.len() {
-        return Vec::new();
+        return Placed::default();
     }
-    if meet(allowed.len(), end, plan) {
-        // Both ends take the same ones in the same order, whatever their ports.
-        return allowed;
+    if end.shared && streams > 1 && streams == allowed.len() {
+        // Both ends take the same ones in the same order, whatever their ports. Where there is but one CPU
+        // nothing is placed.
+        return Placed {
+            cpus: allowed,
+            meets: true,
+        };
     }
     let (ours, others) = if end.shared {
         halves(facts, &allowed, end.side)
@@ -68,13 +88,7 @@ pub(crate) fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan)
     // What the other end takes first is taken last.
     let theirs = placement::seats(facts, &others).into_iter().rev();
     let all = seats.iter().copied().chain(theirs);
-    all.skip(skip).take(streams).map(|seat| seat.cpu).collect()
-}
-
-/// Whether both ends of each stream share a CPU, of so many that they may use: their machine is the same, and
-/// streams need every one. Where there is but one, nothing is placed.
-pub(crate) fn meet(cpus: usize, end: End, plan: &SetPlan) -> bool {
-    end.shared && cpus > 1 && plan.knobs.streams as usize == cpus
+    Placed::apart(all.skip(skip).take(streams).map(|seat| seat.cpu).collect())
 }
 
 /// The NUMA node that a set's threads on this side are to be kept on.
@@ -200,6 +214,10 @@ mod tests {
 
     use super::*;
 
+    fn cpus(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Vec<u32> {
+        place(facts, allowed, end, plan).cpus
+    }
+
     fn plan(direction: Direction, streams: u32) -> SetPlan {
         SetPlan {
             id: 0,
@@ -277,16 +295,34 @@ mod tests {
             assert_ne!(near, far);
             assert_eq!(take(Side::Near, &[], d, 5), [] as [u32; 0]);
         }
-        let d = Direction::Forward;
-        for (cpus, streams, shared, met) in [
-            (2, 2, true, true),
-            (2, 2, false, false),
-            (2, 1, true, false),
-            (1, 1, true, false),
-        ] {
-            let of = end(Side::Near, shared);
-            assert_eq!(meet(cpus, of, &plan(d, streams)), met);
-        }
+    }
+
+    #[test]
+    fn who_shares_the_cpu_of_a_stream_gives_way() {
+        let facts = HostFacts::default();
+        let met = |allowed: &[u32], streams, shared, sender_cpus: &[u32]| {
+            let mut plan = plan(Direction::Forward, streams);
+            plan.knobs.sender_cpus = sender_cpus.to_vec();
+            place(&facts, allowed, end(Side::Near, shared), &plan).meets
+        };
+        assert!(met(&[0, 1], 2, true, &[]));
+        assert!(!met(&[0, 1], 2, false, &[]));
+        assert!(!met(&[0, 1], 1, true, &[]));
+        assert!(!met(&[0, 1], 3, true, &[]));
+        assert!(!met(&[0], 1, true, &[]));
+        assert!(!met(&[0, 1], 2, true, &[1, 0]), "as was asked");
+        let mut facts = HostFacts::default();
+        facts.topology.nodes = [(0, [0, 1]), (1, [2, 3])]
+            .map(|(id, cpus)| Node {
+                id,
+                cpus: cpus.to_vec(),
+                distances: Vec::new(),
+            })
+            .to_vec();
+        let mut plan = plan(Direction::Forward, 2);
+        plan.knobs.sender_node = Some(1);
+        let placed = place(&facts, &[0, 1, 2, 3], end(Side::Near, true), &plan);
+        assert_eq!((placed.cpus, placed.meets), (vec![2, 3], true));
     }
 
     #[test]

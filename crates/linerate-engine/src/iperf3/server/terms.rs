@@ -15,7 +15,7 @@ use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Rate};
 use linerate_sys::{socket, thread};
 
-use crate::end::placement;
+use crate::end::placement::{self, Placed};
 use crate::iperf3::streams::{Load, Manner};
 use crate::load::application::Role;
 use crate::load::tcp::options;
@@ -183,14 +183,14 @@ impl Terms {
         };
         let ruled = || {
             let allowed = thread::allowed_cpus().unwrap_or_default();
-            placement::cpus(facts, &allowed, end, &self.plan)
+            placement::place(facts, &allowed, end, &self.plan)
         };
-        let asked = |cpu| vec![cpu; self.params.parallel as usize];
-        let cpus = self.params.server_cpu.map_or_else(ruled, asked);
+        let asked = |cpu| Placed::apart(vec![cpu; self.params.parallel as usize]);
+        let placed = self.params.server_cpu.map_or_else(ruled, asked);
         Manner {
             role: self.role(),
             load: self.load(),
-            cpus,
+            placed,
         }
     }
 

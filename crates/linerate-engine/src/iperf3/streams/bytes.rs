@@ -42,7 +42,12 @@ impl Bytes {
         }
         while !stop.load(Relaxed) {
             match self.step(lane, pages.bytes_mut()) {
-                Ok(bytes) => lane.add(bytes as u64),
+                Ok(bytes) => {
+                    lane.add(bytes as u64);
+                    if self.role == Role::Sender {
+                        lane.give_way();
+                    }
+                }
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(e) => return Err(e.to_string()),
             }

@@ -17,6 +17,7 @@ use linerate_core::metric;
 use linerate_core::units::Rate;
 use linerate_sys::{socket, thread};
 
+use crate::end::placement::Placed;
 use crate::host::socket::{of_memory, of_tcp};
 use crate::load::application::Role;
 
@@ -37,8 +38,8 @@ pub(super) struct Manner {
     pub(super) role: Role,
     /// As what.
     pub(super) load: Load,
-    /// The CPU of each thread; empty where they are kept on none.
-    pub(super) cpus: Vec<u32>,
+    /// Where its threads are kept.
+    pub(super) placed: Placed,
 }
 
 /// What payload is moved as.
@@ -80,6 +81,8 @@ pub(super) struct Moved {
 struct Lane {
     fd: OwnedFd,
     cpu: Option<u32>,
+    /// Whether it gives way after each call, since its CPU is that of the other end too.
+    gives_way: bool,
     work: Work,
     moved: AtomicU64,
     counts: Counts,
@@ -115,7 +118,8 @@ impl Streams {
             socket::set_timeouts(fd.as_fd(), BLOCK)?;
             let lane = Arc::new(Lane {
                 fd,
-                cpu: manner.cpus.get(index).copied(),
+                cpu: manner.placed.cpus.get(index).copied(),
+                gives_way: manner.placed.meets,
                 work: Work::of(manner),
                 moved: AtomicU64::new(0),
                 counts: Counts::default(),
@@ -247,6 +251,13 @@ impl Lane {
     /// So much payload was moved.
     fn add(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Relaxed);
+    }
+
+    /// After a call of a sender.
+    fn give_way(&self) {
+        if self.gives_way {
+            std::thread::yield_now();
+        }
     }
 
     fn retransmits(&self) -> Option<u64> {

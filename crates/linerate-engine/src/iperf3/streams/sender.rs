@@ -72,6 +72,7 @@ impl Sender {
             if let Some(pace) = &mut pace {
                 pace.sent(taken);
             }
+            lane.give_way();
         }
         Ok(())
     }
