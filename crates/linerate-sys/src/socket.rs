@@ -121,6 +121,11 @@ pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, int(bytes))
 }
 
+/// `TCP_NOTSENT_LOWAT`: a send waits while more than this many bytes were not sent yet, though the buffer has room.
+pub fn set_unsent_most(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, int(bytes))
+}
+
 /// `TCP_MAXSEG`: works only before the socket is connected.
 pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(

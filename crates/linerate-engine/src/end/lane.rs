@@ -77,7 +77,11 @@ impl Lane {
             gives_way: false,
             batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
-            advice: Arc::new(Advice::new(asked.0, caps.op).gathering(caps.gather)),
+            advice: Arc::new(
+                Advice::new(asked.0, caps.op)
+                    .gathering(caps.gather)
+                    .paced(plan.knobs.pacing.map(|pace| pace.0 / 8)),
+            ),
             application: Application::new(role, &plan.knobs)?,
             worker: Mutex::new(Some(worker)),
         })

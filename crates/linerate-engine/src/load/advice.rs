@@ -57,6 +57,16 @@ impl Advice {
         }
     }
 
+    /// The same for a sender that keeps to a pace, in bytes per second: it is no faster from the start.
+    #[must_use]
+    pub fn paced(self, most: Option<u64>) -> Self {
+        let first = most.map_or(0, |pace| pace.clamp(1, u64::from(OP_FIRST)));
+        Self {
+            rate: AtomicU64::new(first),
+            ..self
+        }
+    }
+
     /// Most payload that may gather before it is read, in bytes.
     pub fn gather(&self) -> u32 {
         self.gather

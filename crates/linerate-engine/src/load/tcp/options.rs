@@ -12,6 +12,10 @@ use linerate_sys::{socket, zerocopy};
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
 
+/// What waits in the buffer of a paced sender: a tenth of a second, which spans many of its writes.
+const UNSENT_PER_SEC: u64 = 10;
+const UNSENT_LEAST: u64 = 4096;
+
 /// Segments of this many bytes less than asked for are as asked: options take room in them.
 const MSS_OPTIONS: u32 = 40;
 
@@ -45,6 +49,10 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
+        // What lies in the buffer leaves at that pace, too, long after the time is up. A kernel that refuses keeps to
+        // the pace all the same.
+        let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
+        let _ = socket::set_unsent_most(fd, unsent);
     }
     if knobs.copy == Handover::Zerocopy && sends && !ping_pong {
         note("copy", zerocopy::allow(fd));

@@ -11,8 +11,10 @@ use crate::load::{Advice, LoadError};
 
 /// Runs of payload are about this long: one over it, in seconds.
 const RUNS_PER_SEC: u64 = 100;
-/// Longest run while nothing is known of the rate, or while it is no more than this in a second.
+/// Longest run while nothing is known of the rate.
 const RUN_UNKNOWN: u64 = 64 * 1024;
+/// Longest run at the lowest rates: shorter ones would be marks more than payload.
+const RUN_LEAST: u64 = 4096;
 
 /// Sends runs of payload, each announced by its mark.
 pub(super) struct Outflow {
@@ -117,13 +119,22 @@ impl Flow for Outflow {
     }
 }
 
+/// The longest run at a rate.
+fn second(rate: u64) -> u64 {
+    if rate == 0 {
+        RUN_UNKNOWN
+    } else {
+        rate.max(RUN_LEAST)
+    }
+}
+
 /// About 10 ms of payload, in whole operations; a part of one where it would take longer than a second, since a
 /// run that has begun is sent to its end.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);
     let whole = (wanted / op).max(1) * op;
-    whole.min(rate.max(RUN_UNKNOWN))
+    whole.min(second(rate))
 }
 
 #[cfg(test)]
@@ -139,7 +150,7 @@ mod tests {
         ) {
             let (length, op) = (run_length(rate, op), u64::from(op.max(1)));
             prop_assert!((1..=RUN_MAX).contains(&length));
-            let second = rate.max(RUN_UNKNOWN);
+            let second = second(rate);
             prop_assert!(length % op == 0 || length == second && length < op);
             prop_assert!(length <= second);
         }
@@ -156,5 +167,6 @@ mod tests {
         assert_eq!(run_length(4 << 20, 4 << 20), 4 << 20);
         assert_eq!(run_length(125_000, 4 << 20), 125_000);
         assert_eq!(run_length(0, 4 << 20), RUN_UNKNOWN);
+        assert_eq!(run_length(1000, 4 << 20), RUN_LEAST);
     }
 }
