@@ -107,7 +107,8 @@ impl Search {
     /// Takes what the step showed that was asked for.
     pub fn told(&mut self, look: Look) {
         self.looks.push(look);
-        let passes = look.lost <= self.allowed;
+        // Of nothing that came, nothing is lost.
+        let passes = look.lost <= self.allowed && look.received > 0.0;
         if look.long {
             self.long(look, passes);
             return;
