@@ -16,7 +16,7 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::thread;
 
 use super::datagrams::{self, Datagrams, Near};
-use super::talk::{ANSWER, ANSWER_TO_STOP, Talk};
+use super::talk::{ANSWER, ANSWER_TO_STOP, Talk, WORD};
 use super::watch::Watch;
 use super::{ClientError, ClientOptions, Outcome};
 use crate::end::placement;
@@ -51,7 +51,7 @@ pub fn run(options: &ClientOptions, stopped: &dyn Fn() -> bool) -> Result<Outcom
         .talk
         .agree(&session.cookie, &session.params(&manner))?;
     let (fds, mut set) = session.connect(&manner)?;
-    set.cpus.clone_from(&manner.cpus);
+    set.cpus.clone_from(&manner.placed.cpus);
     for state in [State::TestStart, State::TestRunning] {
         session.talk.expect(state, "before the test began")?;
     }
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
                 talk: Talk {
                     control,
                     server,
-                    patience: ANSWER,
+                    patience: WORD,
                 },
                 cookie: cookie(random),
                 own,
@@ -143,7 +143,9 @@ impl<'a> Session<'a> {
             nodelay: knobs.nodelay,
             len: size.min(WRITE_MAX),
             mss: knobs.mss.map_or(0, u64::from),
+            // Not every server's kernel keeps to the one; its program keeps to the other.
             fqrate: pacing.map_or(0, |rate| rate.0),
+            bandwidth: pacing.map_or(0, |rate| rate.0),
             congestion: knobs.congestion.clone(),
             ..base
         }
@@ -184,7 +186,7 @@ impl<'a> Session<'a> {
         Manner {
             role,
             load,
-            cpus: placement::cpus(&facts, &allowed, end, &self.plan),
+            placed: placement::place(&facts, &allowed, end, &self.plan),
         }
     }
 

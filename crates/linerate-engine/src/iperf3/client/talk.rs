@@ -8,6 +8,8 @@ use linerate_core::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Res
 use super::ClientError;
 use crate::iperf3::control::{Broken, Control};
 
+/// Time for an answer before the test: no payload is on the way.
+pub(super) const WORD: Duration = Duration::from_secs(10);
 /// Time for an answer; after a test it waits behind all payload that is queued on the way.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Time for each answer to a user who wants to stop.
