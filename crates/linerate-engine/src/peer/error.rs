@@ -170,15 +170,22 @@ fn range(versions: Versions) -> String {
 
 /// How to get the key of a server.
 fn pair(host: &str, address: SocketAddr) -> String {
-    let port = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
-    format!("linerate pair {host}{}", port.unwrap_or_default())
+    format!("linerate pair {host}{}", port(address))
+}
+
+/// The option for another port than usual.
+fn port(address: SocketAddr) -> String {
+    let other = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
+    other.unwrap_or_default()
 }
 
 impl PeerError {
     /// What helps; empty when nothing does.
     pub fn hint(&self) -> String {
         match self {
-            Self::NoServer { address } => format!("run `linerate serve` on {}", address.ip()),
+            Self::NoServer { address } => {
+                format!("run `linerate serve{}` on {}", port(*address), address.ip())
+            }
             Self::TimedOut { address, .. } => format!(
                 "check that the host is up and that its firewall lets TCP port {} through",
                 address.port()
