@@ -117,6 +117,11 @@ impl LocalEnd {
         self.engine().ok()?.room(self.side, plan)
     }
 
+    /// Descriptors that this end would hold for each stream of a set.
+    pub fn descriptors(&self) -> u32 {
+        self.engine().map_or(1, Engine::descriptors)
+    }
+
     /// Prepares a set; the offer goes to the other end.
     pub fn prepare(&mut self, plan: &SetPlan) -> Result<Offer, LoadError> {
         if self.sets.contains_key(&plan.id) {

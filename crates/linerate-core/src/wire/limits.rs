@@ -48,7 +48,7 @@ const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 pub struct Taken {
     /// Sets.
     pub sets: usize,
-    /// Streams of all of them; one that takes a second descriptor counts for two.
+    /// Streams of all of them; one that takes more descriptors than one counts for as many.
     pub streams: u32,
     /// Threads of all of them.
     pub threads: u32,
@@ -66,6 +66,15 @@ impl Taken {
             streams: plan.knobs.streams.saturating_mul(descriptors(plan)),
             threads: threads(plan),
             room: Bytes(each.0.saturating_mul(threads(plan).into())),
+        }
+    }
+
+    /// The same where the engine holds so many descriptors for each stream.
+    #[must_use]
+    pub fn holding(self, descriptors: u32) -> Self {
+        Self {
+            streams: self.streams.saturating_mul(descriptors),
+            ..self
         }
     }
 
@@ -391,6 +400,21 @@ mod tests {
             held = held.and(own);
         }
         assert!(held.sets < limits.sets && held.room <= ROOM_MAX, "{held:?}");
+    }
+
+    #[test]
+    fn a_stream_counts_for_each_of_its_descriptors() {
+        let streams = |copy| {
+            stream(Knobs {
+                streams: 10,
+                copy,
+                ..Knobs::default()
+            })
+        };
+        let held = |copy| Taken::of(&streams(copy), None).streams;
+        assert_eq!((held(Handover::Copy), held(Handover::IoUring)), (10, 20));
+        let connects = Taken::of(&streams(Handover::Copy), None).holding(3);
+        assert_eq!(connects.streams, 30);
     }
 
     #[test]

@@ -286,6 +286,10 @@ pub trait Engine: Sync {
     fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
         None
     }
+    /// Descriptors that it holds for each stream, if payload is copied: a server counts them as well.
+    fn descriptors(&self) -> u32 {
+        1
+    }
     /// Prepares one end of a set: what it offers to the other end.
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Offer, LoadError>;
     /// Connects one end of a set to the other end's offer: one worker for each thread, and what

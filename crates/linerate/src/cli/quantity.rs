@@ -125,8 +125,8 @@ quantity! {
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
-    /// Payload of one read or write. The upper bound is what one system call can count.
-    OpSize(Bytes) Bytes(1), Bytes(1 << 30);
+    /// Payload of one read or write. No far end takes more, each of whose threads has a buffer of that size.
+    OpSize(Bytes) Bytes(1), Bytes(16 << 20);
     /// A socket buffer. Kernels refuse less than 4 KiB or so, and count in 31 bits, doubled.
     Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
     /// Pace of one stream. The kernel's slowest useful pace, and well beyond any port.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_value_survives_being_written_and_read() {
-        for text in ["1B", "65537B", "1GiB"] {
+        for text in ["1B", "65537B", "16MiB"] {
             let size: OpSize = text.parse().unwrap();
             assert_eq!(size.0.exact().parse(), Ok(size));
         }

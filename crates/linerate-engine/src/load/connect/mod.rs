@@ -45,6 +45,11 @@ impl Engine for Connect {
         Vec::new()
     }
 
+    fn descriptors(&self) -> u32 {
+        // The line, who listens, and a connection.
+        3
+    }
+
     fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
         bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
         Ok(Offer::new())

@@ -260,7 +260,7 @@ impl Session {
             return self.refuse(&format!("set {} is in use", plan.id));
         }
         let (beside, limits) = (self.taken(), self.limits.plan);
-        let own = Taken::of(plan, self.end.room(plan));
+        let own = Taken::of(plan, self.end.room(plan)).holding(self.end.descriptors());
         if let Err(what) = limits.set(plan, own, beside) {
             let hint = self.hint(beside.and(own));
             return self.not_allowed(&what, hint);

@@ -118,7 +118,11 @@ fn nobody_there_and_nowhere_to_go_are_told_apart() {
     drop(free);
     let error = attempt(&target(address), None);
     assert!(matches!(error, PeerError::NoServer { .. }), "{error:?}");
-    assert_eq!(error.hint(), "run `linerate serve` on 127.0.0.1");
+    let there = format!(
+        "run `linerate serve --port {}` on 127.0.0.1",
+        address.port()
+    );
+    assert_eq!(error.hint(), there);
 
     let error = attempt(&target(address), Some(Family::V6));
     assert!(
