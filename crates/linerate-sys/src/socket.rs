@@ -6,11 +6,12 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, recv, send as rustix_send};
 
 /// `TCP_WINDOW_CLAMP`, tcp(7).
 const TCP_WINDOW_CLAMP: c_int = 10;
@@ -96,6 +97,14 @@ pub fn set_recv_buffer(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 /// `SO_SNDBUF` in force, in bytes of memory.
 pub fn send_buffer(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(fd)? as u64)
+}
+
+/// The family of sockets that reach an address.
+pub fn family(address: &SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
 }
 
 /// `SO_RCVBUF` in force, in bytes of memory.

@@ -27,7 +27,7 @@ pub(crate) mod pages;
 pub(crate) mod spin;
 pub(crate) mod tcp;
 mod times;
-mod udp;
+pub(crate) mod udp;
 
 pub use advice::Advice;
 

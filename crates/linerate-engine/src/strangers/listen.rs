@@ -4,9 +4,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
+use linerate_sys::socket;
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, ipproto, listen as listen_on, socket_with,
-    sockopt,
+    SocketFlags, SocketType, bind, ipproto, listen as listen_on, socket_with, sockopt,
 };
 
 use crate::peer::PeerError;
@@ -32,12 +32,13 @@ pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
 }
 
 fn listener(address: SocketAddr) -> io::Result<TcpListener> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd: OwnedFd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    let fd: OwnedFd = socket_with(
+        socket::family(&address),
+        SocketType::STREAM,
+        flags,
+        Some(ipproto::TCP),
+    )?;
     // A server that is started again must not wait for old connections to be forgotten.
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if address.is_ipv6() {

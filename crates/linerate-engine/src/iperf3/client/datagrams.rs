@@ -1,6 +1,5 @@
 //! Datagrams of a test: what can be asked for, and what became of them.
 
-use linerate_core::facts::Gap;
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Results, Width};
 use linerate_core::plan::{Direction, Handover, Knobs, Receive};
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -8,8 +7,6 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use super::ClientError;
 use crate::iperf3::streams::{Load, Moved, Tally};
 
-/// Receive buffer that is asked for where it is left open, in bytes of memory, as the `udp` engine asks for.
-pub(super) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 /// Seconds of a test from which on numbers have 64 bits: those of 32, which every server and whatever else
 /// speaks this protocol knows, end after ten minutes of seven million in a second.
 const NARROW_SECONDS: u64 = 600;
@@ -72,24 +69,6 @@ pub(super) fn width(seconds: u64) -> Width {
     } else {
         Width::Narrow
     }
-}
-
-/// Size of datagrams: as asked for, or what fits one packet of the route.
-pub(super) fn size(asked: u64, fits: u32) -> u16 {
-    let most = u64::from(fits).clamp(DATAGRAM_MIN, DATAGRAM_MAX);
-    (if asked == 0 { most } else { asked }) as u16
-}
-
-/// That a sender of this host hands over datagrams which travel in pieces.
-pub(super) fn fragments(size: u16, fits: u32) -> Option<Gap> {
-    (u32::from(size) > fits).then(|| Gap {
-        what: "set.fragments".to_owned(),
-        why: format!(
-            "a datagram of {size} B does not fit a packet of the route ({fits} B): it travels in \
-             fragments, and is lost with any of them"
-        ),
-        hint: format!("--write-size {fits}B"),
-    })
 }
 
 /// What this end counted, and knows where it is the receiver.
@@ -254,9 +233,6 @@ mod tests {
         assert!(!good(|k| k.congestion = Some("bbr".to_owned())));
         assert!(!good(|k| k.copy = Handover::Sendfile));
         assert!(good(|k| k.nodelay = true));
-        assert_eq!((size(0, 1472), size(0, 65_508)), (1472, 65_507));
-        assert_eq!((size(0, 0), size(8000, 1472)), (16, 8000));
-        assert!(fragments(1473, 1472).is_some() && fragments(1472, 1472).is_none());
         assert_eq!(width(NARROW_SECONDS), Width::Narrow);
         assert_eq!(width(NARROW_SECONDS + 1), Width::Wide);
     }

@@ -10,11 +10,12 @@ use linerate_core::record::SetEnd;
 use linerate_sys::{datagram, socket};
 
 use super::session::{DIAL, LAST_WORD, Session, system};
-use super::{ClientError, datagrams, hello};
+use super::{ClientError, hello};
 use crate::iperf3::control::Broken;
 use crate::iperf3::streams::{Load, Manner};
 use crate::load::LoadError;
 use crate::load::tcp::options;
+use crate::load::udp;
 use crate::peer::client::dial;
 
 impl Session<'_> {
@@ -40,7 +41,7 @@ impl Session<'_> {
         let (mut fds, mut set) = (Vec::new(), SetEnd::default());
         for _ in 0..self.plan.knobs.streams {
             let mut gaps = Vec::new();
-            let dress = |fd: &OwnedFd| gaps = buffers(fd, &self.plan.knobs);
+            let dress = |fd: &OwnedFd| gaps = udp::options::buffers(fd, &self.plan.knobs);
             let fd = hello::say(&self.talk.control, own, self.talk.server, dress)?;
             if fds.is_empty() {
                 set.gaps = gaps;
@@ -49,7 +50,7 @@ impl Session<'_> {
                 if self.options.direction == Direction::Forward {
                     let fits = datagram::fits(fd.as_fd()).unwrap_or(u32::MAX);
                     set.write_size = size.into();
-                    set.gaps.extend(datagrams::fragments(size, fits));
+                    set.gaps.extend(udp::options::fragments(size, fits));
                 }
             }
             fds.push(fd);
@@ -100,27 +101,4 @@ fn copied(knobs: &Knobs) -> Option<Gap> {
         ),
         hint: "leave out --copy, or measure with `linerate serve` on the far end".to_owned(),
     })
-}
-
-/// Sets the buffers of a socket for datagrams; what is refused.
-fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
-    let asked = knobs.recv_buffer.map_or(datagrams::RECV_BUFFER, |b| b.0);
-    let set = [
-        (
-            "set.recv_buffer",
-            Some(socket::set_recv_buffer(fd.as_fd(), asked)),
-        ),
-        (
-            "set.send_buffer",
-            (knobs.send_buffer).map(|bytes| socket::set_send_buffer(fd.as_fd(), bytes.0)),
-        ),
-    ];
-    let refused = set.into_iter().filter_map(|(what, set)| {
-        Some(Gap {
-            what: what.to_owned(),
-            why: set?.err()?.to_string(),
-            hint: String::new(),
-        })
-    });
-    refused.collect()
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::{
-    Cookie, Datagrams as Told, Params, Protocol, Results, STREAMS_MAX, State, StreamResult,
-    WRITE_DEFAULT, WRITE_MAX, cookie, stream_id,
+    Cookie, DATAGRAM_MIN, Datagrams as Told, Params, Protocol, Results, STREAMS_MAX, State,
+    StreamResult, WRITE_DEFAULT, WRITE_MAX, cookie, stream_id,
 };
 use linerate_core::plan::{Direction, Pattern, Receive, SetPlan, Side};
 use linerate_core::record::SetEnd;
@@ -25,6 +25,7 @@ use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
 use crate::iperf3::streams::{Load, Manner, Moved, Streams};
 use crate::load::application::Role;
+use crate::load::udp;
 use crate::peer::client::dial;
 
 /// Time for a connection to be made.
@@ -186,6 +187,7 @@ impl<'a> Session<'a> {
         Manner {
             role,
             load,
+            most: None,
             placed: placement::place(&facts, &allowed, end, &self.plan),
         }
     }
@@ -201,7 +203,7 @@ impl<'a> Session<'a> {
         let knobs = &self.plan.knobs;
         let fits = self.talk.control.fits().unwrap_or_default();
         Load::Datagrams {
-            size: datagrams::size(knobs.write_size.0, fits),
+            size: udp::options::size(knobs.write_size.0, fits, DATAGRAM_MIN),
             width: datagrams::width(self.seconds()),
             pace: knobs.pacing,
             burst: None,

@@ -14,8 +14,9 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use linerate_core::iperf3::{HELLO_LEN, Refusal, answer};
+use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
+use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
 use crate::load::at_port;
 use crate::peer::channel::timespec;
@@ -123,12 +124,13 @@ impl<'a> Door<'a> {
     /// A socket at the port, which those that are connected already share.
     fn socket(&self) -> Result<UdpSocket, Refusal> {
         let listen = |e: rustix::io::Errno| Refusal::LISTEN.because(&e.into());
-        let family = match self.own {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP));
+        let fd = socket_with(
+            socket::family(&self.own),
+            SocketType::DGRAM,
+            flags,
+            Some(ipproto::UDP),
+        );
         let fd = fd.map_err(listen)?;
         sockopt::set_socket_reuseaddr(&fd, true).map_err(listen)?;
         (self.dress)(&fd)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_core::parse::run::Mark;
 use linerate_sys::{clock, socket};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
+use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with};
 
 use super::abort::Abort;
 use super::meeting::is_lost;
@@ -160,12 +160,8 @@ impl Caller {
 
 /// A socket for a connection, no call on which blocks for longer than a moment.
 fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
-    let family = match to {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
     let fd = socket_with(
-        family,
+        socket::family(to),
         SocketType::STREAM,
         SocketFlags::CLOEXEC,
         Some(ipproto::TCP),

@@ -8,12 +8,11 @@
 mod farewell;
 mod line;
 mod open_loop;
+pub(crate) mod options;
 mod ping_pong;
 mod probe;
 mod receiver;
 mod sender;
-
-use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
@@ -24,16 +23,13 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
+use self::options::{RECV_BUFFER, buffers, fragments, refused, size};
 use super::application::WORK_MAX_PS;
 use super::pace::{self, Pace};
 use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
 const STREAMS_MAX: u32 = 64;
-/// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
-/// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
-const RECV_BUFFER: u64 = 4 * 1024 * 1024;
-
 /// A sender that fell behind catches up with this much time's worth at most: a stall is no reason for a flood.
 const CREDIT_NANOS: u64 = 1_000_000;
 
@@ -117,7 +113,7 @@ fn worker(
     let worker: Box<dyn Worker> = match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
-            let bytes = size(knobs.write_size.0, fits);
+            let bytes = size(knobs.write_size.0, fits, HEADER_LEN as u64);
             let whole = whole(&line, bytes, fits, &mut gaps)?;
             let mut segments = sender::segments(bytes);
             if !whole || segments > 1 && !cut(&line, bytes, &mut gaps) {
@@ -170,12 +166,6 @@ fn pinger(line: Line, size: u16, interval: Nanos, plan: &SetPlan) -> Box<dyn Wor
     }
 }
 
-/// Size of datagrams: as asked for, or what fits one packet of the route.
-fn size(asked: u64, fits: u32) -> u16 {
-    let most = u64::from(fits).clamp(HEADER_LEN as u64, DATAGRAM_MAX as u64);
-    (if asked == 0 { most } else { asked }) as u16
-}
-
 /// Makes the socket send datagrams whole, or in fragments where they fit no packet; whether whole.
 fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool, LoadError> {
     let whole = u32::from(size) <= fits;
@@ -184,17 +174,7 @@ fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool,
     // A queue that is full is told by the calls from here on.
     let told = datagram::set_errors(line.fd());
     told.map_err(|e| line.failed("setsockopt", e))?;
-    if !whole {
-        let why = format!(
-            "a datagram of {size} B does not fit a packet of the route ({fits} B): it travels in \
-             fragments, and is lost with any of them"
-        );
-        let hint = format!("--write-size {fits}B");
-        gaps.push(Gap {
-            hint,
-            ..refused("fragments", &why)
-        });
-    }
+    gaps.extend(fragments(size, fits));
     Ok(whole)
 }
 
@@ -207,30 +187,6 @@ fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
             gaps.push(refused("segmentation", &why));
             false
         }
-    }
-}
-
-/// Sets the buffers of a socket; what is refused, or less than was asked for.
-fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
-    let mut gaps = Vec::new();
-    let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
-    let mut note = |what: &str, set: std::io::Result<()>| {
-        if let Err(e) = set {
-            gaps.push(refused(what, &e.to_string()));
-        }
-    };
-    note("recv_buffer", socket::set_recv_buffer(fd.as_fd(), asked));
-    if let Some(bytes) = knobs.send_buffer {
-        note("send_buffer", socket::set_send_buffer(fd.as_fd(), bytes.0));
-    }
-    gaps
-}
-
-fn refused(what: &str, why: &str) -> Gap {
-    Gap {
-        what: format!("set.{what}"),
-        why: why.to_owned(),
-        hint: String::new(),
     }
 }
 
@@ -321,6 +277,8 @@ mod tests {
 
     use linerate_core::plan::Direction;
     use linerate_core::units::Rate;
+
+    use std::os::fd::OwnedFd;
 
     use super::*;
     use crate::load::{Advice, Datagrams, Op};
@@ -446,14 +404,6 @@ mod tests {
         assert!(of(Side::Near, &plan(open(1000))) > many);
         let closed = plan(|p| p.pattern = pings(64));
         assert_eq!(of(Side::Far, &closed), few);
-    }
-
-    #[test]
-    fn a_size_that_is_left_open_fits_a_packet() {
-        assert_eq!(size(0, 1472), 1472);
-        assert_eq!(size(0, 65_508), 65_507);
-        assert_eq!(size(0, 0), HEADER_LEN as u16);
-        assert_eq!(size(8000, 1472), 8000);
     }
 
     #[test]

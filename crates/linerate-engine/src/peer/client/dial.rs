@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use linerate_core::trial::SMALL_MSS;
 use linerate_core::wire::codec::Bounds;
 use linerate_core::wire::preamble::{Access, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
-use linerate_sys::socket::set_max_segment;
+use linerate_sys::socket::{family, set_max_segment};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
 use crate::peer::PeerError;
 use crate::peer::address::{Family, Target};
@@ -96,13 +96,9 @@ fn small_packets(address: SocketAddr) -> io::Result<TcpStream> {
 
 /// A socket that does not block, for connections to `address`.
 pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(
-        family,
+        family(&address),
         SocketType::STREAM,
         flags,
         Some(ipproto::TCP),
