@@ -27,6 +27,13 @@ pub(super) fn raise(limits: &Limits) -> usize {
     in_force.map_or(usize::MAX, |n| n as usize)
 }
 
+/// Descriptors that this process may still have; all that it may where that cannot be told.
+pub(crate) fn left() -> u64 {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let held = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    most.saturating_sub(held as u64)
+}
+
 /// Streams that there is room for with so many descriptors, beside strangers and what sessions have besides.
 pub(super) fn streams(descriptors: usize, limits: &Limits) -> u32 {
     let left = descriptors.saturating_sub(limits.pending);

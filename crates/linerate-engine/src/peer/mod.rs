@@ -8,7 +8,7 @@ pub mod address;
 pub(crate) mod channel;
 pub mod client;
 mod datagrams;
-mod descriptors;
+pub(crate) mod descriptors;
 mod error;
 mod handshake;
 pub mod keys;

@@ -39,6 +39,22 @@ fn rate(end: &EndReadings, subject: &str) -> f64 {
     (bytes[last] - bytes[1]) as f64 * 1e9 / (table.at[last] - table.at[1]) as f64
 }
 
+/// What is begun is sent to its end: of large writes at a slow pace that would be many seconds' worth.
+#[test]
+fn a_slow_pace_ends_in_order_however_large_the_writes() {
+    let mut pair = Pair::new();
+    for (id, direction) in [(0, Direction::Forward), (1, Direction::Reverse)] {
+        let knobs = Knobs {
+            pacing: Some(Rate(1_000_000)),
+            write_size: Bytes(4 << 20),
+            ..Knobs::default()
+        };
+        pair.connect(&stream(id, direction, knobs));
+        let ends = pair.run(&step(&[id], 10, 200, 50));
+        assert!(assert_exact(&ends) > 0);
+    }
+}
+
 #[test]
 fn what_is_sent_is_received_to_the_byte() {
     let sizes = [1, 1000, 65_536, 1 << 20];

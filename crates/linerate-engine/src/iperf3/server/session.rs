@@ -12,14 +12,14 @@ use linerate_sys::memory;
 
 use super::counted::{Counted, results, said, settle};
 use super::door::Door;
-use super::terms::Terms;
+use super::terms::{self, Terms};
 use super::{Server, Slot};
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
 use crate::iperf3::streams::{Moved, Streams};
 use crate::load::application::Role;
-use crate::peer::Stop;
+use crate::peer::{Stop, descriptors};
 
 /// From one look at rates, stalls and deadlines to the next.
 const TICK: Duration = Duration::from_millis(50);
@@ -27,6 +27,9 @@ const TICK: Duration = Duration::from_millis(50);
 const SEATS: Duration = Duration::from_millis(5);
 /// Times that of one word that all data connections may take to come.
 const ALL_STREAMS: u32 = 6;
+
+/// Descriptors that a test takes beside those of its streams.
+const BESIDE: u64 = 4;
 
 /// A test, on a thread of its own.
 pub(super) struct Test<'a> {
@@ -131,7 +134,17 @@ impl Served<'_> {
         self.control.say(State::ParamExchange, self.word)?;
         let json = self.control.hear(self.word)?;
         let params = Params::decode(&json).map_err(|_| Ended::Refused(Refusal::PARAMETERS))?;
+        if let Some(option) = terms::lacking(&params) {
+            let lines = &self.server.lines;
+            lines.say(&format!(
+                "{from}: asks for {option}, which is not implemented here"
+            ));
+        }
         let terms = Terms::of(params).map_err(Ended::Refused)?;
+        if descriptors::left() < u64::from(terms.params.parallel) + BESIDE {
+            let none = io::Error::from(rustix::io::Errno::MFILE);
+            return Err(Ended::Refused(Refusal::STREAM.because(&none)));
+        }
         self.server.lines.say(&format!("{from}: {}", terms.words()));
         let fds = if terms.is_of_datagrams() {
             // Nobody has a connection to make.

@@ -19,16 +19,15 @@ use crate::end::placement::{self, Placed};
 use crate::iperf3::streams::{Load, Manner};
 use crate::load::application::Role;
 use crate::load::tcp::options;
+use crate::load::udp::options::RECV_BUFFER;
 
 /// Longest part of a test at its start that does not count, in seconds.
 //= iperf.h, MAX_OMIT_TIME
 const OMIT_MAX: u64 = 600;
 
 /// Receive buffers of all streams of datagrams together, in bytes of memory, where the client leaves them
-/// open, and the largest of one: with the system's, some hundred small datagrams, a receiver that waits a
-/// moment for its CPU loses some.
+/// open.
 const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
-const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
 /// A test that is granted.
 pub(super) struct Terms {
@@ -41,7 +40,7 @@ impl Terms {
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
         fits(&params)?;
         let sends = params.reverse;
-        if params.bidirectional || (params.zerocopy && sends) {
+        if lacking(&params).is_some() {
             return Err(Refusal::UNSUPPORTED);
         }
         if params.tos != 0 && sends {
@@ -117,9 +116,13 @@ impl Terms {
     /// The bytes after which the client ends the test, where that is what ends it, and where they
     /// come here.
     pub(super) fn wanted(&self) -> Option<u64> {
+        self.bytes().filter(|_| self.role() == Role::Receiver)
+    }
+
+    /// The bytes after which the test ends, where that is what ends it.
+    fn bytes(&self) -> Option<u64> {
         let blocks = self.params.blocks.saturating_mul(self.size());
-        let bytes = self.params.num.max(blocks);
-        (bytes > 0 && self.role() == Role::Receiver).then_some(bytes)
+        Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
     fn size(&self) -> u64 {
@@ -190,6 +193,8 @@ impl Terms {
         Manner {
             role: self.role(),
             load: self.load(),
+            // What is omitted does not count.
+            most: self.bytes().filter(|_| self.params.omit == 0),
             placed,
         }
     }
@@ -219,11 +224,24 @@ fn fits(params: &Params) -> Result<(), Refusal> {
         Protocol::Udp if !matches!(params.len, 0 | DATAGRAM_MIN..=DATAGRAM_MAX) => {
             Err(Refusal::DATAGRAM_SIZE)
         }
-        // What is dropped in the kernel has no number to be told apart by.
-        Protocol::Udp if params.burst > BURST_MAX || (params.discard && !params.reverse) => {
-            Err(Refusal::UNSUPPORTED)
-        }
         Protocol::Tcp | Protocol::Udp => Ok(()),
+    }
+}
+
+/// The option of iperf3 that is asked for and not implemented here.
+pub(super) fn lacking(params: &Params) -> Option<&'static str> {
+    let udp = params.protocol == Protocol::Udp;
+    if params.bidirectional {
+        Some("--bidir")
+    } else if params.zerocopy && params.reverse {
+        Some("--zerocopy with --reverse")
+    } else if udp && params.burst > BURST_MAX {
+        Some("so large a burst with --bitrate")
+    } else if udp && params.discard && !params.reverse {
+        // What is dropped in the kernel has no number to be told apart by.
+        Some("--skip-rx-copy by UDP")
+    } else {
+        None
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use linerate_sys::socket;
 
-use super::Lane;
+use super::{Lane, REST};
 use crate::load::Advice;
 use crate::load::application::Role;
 use crate::load::pages::Pages;
@@ -60,7 +60,7 @@ impl Bytes {
         let fd = lane.fd();
         let op = (self.advice.op() as usize).min(buffer.len());
         let got = match self.role {
-            Role::Sender => return socket::send(fd, &buffer[..op], false),
+            Role::Sender => return send(lane, &buffer[..op]),
             Role::Receiver if self.discard => socket::discard(fd, buffer, true)?,
             Role::Receiver => socket::receive(fd, buffer, true)?,
         };
@@ -69,4 +69,16 @@ impl Bytes {
         }
         Ok(got)
     }
+}
+
+/// One call of a sender, of no more than all of them may still send.
+fn send(lane: &Lane, bytes: &[u8]) -> io::Result<usize> {
+    let most = lane.reserve(bytes.len());
+    if most == 0 {
+        std::thread::sleep(REST);
+        return Ok(0);
+    }
+    let sent = socket::send(lane.fd(), &bytes[..most], false);
+    lane.unreserve(most - sent.as_ref().map_or(0, |sent| *sent));
+    sent
 }

@@ -38,6 +38,8 @@ pub(super) struct Manner {
     pub(super) role: Role,
     /// As what.
     pub(super) load: Load,
+    /// Bytes after which senders of bytes stop by themselves, all together; `None` for none.
+    pub(super) most: Option<u64>,
     /// Where its threads are kept.
     pub(super) placed: Placed,
 }
@@ -83,6 +85,8 @@ struct Lane {
     cpu: Option<u32>,
     /// Whether it gives way after each call, since its CPU is that of the other end too.
     gives_way: bool,
+    /// What all of them may still send.
+    left: Option<Arc<AtomicU64>>,
     work: Work,
     moved: AtomicU64,
     counts: Counts,
@@ -113,6 +117,7 @@ impl Streams {
             threads: Vec::with_capacity(fds.len()),
             stop: Arc::new(AtomicBool::new(false)),
         };
+        let left = manner.most.map(|most| Arc::new(AtomicU64::new(most)));
         for (index, fd) in fds.into_iter().enumerate() {
             rustix::io::ioctl_fionbio(&fd, false)?;
             socket::set_timeouts(fd.as_fd(), BLOCK)?;
@@ -120,6 +125,7 @@ impl Streams {
                 fd,
                 cpu: manner.placed.cpus.get(index).copied(),
                 gives_way: manner.placed.meets,
+                left: left.clone(),
                 work: Work::of(manner),
                 moved: AtomicU64::new(0),
                 counts: Counts::default(),
@@ -251,6 +257,23 @@ impl Lane {
     /// So much payload was moved.
     fn add(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Relaxed);
+    }
+
+    /// Takes up to so many bytes of those that may still be sent.
+    fn reserve(&self, bytes: usize) -> usize {
+        let Some(left) = &self.left else {
+            return bytes;
+        };
+        let bytes = bytes as u64;
+        let before = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(bytes)));
+        before.unwrap_or_else(|left| left).min(bytes) as usize
+    }
+
+    /// Gives back those of them that were not sent.
+    fn unreserve(&self, bytes: usize) {
+        if let Some(left) = &self.left {
+            left.fetch_add(bytes as u64, Relaxed);
+        }
     }
 
     /// After a call of a sender.
