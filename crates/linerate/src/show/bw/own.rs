@@ -197,7 +197,13 @@ fn lacking(way: &Way) -> Vec<Gap> {
     for side in sides {
         if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
-            gaps.push(gap(what, "its threads' times could not be read", ""));
+            let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
+            let why = if nothing {
+                "no payload moved"
+            } else {
+                "its threads' times could not be read"
+            };
+            gaps.push(gap(what, why, ""));
         }
     }
     // Datagrams are not sent again, and nobody answers them.
