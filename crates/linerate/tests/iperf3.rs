@@ -158,6 +158,28 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     }
 }
 
+/// What a client asks for by its amount, by what was sent and received of it.
+fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
+    // Where the client says how much it sends, both count that, to the byte.
+    for (args, wanted) in [
+        (&["-n", "200M"][..], 200 << 20),
+        (&["-k", "1000"], 1000 << 17),
+        (&["-k", "1000", "-l", "64K"], 1000 << 16),
+        (&["-n", "200M", "-R"], 200 << 20),
+    ] {
+        assert_eq!(measured(args), [wanted; 2], "{args:?}");
+    }
+    // A client that receives counts its reads, of part of a block each: it ends the test early, or in time.
+    for args in [&["-k", "5", "-R"][..], &["-k", "1000", "-R", "-P", "4"]] {
+        let wanted = args[1].parse::<u64>().unwrap() << 17;
+        let [sent, received] = measured(args);
+        assert!(
+            0 < received && received <= sent && sent <= wanted,
+            "{args:?}: {received} of {sent}"
+        );
+    }
+}
+
 #[test]
 fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
     if !is_there() {
@@ -195,24 +217,7 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
         let [sent, received] = measured(args);
         alike(sent, received, streams);
     }
-    // Where the client says how much it sends, both count that, to the byte.
-    for (args, wanted) in [
-        (&["-n", "200M"][..], 200 << 20),
-        (&["-k", "1000"], 1000 << 17),
-        (&["-k", "1000", "-l", "64K"], 1000 << 16),
-        (&["-n", "200M", "-R"], 200 << 20),
-    ] {
-        assert_eq!(measured(args), [wanted; 2], "{args:?}");
-    }
-    // A client that receives counts its reads, of part of a block each: it ends the test early, or in time.
-    for args in [&["-k", "5", "-R"][..], &["-k", "1000", "-R", "-P", "4"]] {
-        let wanted = args[1].parse::<u64>().unwrap() << 17;
-        let [sent, received] = measured(args);
-        assert!(
-            0 < received && received <= sent && sent <= wanted,
-            "{args:?}: {received} of {sent}"
-        );
-    }
+    amounts_are_met(&measured);
     // A pace is kept by whoever sends, and what is omitted does not count: 2 s of 3 at 400 Mb/s.
     for way in [&["-b", "400M"][..], &["-b", "400M", "-R"]] {
         for (omit, seconds) in [(&["-t", "2"][..], 2.0), (&["-O", "1", "-t", "2"], 2.0)] {
