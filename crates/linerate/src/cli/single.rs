@@ -114,7 +114,7 @@ pub(crate) fn open(
     options: &Options,
     body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let mut stream = run::stream(options)?;
+    let mut stream = run::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     // Until there is something to end in order, the first Ctrl-C is as good as the second.
     stop.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, trial};
+use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial};
 use linerate_core::plan::{Direction, Purpose};
 use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
@@ -122,6 +122,8 @@ pub struct Stream<W> {
     record: Option<Record>,
     /// The trial whose slices are being measured.
     trial: Option<u32>,
+    /// Whether it is of a single probe, whose figures are over all of its time.
+    single: bool,
     broken: Option<io::Error>,
 }
 
@@ -132,7 +134,17 @@ impl<W: Write> Stream<W> {
             out,
             record: None,
             trial: None,
+            single: false,
             broken: None,
+        }
+    }
+
+    /// The same, of a single probe.
+    #[must_use]
+    pub fn of_a_probe(self) -> Self {
+        Self {
+            single: true,
+            ..self
         }
     }
 
@@ -227,7 +239,8 @@ impl<W: Write> Stream<W> {
             Purpose::IdleLatency => self.latency(None, model.idle.as_ref()),
             Purpose::Base { direction } => {
                 let base = model.direction(direction).map(|d| &d.base);
-                self.load(direction, base);
+                let single = self.once(step, direction);
+                self.load(direction, single.as_ref().or(base));
                 self.latency(Some(direction), base.and_then(|b| b.latency.as_ref()));
             }
             Purpose::Sweep { direction } => {
@@ -239,11 +252,19 @@ impl<W: Write> Stream<W> {
             Purpose::Both => {
                 let streams = self.streams();
                 for (direction, goodput) in &model.both {
-                    self.goodput(*direction, streams, true, goodput);
+                    let single = self.once(step, *direction).map(|load| load.goodput);
+                    let goodput = single.unwrap_or(*goodput);
+                    self.goodput(*direction, streams, true, &goodput);
                 }
             }
             Purpose::Slice { .. } | Purpose::Warm { .. } => {}
         }
+    }
+
+    /// What a step of a single probe shows, as the result tells it.
+    fn once(&self, step: &Step, direction: Direction) -> Option<Load> {
+        let record = self.record.as_ref().filter(|_| self.single)?;
+        once(record, step, direction).map(|once| once.load)
     }
 
     fn load(&mut self, direction: Direction, load: Option<&Load>) {
