@@ -273,6 +273,15 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
 /// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its engine.
 pub type Offer = Vec<u8>;
 
+/// What an end of a set does without, or has less of than was asked for.
+fn refused(what: &str, why: &str) -> Gap {
+    Gap {
+        what: format!("set.{what}"),
+        why: why.to_owned(),
+        hint: String::new(),
+    }
+}
+
 /// A way to move bytes.
 pub trait Engine: Sync {
     /// Its name on the command line and in records.

@@ -8,6 +8,8 @@ use linerate_core::plan::{Handover, Pattern, SetPlan, Side};
 use linerate_core::record::SetEnd;
 use linerate_sys::{socket, zerocopy};
 
+use crate::load::refused;
+
 /// Time for which a busy receive asks the device's queue, as kernel documentation suggests it for one socket.
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
@@ -141,14 +143,6 @@ pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
              \"$(sysctl -n net.ipv4.tcp_allowed_congestion_control) {name}\""
         ),
         ..refused("congestion", &format!("{name}: {why}"))
-    }
-}
-
-fn refused(what: &str, why: &str) -> Gap {
-    Gap {
-        what: format!("set.{what}"),
-        why: why.to_owned(),
-        hint: String::new(),
     }
 }
 

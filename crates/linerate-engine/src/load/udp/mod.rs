@@ -23,10 +23,10 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::{datagram, socket};
 
 use self::line::Line;
-use self::options::{RECV_BUFFER, buffers, fragments, refused, size};
+use self::options::{RECV_BUFFER, buffers, fragments, size};
 use super::application::WORK_MAX_PS;
 use super::pace::{self, Pace};
-use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker};
+use super::{Caps, Engine, Lines, LoadError, Notice, Offer, Worker, refused};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
 const STREAMS_MAX: u32 = 64;

@@ -7,6 +7,8 @@ use linerate_core::parse::datagram::DATAGRAM_MAX;
 use linerate_core::plan::Knobs;
 use linerate_sys::socket;
 
+use crate::load::refused;
+
 /// Receive buffer that is asked for where the plan leaves it open, in bytes of memory: with the
 /// system's, some hundred small datagrams, a receiver that waits a moment for its CPU loses some.
 pub(crate) const RECV_BUFFER: u64 = 4 * 1024 * 1024;
@@ -45,15 +47,6 @@ pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
         note("send_buffer", socket::set_send_buffer(fd.as_fd(), bytes.0));
     }
     gaps
-}
-
-/// What an end does without.
-pub(super) fn refused(what: &str, why: &str) -> Gap {
-    Gap {
-        what: format!("set.{what}"),
-        why: why.to_owned(),
-        hint: String::new(),
-    }
 }
 
 #[cfg(test)]
