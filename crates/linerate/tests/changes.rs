@@ -24,12 +24,19 @@ const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 
 /// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
 /// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
+/// `killed CHANGED COMMAND...` kills it while CHANGED holds: a trial takes its change back within a second, so
+/// the run is stopped, and goes on where CHANGED no longer holds by then.
 const STARTED: &str = "started() { changed=$1; shift; \
     for attempt in 1 2 3; do \
         \"$@\" > run 2>&1 & run=$!; \
         while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
     done; \
-    echo 'no trial changed a setting'; cat run; exit 1; }";
+    echo 'no trial changed a setting'; cat run; exit 1; }; \
+    killed() { meant=$1; shift; started stopped \"$@\"; kill -9 $run; \
+    while grep -q '^State:.[^Z]' /proc/$run/status 2>/dev/null; do wait $run; sleep 0.02; done; }; \
+    stopped() { eval \"$meant\" || return; kill -STOP $run; \
+    while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [TZ] '; do sleep 0.02; done; \
+    eval \"$meant\" && return; kill -CONT $run; false; }";
 
 /// The near host's limit is no longer what it was before.
 const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
@@ -151,8 +158,8 @@ fn without_leave_no_setting_changes() {
 #[test]
 fn what_a_kill_leaves_is_undone_by_the_next_start() {
     let script = format!(
-        "{BEFORE}; echo '== before'; {STATE}; started {CHANGED} {RUN} --time 40s --allow-changes; \
-         kill -9 $run; wait $run; echo '== killed'; {STATE}; \
+        "{BEFORE}; echo '== before'; {STATE}; killed {CHANGED} {RUN} --time 40s --allow-changes; \
+         echo '== killed'; {STATE}; \
          echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
          echo '== after'; {STATE}"
     );
@@ -242,8 +249,8 @@ fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
 fn a_queue_that_a_killed_run_left_longer_is_set_back_by_the_next_start() {
     let script = format!(
         "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
-         started '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 40s --allow-changes; \
-         kill -9 $run; wait $run; echo '== killed'; {ROOT}; \
+         killed '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 40s --allow-changes; \
+         echo '== killed'; {ROOT}; \
          echo '== next'; {SEND} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
          echo '== after'; {ROOT}"
     );
