@@ -290,19 +290,22 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
     );
 }
 
+/// How the program ends with these arguments, without a far end, and what it says.
+fn ended(args: &[&str]) -> (Option<i32>, String) {
+    let home = TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    let command = command.env_clear().env("HOME", home.path());
+    let output = command.args(args).output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), words)
+}
+
 #[test]
 fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
-    let home = TempDir::new().unwrap();
     let refused = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        let output = command
-            .env_clear()
-            .env("HOME", home.path())
-            .args(args)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
+        let (code, words) = ended(args);
+        assert_eq!(code, Some(2), "{args:?}");
+        words
     };
     let both = refused(&["bw", "iperf3://127.0.0.1", "-d", "both"]);
     assert!(
@@ -346,7 +349,37 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(refused(&long).contains("--time 20min"));
     assert!(refused(&["bw", "127.0.0.1", "--find-rate=0.1"]).contains("0.1%"));
     assert!(refused(&["lat", "127.0.0.1", "--engine", "pigeon"]).contains("udp"));
-    assert!(refused(&["bw", "http://127.0.0.1"]).contains("`http://` is unknown"));
+    let http = refused(&["bw", "http://127.0.0.1"]);
+    assert!(http.contains("`http://`") && http.contains("ssh://127.0.0.1"));
+    let iperf3 = refused(&["lat", "iperf3://127.0.0.1"]);
+    assert!(
+        iperf3.contains("hint: linerate bw iperf3://127.0.0.1 "),
+        "{iperf3}"
+    );
+}
+
+/// Before anybody is called: nobody serves here.
+#[test]
+fn what_an_engine_cannot_do_is_a_usage_error() {
+    let code = |args: &[&str]| ended(&[args, &["--open", "--port", "1"]].concat());
+    let udp = ["bw", "127.0.0.1", "--engine", "udp"];
+    for (more, why) in [
+        (&["--discard"][..], "drop payload unread"),
+        (&["--copy", "zerocopy"], "but a copy"),
+        (&["--mss", "1000"], "maximum segment size"),
+        (&["--streams", "65"], "1 to 64"),
+    ] {
+        let (code, words) = code(&[&udp[..], more].concat());
+        assert_eq!(code, Some(2), "{words}");
+        let hinted = words.contains("hint: --engine tcp can");
+        assert!(words.contains(why) && hinted, "{words}");
+    }
+    let run = ["run", "127.0.0.1", "--engine", "udp", "--streams", "65"];
+    assert_eq!(code(&run).0, Some(2));
+    let (connect, words) = code(&["lat", "127.0.0.1", "--engine", "connect", "--busy-poll"]);
+    assert_eq!(connect, Some(2), "{words}");
+    let last = [&udp[..], &["--streams", "64"]].concat();
+    assert_eq!(code(&last).0, Some(3));
 }
 
 /// The lab's hosts have it in their routes, which a socket that connects goes by.

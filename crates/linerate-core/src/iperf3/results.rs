@@ -62,7 +62,19 @@ pub fn stream_id(index: usize) -> u64 {
 }
 
 impl Results {
-    /// Reads what the other side counted.
+    /// Reads what the other side counted in a test of so many streams.
+    pub fn of_test(json: &[u8], streams: usize) -> Result<Self, Malformed> {
+        let results = Self::decode(json)?;
+        let mut ids: Vec<u64> = results.streams.iter().map(|stream| stream.id).collect();
+        ids.sort_unstable();
+        if ids.into_iter().eq((0..streams).map(stream_id)) {
+            Ok(results)
+        } else {
+            Err(Malformed::Foreign)
+        }
+    }
+
+    /// Reads what the other side counted, of whatever streams.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
         let share = |name| number(&fields, name).filter(|share| *share >= 0.0);
@@ -237,6 +249,20 @@ mod tests {
             many.replacen("{\"id\":1,\"bytes\":0},", "", 1)
         ));
         assert_eq!(longest.unwrap().streams.len(), STREAMS_MAX as usize);
+    }
+
+    #[test]
+    fn results_are_of_the_streams_of_the_test() {
+        let of = |ids: &[u64]| {
+            let each = ids.iter().map(|id| json!({"id": id, "bytes": 5}));
+            let told = json!({"streams": each.collect::<Vec<_>>()});
+            Results::of_test(told.to_string().as_bytes(), 3).map(|r| r.bytes())
+        };
+        assert_eq!(of(&[1, 3, 4]), Ok(15));
+        assert_eq!(of(&[4, 1, 3]), Ok(15));
+        for ids in [&[1, 3][..], &[1, 3, 4, 5], &[1, 2, 3], &[1, 3, 3], &[]] {
+            assert_eq!(of(ids), Err(Malformed::Foreign), "{ids:?}");
+        }
     }
 
     #[test]

@@ -288,8 +288,11 @@ pub trait Engine: Sync {
     fn name(&self) -> &'static str;
     /// What it can do.
     fn caps(&self) -> Caps;
-    /// What the user should know before `plan` is run on a host with these facts.
-    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// What the user should know before `plan` is run, this end of it on a host with these facts.
+    fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// Refuses what it cannot do, and what would cost an end more memory or time than a measurement needs:
+    /// plans come from the other end. The reason is told.
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
     /// Buffers that each thread of one end of a set makes, where they do not follow from the sizes of its
     /// operations: a server counts them before it prepares the set.
     fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
@@ -299,8 +302,13 @@ pub trait Engine: Sync {
     fn descriptors(&self) -> u32 {
         1
     }
-    /// Prepares one end of a set: what it offers to the other end.
-    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Offer, LoadError>;
+    /// Prepares one end of a set that is within [`Engine::bounds`]: what it offers to the other end, which is
+    /// nothing where connections are all that it needs.
+    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
+        let unsupported = |what| LoadError::Unsupported { what };
+        self.bounds(plan).map_err(unsupported)?;
+        Ok(Offer::new())
+    }
     /// Connects one end of a set to the other end's offer: one worker for each thread, and what
     /// was got.
     fn connect(

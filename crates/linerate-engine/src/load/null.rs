@@ -30,22 +30,18 @@ impl Engine for Null {
         }
     }
 
-    fn check(&self, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
         Vec::new()
     }
 
-    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
         match plan.pattern {
-            Pattern::Stream { .. } if plan.knobs.streams <= STREAMS_MAX => Ok(Offer::new()),
-            Pattern::Stream { .. } => Err(LoadError::Unsupported {
-                what: format!(
-                    "{} streams: 1 to {STREAMS_MAX} are possible",
-                    plan.knobs.streams
-                ),
-            }),
-            Pattern::PingPong { .. } => Err(LoadError::Unsupported {
-                what: "the null engine has no round trips".to_owned(),
-            }),
+            Pattern::Stream { .. } if plan.knobs.streams <= STREAMS_MAX => Ok(()),
+            Pattern::Stream { .. } => Err(format!(
+                "{} streams: 1 to {STREAMS_MAX} are possible",
+                plan.knobs.streams
+            )),
+            Pattern::PingPong { .. } => Err("the null engine has no round trips".to_owned()),
         }
     }
 

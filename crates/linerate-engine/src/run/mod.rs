@@ -20,7 +20,7 @@ use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
 use crate::load::{self, Notice};
 use budget::{Beyond, Budget};
-pub use once::{RoundTrips, once};
+pub use once::{RoundTrips, once, possible};
 pub use search::search;
 pub use sweep::{Sweep, sweep};
 
@@ -136,7 +136,7 @@ impl Run<'_> {
             knobs: plan.knobs.clone(),
         };
         for host in self.record.hosts.clone() {
-            for Notice { level, gap } in engine.check(&host.facts, &set) {
+            for Notice { level, gap } in engine.check(host.side, &host.facts, &set) {
                 let (side, gap) = (host.side, &gap);
                 self.note(|_| (), &Event::Notice { level, side, gap });
             }

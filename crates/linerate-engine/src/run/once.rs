@@ -1,12 +1,13 @@
 //! One step by itself: a load, round trips, or round trips beside a load, for scripts.
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose};
+use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose, SetPlan};
 use linerate_core::record::Record;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::{Run, session, steps};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
+use crate::load::Engine;
 
 /// Round trips to be timed.
 #[derive(Debug, Clone, Copy)]
@@ -53,18 +54,42 @@ impl Run<'_> {
     }
 
     fn timed(&mut self, trips: RoundTrips) -> Result<u32, LinkError> {
-        let pattern = Pattern::PingPong {
-            size: trips.size,
-            interval: trips.interval.unwrap_or(Nanos(0)),
-        };
-        let knobs = Knobs {
-            nodelay: true,
-            open_loop: trips.interval.is_some(),
-            busy_poll: trips.busy_poll,
-            ..Knobs::default()
-        };
-        self.set(pattern, knobs)
+        self.set(trips.pattern(), trips.knobs())
     }
+}
+
+impl RoundTrips {
+    fn pattern(self) -> Pattern {
+        Pattern::PingPong {
+            size: self.size,
+            interval: self.interval.unwrap_or(Nanos(0)),
+        }
+    }
+
+    fn knobs(self) -> Knobs {
+        Knobs {
+            nodelay: true,
+            open_loop: self.interval.is_some(),
+            busy_poll: self.busy_poll,
+            ..Knobs::default()
+        }
+    }
+}
+
+/// Whether `engine` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
+/// refuse it.
+pub fn possible(engine: &dyn Engine, plan: &Plan, trips: Option<RoundTrips>) -> Result<(), String> {
+    let loads = plan.directions.iter().map(|&direction| SetPlan {
+        id: 0,
+        pattern: Pattern::Stream { direction },
+        knobs: plan.knobs.clone(),
+    });
+    let timed = trips.map(|trips| SetPlan {
+        id: 0,
+        pattern: trips.pattern(),
+        knobs: trips.knobs(),
+    });
+    loads.chain(timed).try_for_each(|set| engine.bounds(&set))
 }
 
 /// Why the step is run, and its name for people.

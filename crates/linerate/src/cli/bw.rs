@@ -19,9 +19,6 @@ use super::{out, reach, resolve, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
 
-/// How a target begins that is an iperf3 server.
-const IPERF3: &str = "iperf3://";
-
 /// Longest step of a search for a rate.
 const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 
@@ -49,14 +46,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         return sweep::run(&args.target, swept, options);
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
-    match args.target.split_once("://") {
-        None | Some(("ssh", _)) => own(&args.target, ways, time, options),
-        Some(("iperf3", host)) => iperf3(&args.target, host, &ways, time, options),
-        Some((scheme, _)) => {
-            let error = anyhow!("`{scheme}://` is unknown in `{}`", args.target);
-            let hint = format!("{IPERF3}HOST is an iperf3 server, HOST alone is `linerate serve`");
-            Err(Failure::usage(error).hint(hint))
-        }
+    match args.target.strip_prefix(reach::IPERF3) {
+        Some(host) => iperf3(&args.target, host, &ways, time, options),
+        None => own(&args.target, ways, time, options),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the near end finds the far one, and with which key.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use linerate_engine::peer::address::{Family, Target};
 use linerate_engine::peer::keys::{self, Key, KeyError};
 use linerate_engine::peer::{PORT, PeerError};
@@ -8,8 +8,20 @@ use linerate_engine::peer::{PORT, PeerError};
 use super::exit::Failure;
 use super::options::Peer;
 
+/// How a target begins that is an iperf3 server.
+pub(crate) const IPERF3: &str = "iperf3://";
+
 /// The far end that `text` means; its own port outranks `--port`.
 pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let error = anyhow!("`{scheme}://` of `{text}` is no far end of linerate's");
+        let hint = if format!("{scheme}://") == IPERF3 {
+            format!("linerate bw {text} measures throughput; for all else `linerate serve` there")
+        } else {
+            format!("{rest} where `linerate serve` runs, or ssh://{rest} to start it")
+        };
+        return Err(Failure::usage(error).hint(hint));
+    }
     Target::parse(text, port(options)).map_err(Failure::usage)
 }
 

@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use linerate_core::plan::{Direction, Handover, Knobs, Plan, Receive};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_engine::load::ENGINES;
+use linerate_engine::load::{ENGINES, Engine};
+use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
 use super::options::{HandOver, Load, Options, Run, Way};
@@ -67,6 +68,21 @@ pub(crate) fn engine(run: &Run, loads: bool) -> Result<String, Failure> {
         None => format!("no engine is called `{name}`"),
     };
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", known.join(" or "))))
+}
+
+/// Refuses what the engine of a plan cannot do, before anybody is called.
+pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Failure> {
+    let can = |engine: &dyn Engine| run::possible(engine, plan, trips);
+    let Some(asked) = ENGINES.iter().find(|e| e.name() == plan.engine) else {
+        return Ok(());
+    };
+    can(*asked).map_err(|why| {
+        let other = ENGINES
+            .iter()
+            .find(|e| e.caps().far_end && can(**e).is_ok());
+        let hint = other.map_or_else(String::new, |e| format!("--engine {} can", e.name()));
+        Failure::usage(anyhow!("engine `{}`: {why}", plan.engine)).hint(hint)
+    })
 }
 
 /// What connections are made with.

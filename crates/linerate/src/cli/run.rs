@@ -52,6 +52,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
+    resolve::possible(&plan, None)?;
     if let Some(times) = options.run.repeat {
         return repeat::run(&plan, times.0, options);
     }

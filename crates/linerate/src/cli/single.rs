@@ -101,6 +101,11 @@ pub(crate) fn measure(
         sweep: false,
         trials: false,
     };
+    let trips = match what {
+        What::Trips(trips) => Some(trips),
+        What::Load | What::Rate(_) => None,
+    };
+    resolve::possible(&plan, trips)?;
     open(plan, options, |link, plan, wall, sink| match what {
         What::Load => once(link, plan, WASHOUT, None, wall, sink),
         What::Trips(trips) => once(link, plan, WASHOUT, Some(trips), wall, sink),

@@ -1,11 +1,12 @@
 //! Datagrams of a test: what can be asked for, and what became of them.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Results, Width};
-use linerate_core::plan::{Direction, Handover, Knobs, Receive};
+use linerate_core::plan::{Direction, Knobs};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::ClientError;
 use crate::iperf3::streams::{Load, Moved, Tally};
+use crate::load::udp;
 
 /// Seconds of a test from which on numbers have 64 bits: those of 32, which every server and whatever else
 /// speaks this protocol knows, end after ten minutes of seven million in a second.
@@ -43,23 +44,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
             "a datagram of {size} B: iperf3 has those of {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
         ));
     }
-    for (asked, what) in [
-        (knobs.congestion.is_some(), "congestion control"),
-        (knobs.mss.is_some(), "maximum segment size"),
-        (
-            knobs.receive == Receive::Discard,
-            "way to drop payload unread",
-        ),
-        (
-            knobs.copy != Handover::Copy,
-            "way into the kernel but a copy",
-        ),
-    ] {
-        if asked {
-            return refuse(format!("datagrams have no {what}"));
-        }
-    }
-    Ok(())
+    udp::lacks(knobs).or_else(refuse)
 }
 
 /// Bits of the numbers of a test that lasts so long.
@@ -137,6 +122,8 @@ fn jitter(far: &Results) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::plan::Handover;
+
     use linerate_core::iperf3::{Datagrams as Told, StreamResult};
 
     use super::*;

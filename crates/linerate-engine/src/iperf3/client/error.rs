@@ -120,6 +120,14 @@ impl ClientError {
                 address.port(),
                 address.ip()
             ),
+            Self::Unreached { address, .. } => format!(
+                "check that the host is up and that its firewall lets TCP port {} through",
+                address.port()
+            ),
+            Self::Lost { address, .. } | Self::Terminated { address, .. } => format!(
+                "look whether the server still runs on {}, and at what it printed",
+                address.ip()
+            ),
             Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
             Self::Load(error) => error.hint().to_owned(),
             _ => String::new(),

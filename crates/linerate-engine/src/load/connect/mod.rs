@@ -41,7 +41,7 @@ impl Engine for Connect {
         }
     }
 
-    fn check(&self, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
         Vec::new()
     }
 
@@ -50,9 +50,8 @@ impl Engine for Connect {
         3
     }
 
-    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
-        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
-        Ok(Offer::new())
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
     }
 
     fn connect(

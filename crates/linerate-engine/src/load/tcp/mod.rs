@@ -52,13 +52,12 @@ impl Engine for Tcp {
         }
     }
 
-    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
+    fn check(&self, _: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
         Notice::hints(check(facts, &plan.knobs))
     }
 
-    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
-        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
-        Ok(Offer::new())
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
     }
 
     fn connect(

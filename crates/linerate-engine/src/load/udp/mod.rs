@@ -51,8 +51,8 @@ impl Engine for Udp {
         }
     }
 
-    fn check(&self, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
-        Notice::hints(check(facts, &plan.knobs))
+    fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
+        Notice::hints(check(side, facts, plan))
     }
 
     fn room(&self, side: Side, plan: &SetPlan) -> Option<Bytes> {
@@ -67,9 +67,8 @@ impl Engine for Udp {
         Some(Bytes(bytes))
     }
 
-    fn prepare(&self, _: Side, plan: &SetPlan) -> Result<Offer, LoadError> {
-        bounds(plan).map_err(|what| LoadError::Unsupported { what })?;
-        Ok(Offer::new())
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
     }
 
     fn connect(
@@ -221,6 +220,11 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
         return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
     }
+    lacks(knobs)
+}
+
+/// Refuses what only connections have.
+pub(crate) fn lacks(knobs: &Knobs) -> Result<(), String> {
     for (asked, what) in [
         (knobs.congestion.is_some(), "congestion control"),
         (knobs.mss.is_some(), "maximum segment size"),
@@ -242,8 +246,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
 }
 
 /// What `knobs` ask for that this host will not give, and what nobody holds back.
-fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
+fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let mut gaps = Vec::new();
+    let knobs = &plan.knobs;
     let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
     if let Some(most) = facts.buffers.rmem_max
         && asked > most
@@ -257,7 +262,11 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
             ..refused("recv_buffer", &why)
         });
     }
-    if knobs.pacing.is_none() {
+    let sends = match plan.pattern {
+        Pattern::Stream { direction } => direction.sender() == side,
+        Pattern::PingPong { .. } => false,
+    };
+    if sends && knobs.pacing.is_none() {
         let why = "datagrams are sent as fast as this program can: what is lost is not sent again, and \
                    others on the path get what is left";
         gaps.push(Gap {
@@ -409,16 +418,17 @@ mod tests {
     #[test]
     fn what_is_not_held_back_or_not_given_is_told_before() {
         let mut facts = HostFacts::default();
-        let mut knobs = Knobs::default();
-        let told = |facts: &HostFacts, knobs: &Knobs| {
-            let gaps = check(facts, knobs);
+        let told = |side, facts: &HostFacts, plan: &SetPlan| {
+            let gaps = check(side, facts, plan);
             gaps.into_iter().map(|g| g.what).collect::<Vec<_>>()
         };
-        assert_eq!(told(&facts, &knobs), ["set.pacing"]);
-        knobs.pacing = Some(Rate(1));
+        let free = plan(|_| ());
+        assert_eq!(told(Side::Near, &facts, &free), ["set.pacing"]);
+        assert!(told(Side::Far, &facts, &free).is_empty());
+        let paced = plan(|p| p.knobs.pacing = Some(Rate(1)));
         facts.buffers.rmem_max = Some(RECV_BUFFER);
-        assert!(told(&facts, &knobs).is_empty());
+        assert!(told(Side::Near, &facts, &paced).is_empty());
         facts.buffers.rmem_max = Some(RECV_BUFFER - 1);
-        assert_eq!(told(&facts, &knobs), ["set.recv_buffer"]);
+        assert_eq!(told(Side::Near, &facts, &paced), ["set.recv_buffer"]);
     }
 }

@@ -251,6 +251,9 @@ impl Client {
         let hint = match e {
             // Its system keeps the connection up, or its end would have been noticed.
             ChannelError::TimedOut => "look whether `linerate serve` is stopped there, or its host",
+            ChannelError::Closed | ChannelError::Io(_) => {
+                "look whether `linerate serve` still runs there, and at its log"
+            }
             _ => "",
         };
         self.lose(&e.to_string(), hint)

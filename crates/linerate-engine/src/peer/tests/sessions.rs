@@ -200,7 +200,7 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     // Else no trial of so many would count.
     assert!(set.ends.iter().all(|end| end.gaps.is_empty()));
     let tcp = engine("tcp").unwrap();
-    let told = tcp.check(&HostFacts::default(), &plan);
+    let told = tcp.check(Side::Near, &HostFacts::default(), &plan);
     let why = told.iter().find(|n| n.gap.what == "set.sockets");
     let why = &why.expect("it is told").gap.why;
     assert!(why.contains("550 of 1100 streams"), "{why}");
