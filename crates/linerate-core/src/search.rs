@@ -1,7 +1,7 @@
 //! The search for the highest rate at which a path loses no more than a share: doubling until a rate loses
 //! more, halving what lies between, and a longer step at the end, which decides.
 //!
-//! A rate fails where two steps in a row lose too much. A sender is at its limit where it sent too little in
+//! A rate fails where two steps in a row lose too much, or a longer one that its sender kept to. A sender is at its limit where it sent too little in
 //! two, and no more when it was asked for twice as much: what else a host does costs a datagram, or a moment,
 //! now and then, and a busy host costs a share of every rate.
 //= https://www.rfc-editor.org/rfc/rfc2544#section-26.1
@@ -128,12 +128,19 @@ impl Search {
 
     fn long(&mut self, look: Look, passes: bool) {
         self.long += 1;
+        let last = self.long == LONG_MOST;
+        // A sender that stood still sends what it is behind with faster than it was asked to.
+        if !passes && look.short_of() && !self.again && !last {
+            self.again = true;
+            return;
+        }
+        self.again = false;
         if passes {
             self.confirmed = Some(look);
         } else {
             self.failed = Some(look);
         }
-        self.next = if passes || self.long == LONG_MOST {
+        self.next = if passes || last {
             Ask::Over
         } else {
             let arrived = look.received.min(look.asked.0 as f64) * BELOW;
@@ -351,6 +358,37 @@ mod tests {
         search.told(late);
         // It sent more when it was asked for more: it was not at its limit, but disturbed.
         assert_eq!(search.next(), Ask::Short(Rate(17_500_000)));
+    }
+
+    #[test]
+    fn a_longer_step_that_its_sender_did_not_keep_to_is_asked_for_again_and_two_fail() {
+        let bound = Rate(50_000_000);
+        let at_last = || {
+            let mut search = Search::new(0.0, Some(bound));
+            while let Ask::Short(rate) = search.next() {
+                search.told(path(1e9).look(rate, false));
+            }
+            assert_eq!(search.next(), Ask::Long(bound));
+            search
+        };
+        let good = path(1e9).look(bound, true);
+        let bad = Look { lost: 0.5, ..good };
+        let stalled = Look { sent: 30e6, ..bad };
+
+        let mut search = at_last();
+        search.told(stalled);
+        assert_eq!((search.next(), search.failed()), (Ask::Long(bound), None));
+        search.told(good);
+        assert_eq!((search.next(), search.found()), (Ask::Over, Some(&good)));
+
+        let mut search = at_last();
+        search.told(bad);
+        assert!(matches!(search.next(), Ask::Long(rate) if rate < bound));
+        let mut search = at_last();
+        search.told(stalled);
+        search.told(stalled);
+        assert!(matches!(search.next(), Ask::Long(rate) if rate < bound));
+        assert_eq!(search.failed(), Some(&stalled));
     }
 
     /// A search on a path of a rate by a sender that sends so much of what it is asked for.
