@@ -152,6 +152,13 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer
     })
 }
 
+/// The share of its CPU that other programs may have kept from an end's program at most.
+pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
+    let workers = threads(load, direction, side).iter();
+    let each = workers.filter_map(|thread| others(model, load, direction, side, thread));
+    each.fold(0.0, f64::max)
+}
+
 /// What other programs used of the CPU that a thread stayed on; of one that moved, of all that it may
 /// run on.
 fn others(

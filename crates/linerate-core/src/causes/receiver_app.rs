@@ -2,11 +2,11 @@
 
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
-use super::cpu_steal;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
 use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
 use super::receive_window::{UNREAD, unread_share};
 use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{cpu_contention, cpu_steal};
 use crate::model::{Datagrams, Load, Model};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -205,24 +205,32 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// The finding. Where a hypervisor took the rest of the CPU away, the program may have waited for that.
+    /// The finding. Where a hypervisor or other programs took the rest of the CPU, the program may have waited
+    /// for that.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
-        let stolen = cpu_steal::most(load, model.same_machine, direction, self.side);
         let idle = format!(
             "its thread used its CPU only {} of the time",
             percent(self.busy)
         );
-        let enough = self.busy + stolen < BUSY;
-        let taken = (!enough).then(|| {
-            let stolen = percent(stolen);
-            format!("the hypervisor took {stolen} of a CPU, which it may have waited for")
+        let stolen = cpu_steal::most(load, model.same_machine, direction, self.side);
+        let crowded = cpu_contention::most(model, load, direction, self.side);
+        let takers = [("the hypervisor", stolen), ("other programs", crowded)];
+        let taken = takers.map(|(who, share)| {
+            let words = format!(
+                "{who} took {} of a CPU, which it may have waited for",
+                percent(share)
+            );
+            (self.busy + share >= BUSY).then_some(words)
         });
         Finding {
             side: Place::from(self.side),
             share: (1.0 - self.busy) * self.share,
-            enough,
+            enough: self.busy + stolen + crowded < BUSY,
             reached: false,
-            evidence: [self.seen, idle].into_iter().chain(taken).collect(),
+            evidence: [self.seen, idle]
+                .into_iter()
+                .chain(taken.into_iter().flatten())
+                .collect(),
         }
     }
 }

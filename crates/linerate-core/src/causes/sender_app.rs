@@ -20,6 +20,10 @@ pub(super) struct SenderApp;
 /// Share of samples limited by the application from which it is suspected.
 const STARVED: f64 = 0.5;
 
+/// Share of the time that its pauses must come to before they need no trial: less may be a thread that is woken
+/// late, beside other traffic.
+const PAUSES: f64 = 0.25;
+
 /// The answer for a load by datagrams: nothing counts whether a sender with time to spare waits in its program
 /// or for room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
@@ -94,7 +98,9 @@ impl Cause for SenderApp {
                 percent(starved)
             ),
         };
-        Answer::Finding(idle.finding(model, load, direction))
+        let mut finding = idle.finding(model, load, direction);
+        finding.enough &= finding.share >= PAUSES;
+        Answer::Finding(finding)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;

@@ -35,6 +35,18 @@ fn steal_invalidates_from_a_tenth_of_a_cpu_in_use() {
 }
 
 #[test]
+fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_others_have_its_cpu() {
+    for (others, expected) in [(0.29, "enough"), (0.31, "suspect")] {
+        let mut m = crowded(0.5, 0.0, 0.0);
+        let base = &mut m.directions[0].base;
+        base.senders = vec![kept(0.5, 0.0)];
+        base.cpus[0] = cpus(0.5, others);
+        base.tcp.starved = Some(0.9);
+        assert_eq!(outcome(&m, "sender-app"), expected, "{others}");
+    }
+}
+
+#[test]
 fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stolen() {
     // What is stolen and what the thread used come to four fifths of a CPU.
     for (steal, expected) in [(0.29, "enough"), (0.31, "suspect")] {

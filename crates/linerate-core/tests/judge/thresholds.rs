@@ -82,6 +82,20 @@ const ROWS: &[(&str, Change, Cases)] = &[
         |l, v| l.tcp.starved = Some(v),
         &[(0.49, "clear"), (0.51, "enough")],
     ),
+    // What the pauses come to: a quarter of the time.
+    (
+        "sender-app",
+        |l, v| {
+            l.tcp.starved = Some(0.5);
+            l.senders = vec![thread(v)];
+        },
+        &[
+            (0.49, "enough"),
+            (0.51, "suspect"),
+            (0.79, "suspect"),
+            (0.81, "clear"),
+        ],
+    ),
     (
         "receiver-app",
         |l, v| {
