@@ -2,7 +2,7 @@
 
 use super::readings::{Window, growth};
 use crate::metric as m;
-use crate::record::{EndReadings, Table};
+use crate::record::{EndReadings, Table, Total};
 use crate::stats::Count;
 
 /// Datagrams of a load, all streams, over the time that counts.
@@ -57,17 +57,25 @@ pub struct Counted {
     pub duplicated: u64,
 }
 
-/// What both ends counted of a set; `None` where the receiver counted no datagrams.
+/// What both ends counted of a set of datagrams of so many bytes; `None` where the receiver counted none.
 pub(super) fn counted(
     sending: &EndReadings,
     receiving: &EndReadings,
     set: u32,
+    size: u64,
     window: Window,
 ) -> Option<Counted> {
     let count = |end: &EndReadings, metric| -> Option<u64> {
         Some(sum(end, set, metric, window)?.max(0.0) as u64)
     };
-    let lost = count(receiving, m::UDP_LOST)?;
+    // The receiver lacks what was sent before something that came. Of the rest it hears at the end.
+    let before = Window {
+        from: 0,
+        to: window.from,
+    };
+    let earlier = sum(receiving, set, m::UDP_LOST, before).unwrap_or(0.0);
+    let in_all = missing(sending, receiving, set).unwrap_or(0) / size.max(1);
+    let lost = count(receiving, m::UDP_LOST)?.max(in_all.saturating_sub(earlier.max(0.0) as u64));
     Some(Counted {
         sent: count(sending, m::UDP_DATAGRAMS),
         refused: count(sending, m::UDP_REFUSED),
@@ -76,6 +84,26 @@ pub(super) fn counted(
         at_socket: count(receiving, m::UDP_DROPS).map(|drops| drops.min(lost)),
         reordered: count(receiving, m::UDP_REORDERED)?,
         duplicated: count(receiving, m::UDP_DUPLICATED)?,
+    })
+}
+
+/// Bytes of a whole step that were sent and did not come, to the last; `None` where a stream did not end in
+/// order.
+fn missing(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<u64> {
+    let sent = total(sending, set, |t| t.sent)?;
+    Some(sent.saturating_sub(total(receiving, set, |t| t.received)?))
+}
+
+/// A sum over the streams of a set; `None` where one of them did not end in order.
+pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> Option<u64> {
+    let mut streams = end
+        .totals
+        .iter()
+        .filter(|total| total.set == set)
+        .peekable();
+    streams.peek()?;
+    streams.try_fold(0_u64, |sum, total| {
+        sum.checked_add(total.complete.then(|| of(total))?)
     })
 }
 
@@ -255,8 +283,9 @@ mod tests {
             from: 1_000_000_000,
             to: 3_000_000_000,
         };
-        let read =
-            |sender: &EndReadings, receiver: &EndReadings| counted(sender, receiver, 2, window);
+        let read = |sender: &EndReadings, receiver: &EndReadings| {
+            counted(sender, receiver, 2, 1000, window)
+        };
         let told = Counted {
             sent: Some(1020),
             refused: Some(14),
@@ -270,6 +299,30 @@ mod tests {
         let alone = read(&EndReadings::default(), &end(&receiver));
         assert_eq!(alone.map(|c| (c.sent, c.came)), Some((None, 800)));
         assert_eq!(read(&end(&sender), &EndReadings::default()), None);
+
+        // Of 1320 in all 1000 came; 100 were missing before the window, and the last ones nobody missed until
+        // the end.
+        let totals = |sent: u64, received: u64, complete| {
+            let each = [sent / 2, sent / 2].into_iter().zip(0..);
+            let total = |(sent, stream)| Total {
+                set: 2,
+                stream,
+                sent,
+                received: received / 2,
+                complete,
+            };
+            each.map(total).collect::<Vec<_>>()
+        };
+        let ended = |sent, received, complete| {
+            let (mut near, mut far) = (end(&sender), end(&receiver));
+            near.totals = totals(sent, 0, true);
+            far.totals = totals(0, received, complete);
+            read(&near, &far).unwrap().lost
+        };
+        assert_eq!(ended(1_320_000, 1_000_000, true), 220);
+        assert_eq!(ended(1_320_000, 1_000_000, false), 200);
+        // What came after the window is as late as it was.
+        assert_eq!(ended(1_320_000, 1_100_000, true), 200);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::metric as m;
 use crate::plan::{Direction, Pattern, Purpose, SetPlan, Side};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
@@ -66,11 +66,16 @@ pub(super) enum Over {
 }
 
 impl Over {
-    /// That part of the time of a step in which a set counts.
-    pub(super) fn window(self, step: &Step, receiving: &EndReadings, set: u32) -> Window {
+    /// What is left out of the time of a step in which a set counts, and the rest.
+    pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> (Nanos, Window) {
         let whole = Window::of(step);
         let ticks = ticks(receiving, set, whole);
-        whole.starting(start_of(&ticks, self.begin(receiving, set, whole, &ticks)))
+        let begin = self.begin(receiving, set, whole, &ticks);
+        let window = whole.starting(start_of(&ticks, begin));
+        // The first row is read when the time begins to count, or a little later.
+        let first = ticks.first().map_or(window.from, |(from, _)| *from);
+        let ramp = begin.map_or(0, |_| window.from.saturating_sub(first));
+        (Nanos(ramp), window)
     }
 
     /// The tick with which it begins; `None` where the series is not steady from any on.

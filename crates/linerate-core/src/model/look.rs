@@ -1,9 +1,10 @@
 //! The steps of a search for a rate, as the search takes them.
 
+use super::datagrams::total;
 use super::load::{end, stream_set};
 use super::once::once;
 use crate::plan::Purpose;
-use crate::record::{EndReadings, Record, Step, Total};
+use crate::record::{Record, Step};
 use crate::search::Look;
 use crate::units::{Bytes, Nanos};
 
@@ -38,18 +39,5 @@ fn look(record: &Record, step: &Step) -> Option<Look> {
         lost: sent.saturating_sub(received) as f64 / sent as f64,
         at_socket: once.datagrams.and_then(|counted| counted.at_socket),
         long,
-    })
-}
-
-/// A sum over the streams of a set; `None` where one of them did not end in order.
-fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> Option<u64> {
-    let mut streams = end
-        .totals
-        .iter()
-        .filter(|total| total.set == set)
-        .peekable();
-    streams.peek()?;
-    streams.try_fold(0_u64, |sum, total| {
-        sum.checked_add(total.complete.then(|| of(total))?)
     })
 }

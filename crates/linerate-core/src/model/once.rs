@@ -52,7 +52,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;
     let receiving = end(step, direction.receiver())?;
-    let window = Over::AllButRamp.window(step, receiving, set);
+    let (ramp, window) = Over::AllButRamp.part(step, receiving, set);
     load.goodput.interval = load.goodput.interval.filter(tells);
     let sides = [direction.sender(), direction.receiver()];
     let sending = end(step, direction.sender())?;
@@ -63,11 +63,11 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         direction,
         moved: [(sides[0], "tx"), (sides[1], "rx")]
             .map(|(side, role)| moved(step, side, &format!("s{set}/{role}"), window)),
-        ramp: Nanos(window.from.saturating_sub(step.plan.washout.0)),
+        ramp,
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),
-        datagrams: counted(sending, receiving, set, window),
+        datagrams: counted(sending, receiving, set, load.made[0].write_size, window),
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })
@@ -125,6 +125,7 @@ pub(super) fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Purpose, StepPlan};
     use crate::record::Column;
 
     /// Rows of a worker that took so many bytes until each.
@@ -176,6 +177,55 @@ mod tests {
         let late = worker(1, &rows[..6], &[0, 1, 1, 1, 1, 3]);
         assert_eq!(parts(vec![one, late]), None);
         assert_eq!(parts(Vec::new()), None);
+    }
+
+    /// The ramp that is left out where so much arrived in each tenth of a second after a second of wash-out. Rows
+    /// are read when a tick is over, a little later each.
+    fn ramp(rates: &[i64]) -> u64 {
+        let plan = StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets: vec![0],
+            washout: Nanos::from_secs(1),
+            measure: Nanos::from_millis(100 * rates.len() as u64),
+            tick: Nanos::from_millis(100),
+        };
+        let step = Step {
+            plan,
+            began: Nanos(0).into(),
+            ends: Vec::new(),
+            clock: None,
+            trouble: None,
+        };
+        let millis: Vec<u64> = (0..=rates.len() as u64).map(|i| 1000 + 100 * i).collect();
+        let bytes = rates.iter().scan(0, |sum, rate| {
+            *sum += rate;
+            Some(*sum)
+        });
+        let bytes: Vec<i64> = [0].into_iter().chain(bytes).collect();
+        let mut table = worker(0, &millis, &bytes);
+        for (at, late) in table.at.iter_mut().zip([57_000, 8_000].into_iter().cycle()) {
+            *at += late;
+        }
+        let receiving = EndReadings {
+            tables: vec![table],
+            ..EndReadings::default()
+        };
+        Over::AllButRamp.part(&step, &receiving, 0).0.0
+    }
+
+    #[test]
+    fn a_row_that_is_read_a_little_late_is_no_ramp() {
+        let level = [100_000, 100_100].into_iter().cycle();
+        let level: Vec<i64> = level.take(30).collect();
+        assert_eq!(ramp(&level), 0);
+        let rising = [10_000, 40_000, 70_000];
+        let rising: Vec<i64> = rising.into_iter().chain(level.clone()).collect();
+        // Three ticks, from the reading of a row to that of another one.
+        assert_eq!(ramp(&rising), 300_000_000 - 49_000);
+        // Nowhere steady: nothing is left out.
+        let swinging: Vec<i64> = (0..30).map(|i| 10_000 * (1 + i / 3)).collect();
+        assert_eq!(ramp(&swinging), 0);
     }
 
     #[test]

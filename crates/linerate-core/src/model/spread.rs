@@ -46,7 +46,7 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
             bytes: [transmitted.1, received.1],
         })
     };
-    let steady = Over::Steady.window(step, receiving, set.plan.id);
+    let (_, steady) = Over::Steady.part(step, receiving, set.plan.id);
     split(steady, step.plan.tick.0).filter_map(of).collect()
 }
 

@@ -103,9 +103,14 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
 /// burst at the start or another level belongs to what was measured.
 pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     let cut = steady_state(values)?;
-    let (ramp, rest) = values.split_at(cut);
-    if is_ramp(ramp, mean(rest), before) {
-        return Some(cut);
+    let (cut, rest) = values.split_at(cut);
+    let level = mean(rest);
+    // What is cut may go on for a while where the level was reached.
+    let end = cut.iter().position(|value| *value >= level);
+    let end = end.unwrap_or(cut.len());
+    let (ramp, rest) = values.split_at(end);
+    if is_ramp(ramp, level, before) && is_level(rest) {
+        return Some(end);
     }
     is_level(values).then_some(0)
 }
@@ -278,6 +283,8 @@ mod tests {
             after(&[10.0, 30.0, 50.0, 40.0, 80.0], 5.0),
             Some(5 | 6)
         ));
+        // One that goes above the level before it keeps to it ends there.
+        assert_eq!(after(&[10.0, 30.0, 50.0, 70.0, 90.0, 103.0], 5.0), Some(5));
         assert_eq!(after(&[], 100.0), Some(0));
         // An outage behind traffic that was measured, or that came before.
         assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
