@@ -160,12 +160,15 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
 
 /// What a client asks for by its amount, by what was sent and received of it.
 fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
-    // Where the client says how much it sends, both count that, to the byte.
+    // Where the client says how much is sent, both count that, to the byte, and to the end of a block.
     for (args, wanted) in [
         (&["-n", "200M"][..], 200 << 20),
         (&["-k", "1000"], 1000 << 17),
         (&["-k", "1000", "-l", "64K"], 1000 << 16),
         (&["-n", "200M", "-R"], 200 << 20),
+        (&["-n", "1000000"], 8 << 17),
+        (&["-n", "1000000", "-R"], 8 << 17),
+        (&["-n", "1000000", "-R", "-P", "4"], 8 << 17),
     ] {
         assert_eq!(measured(args), [wanted; 2], "{args:?}");
     }

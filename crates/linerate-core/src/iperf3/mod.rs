@@ -72,9 +72,6 @@ pub enum Malformed {
     /// More streams than a test can have.
     #[error("more than {STREAMS_MAX} streams")]
     Streams,
-    /// Results of other streams than those of the test.
-    #[error("results of streams that are not of the test")]
-    Foreign,
 }
 
 #[cfg(test)]

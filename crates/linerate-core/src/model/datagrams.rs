@@ -90,8 +90,8 @@ pub(super) fn counted(
 /// Bytes of a whole step that were sent and did not come, to the last; `None` where a stream did not end in
 /// order.
 fn missing(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<u64> {
-    let sent = total(sending, set, |t| t.sent)?;
-    Some(sent.saturating_sub(total(receiving, set, |t| t.received)?))
+    let handed = total(sending, set, |t| t.sent)?;
+    Some(handed.saturating_sub(total(receiving, set, |t| t.received)?))
 }
 
 /// A sum over the streams of a set; `None` where one of them did not end in order.

@@ -192,7 +192,7 @@ mod tests {
         };
         let step = Step {
             plan,
-            began: Nanos(0).into(),
+            began: Nanos(0),
             ends: Vec::new(),
             clock: None,
             trouble: None,

@@ -106,11 +106,10 @@ impl Outcome {
             .far
             .as_ref()
             .filter(|_| self.direction == Direction::Forward)?;
-        if far.streams.len() != self.streams as usize {
-            let told = far.streams.len();
+        if !far.are_of(self.streams as usize) {
+            let (told, own) = (far.streams.len(), self.streams);
             return Some(format!(
-                "it tells of {told} streams, there were {}",
-                self.streams
+                "it tells of {told} streams that are not the {own} of the test"
             ));
         }
         if far.bytes() > self.moved.0 {

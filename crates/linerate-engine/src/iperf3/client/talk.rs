@@ -116,7 +116,7 @@ impl Talk<'_> {
             .tell(&ours.encode(), self.patience)
             .map_err(lost)?;
         let theirs = self.control.hear(self.patience).map_err(lost)?;
-        let theirs = Results::of_test(&theirs, ours.streams.len());
+        let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;
         // All is told: what goes wrong from here on takes nothing away.
         if self.expect(State::DisplayResults, STAGE).is_ok() {

@@ -125,6 +125,13 @@ impl Terms {
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
+    /// The bytes of all whole blocks that make so many: a client reads a block before it counts it. What is omitted
+    /// does not count.
+    fn most(&self) -> Option<u64> {
+        let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
+        Some(bytes.div_ceil(self.size()).saturating_mul(self.size()))
+    }
+
     fn size(&self) -> u64 {
         match (self.params.len, self.params.protocol) {
             (0, Protocol::Udp) => DATAGRAM_DEFAULT,
@@ -193,8 +200,7 @@ impl Terms {
         Manner {
             role: self.role(),
             load: self.load(),
-            // What is omitted does not count.
-            most: self.bytes().filter(|_| self.params.omit == 0),
+            most: self.most(),
             placed,
         }
     }

@@ -2,13 +2,17 @@
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use linerate_sys::socket;
 
-use super::{Lane, REST};
+use super::Lane;
 use crate::load::Advice;
 use crate::load::application::Role;
 use crate::load::pages::Pages;
+
+/// Rest of a sender that has sent all it was to send, which lasts until the stop.
+const DONE: Duration = Duration::from_millis(5);
 
 /// How they are moved.
 pub(super) struct Bytes {
@@ -40,8 +44,9 @@ impl Bytes {
             let filled = pages.randomize();
             filled.map_err(|error| format!("no random bytes: {error}"))?;
         }
+        let mut owed = 0;
         while !stop.load(Relaxed) {
-            match self.step(lane, pages.bytes_mut()) {
+            match self.step(lane, &mut owed, pages.bytes_mut()) {
                 Ok(bytes) => {
                     lane.add(bytes as u64);
                     if self.role == Role::Sender {
@@ -55,12 +60,12 @@ impl Bytes {
         Ok(())
     }
 
-    /// One call.
-    fn step(&self, lane: &Lane, buffer: &mut [u8]) -> io::Result<usize> {
+    /// One call. A sender owes the rest of a block that it took.
+    fn step(&self, lane: &Lane, owed: &mut usize, buffer: &mut [u8]) -> io::Result<usize> {
         let fd = lane.fd();
         let op = (self.advice.op() as usize).min(buffer.len());
         let got = match self.role {
-            Role::Sender => return send(lane, &buffer[..op]),
+            Role::Sender => return send(lane, owed, &buffer[..op]),
             Role::Receiver if self.discard => socket::discard(fd, buffer, true)?,
             Role::Receiver => socket::receive(fd, buffer, true)?,
         };
@@ -71,14 +76,17 @@ impl Bytes {
     }
 }
 
-/// One call of a sender, of no more than all of them may still send.
-fn send(lane: &Lane, bytes: &[u8]) -> io::Result<usize> {
-    let most = lane.reserve(bytes.len());
-    if most == 0 {
-        std::thread::sleep(REST);
+/// One call of a sender. Where all of them together may send only so much, each takes a block after the other and
+/// sends the whole of it: a client may wait until a block is full.
+fn send(lane: &Lane, owed: &mut usize, bytes: &[u8]) -> io::Result<usize> {
+    if *owed == 0 {
+        *owed = lane.take(bytes.len());
+    }
+    if *owed == 0 {
+        std::thread::sleep(DONE);
         return Ok(0);
     }
-    let sent = socket::send(lane.fd(), &bytes[..most], false);
-    lane.unreserve(most - sent.as_ref().map_or(0, |sent| *sent));
-    sent
+    let sent = socket::send(lane.fd(), &bytes[..bytes.len().min(*owed)], false)?;
+    *owed -= sent;
+    Ok(sent)
 }

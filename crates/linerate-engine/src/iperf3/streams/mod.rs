@@ -38,7 +38,8 @@ pub(super) struct Manner {
     pub(super) role: Role,
     /// As what.
     pub(super) load: Load,
-    /// Bytes after which senders of bytes stop by themselves, all together; `None` for none.
+    /// Bytes after which senders of bytes stop by themselves, all together, whole blocks of them; `None` for
+    /// none.
     pub(super) most: Option<u64>,
     /// Where its threads are kept.
     pub(super) placed: Placed,
@@ -260,20 +261,13 @@ impl Lane {
     }
 
     /// Takes up to so many bytes of those that may still be sent.
-    fn reserve(&self, bytes: usize) -> usize {
+    fn take(&self, bytes: usize) -> usize {
         let Some(left) = &self.left else {
             return bytes;
         };
         let bytes = bytes as u64;
         let before = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(bytes)));
         before.unwrap_or_else(|left| left).min(bytes) as usize
-    }
-
-    /// Gives back those of them that were not sent.
-    fn unreserve(&self, bytes: usize) {
-        if let Some(left) = &self.left {
-            left.fetch_add(bytes as u64, Relaxed);
-        }
     }
 
     /// After a call of a sender.
