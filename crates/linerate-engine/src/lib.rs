@@ -7,6 +7,7 @@
 pub mod change;
 pub mod end;
 pub mod event;
+mod guests;
 pub mod host;
 pub mod iperf3;
 pub mod link;

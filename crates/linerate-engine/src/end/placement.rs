@@ -65,9 +65,10 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
     if streams > allowed.len() {
         return Placed::default();
     }
-    if end.shared && streams > 1 && streams == allowed.len() {
-        // Both ends take the same ones in the same order, whatever their ports. Where there is but one CPU
-        // nothing is placed.
+    let free = plan.knobs.sender_node.is_none() && plan.knobs.receiver_node.is_none();
+    if end.shared && free && streams > 1 && streams == allowed.len() {
+        // Both ends take the same ones in the same order, whatever their ports; where one of them is kept on a node,
+        // they would not. Where there is but one CPU nothing is placed.
         return Placed {
             cpus: allowed,
             meets: true,
@@ -322,7 +323,7 @@ mod tests {
         let mut plan = plan(Direction::Forward, 2);
         plan.knobs.sender_node = Some(1);
         let placed = place(&facts, &[0, 1, 2, 3], end(Side::Near, true), &plan);
-        assert_eq!((placed.cpus, placed.meets), (vec![2, 3], true));
+        assert_eq!((placed.cpus, placed.meets), (vec![2, 3], false));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Advice {
     gather: u32,
     op: AtomicU32,
     rate: AtomicU64,
+    /// What a sender keeps to, in bytes per second; zero where it keeps to nothing.
+    pace: u64,
     counting: AtomicBool,
     /// When it began to count, and when it ended, on this host's clock; zero before.
     counted: [AtomicU64; 2],
@@ -43,6 +45,7 @@ impl Advice {
             gather: 0,
             op: AtomicU32::new(if fixed { most } else { most.min(OP_FIRST) }),
             rate: AtomicU64::new(0),
+            pace: 0,
             counting: AtomicBool::new(false),
             counted: [const { AtomicU64::new(0) }; 2],
         }
@@ -57,14 +60,12 @@ impl Advice {
         }
     }
 
-    /// The same for a sender that keeps to a pace, in bytes per second: it is no faster from the start.
+    /// The same for a sender that keeps to a pace, in bytes per second: it is no faster from the start, and where
+    /// nothing moved for a while.
     #[must_use]
-    pub fn paced(self, most: Option<u64>) -> Self {
-        let first = most.map_or(0, |pace| pace.clamp(1, u64::from(OP_FIRST)));
-        Self {
-            rate: AtomicU64::new(first),
-            ..self
-        }
+    pub fn paced(self, pace: Option<u64>) -> Self {
+        let pace = pace.map_or(0, |pace| pace.max(1));
+        Self { pace, ..self }
     }
 
     /// Most payload that may gather before it is read, in bytes.
@@ -82,9 +83,14 @@ impl Advice {
         self.op.load(Relaxed)
     }
 
-    /// Payload in bytes per second; zero when not known yet.
+    /// Payload in bytes per second; zero when not known yet. No more than the pace, and while nothing is known no
+    /// more than an operation.
     pub fn rate(&self) -> u64 {
-        self.rate.load(Relaxed)
+        match self.rate.load(Relaxed) {
+            0 => self.pace.min(u64::from(OP_FIRST)),
+            rate if self.pace > 0 => rate.min(self.pace),
+            rate => rate,
+        }
     }
 
     /// Whether what happens now counts: after the wash-out and before the end of the step.
@@ -164,6 +170,24 @@ mod tests {
         assert_eq!(next_op(OP_FIRST, 5_000_000_000, CAP), CAP);
         assert_eq!(next_op(CAP, 1_000, CAP), 24 * 1024);
         assert_eq!(next_op(OP_FIRST, 1_000, CAP), OP_MIN * 2);
+    }
+
+    #[test]
+    fn a_sender_that_keeps_to_a_pace_is_no_faster_though_nothing_moved() {
+        let advice = Advice::new(0, CAP).paced(Some(10_000));
+        let rate = |seen| {
+            advice.follow(seen);
+            advice.rate()
+        };
+        assert_eq!(advice.rate(), 10_000);
+        assert_eq!([9_000, 20_000, 0].map(rate), [9_000, 10_000, 10_000]);
+        let fast = Advice::new(0, CAP).paced(Some(1 << 30));
+        assert_eq!(fast.rate(), u64::from(OP_FIRST), "before anything moved");
+        let free = Advice::new(0, CAP).paced(None);
+        free.follow(20_000);
+        assert_eq!(free.rate(), 20_000);
+        free.follow(0);
+        assert_eq!(free.rate(), 0);
     }
 
     #[test]

@@ -22,10 +22,6 @@ const ENGINE: &str = "tcp";
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Result<Exit, Failure> {
-    if let Some((scheme, _)) = target.split_once("://").filter(|(s, _)| *s != "ssh") {
-        let error = anyhow!("a sweep needs linerate at both ends, and `{scheme}://` is not");
-        return Err(Failure::usage(error).hint("linerate serve there, and its name alone here"));
-    }
     let mut asked = asked(what, options)?;
     let plan = Plan {
         engine: ENGINE.to_owned(),

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::{Params, Refusal, Results, State};
 use linerate_core::units::Nanos;
-use linerate_sys::memory;
 
 use super::counted::{Counted, results, said, settle};
 use super::door::Door;
 use super::terms::{self, Terms};
 use super::{Server, Slot};
+use crate::guests::Present;
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
@@ -76,6 +76,7 @@ impl Drop for Seat<'_> {
 impl Test<'_> {
     /// Serves it, and says how it went.
     pub(super) fn serve(self) {
+        let _present = Present::enter();
         let (from, server, stop) = (self.from, self.server, self.stop);
         let stopped = || stop.requested();
         let began = Instant::now();
@@ -87,7 +88,6 @@ impl Test<'_> {
             }
         };
         server.lines.say(&format!("{from}: {words}"));
-        memory::give_back();
     }
 
     fn run(self, stopped: &dyn Fn() -> bool, seat: Seat<'_>) -> Result<String, Ended> {

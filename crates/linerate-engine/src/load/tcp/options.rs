@@ -16,7 +16,7 @@ const BUSY_POLL_MICROS: u32 = 50;
 
 /// What waits in the buffer of a paced sender: a tenth of a second, which spans many of its writes.
 const UNSENT_PER_SEC: u64 = 10;
-const UNSENT_LEAST: u64 = 4096;
+const UNSENT_LEAST: u64 = 512;
 
 /// Segments of this many bytes less than asked for are as asked: options take room in them.
 const MSS_OPTIONS: u32 = 40;

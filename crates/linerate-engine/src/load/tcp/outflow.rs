@@ -14,7 +14,7 @@ const RUNS_PER_SEC: u64 = 100;
 /// Longest run while nothing is known of the rate.
 const RUN_UNKNOWN: u64 = 64 * 1024;
 /// Longest run at the lowest rates: shorter ones would be marks more than payload.
-const RUN_LEAST: u64 = 4096;
+const RUN_LEAST: u64 = 512;
 
 /// Sends runs of payload, each announced by its mark.
 pub(super) struct Outflow {
@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(run_length(4 << 20, 4 << 20), 4 << 20);
         assert_eq!(run_length(125_000, 4 << 20), 125_000);
         assert_eq!(run_length(0, 4 << 20), RUN_UNKNOWN);
-        assert_eq!(run_length(1000, 4 << 20), RUN_LEAST);
+        assert_eq!(run_length(1000, 4 << 20), 1000);
+        assert_eq!(run_length(1, 4 << 20), RUN_LEAST);
     }
 }

@@ -11,12 +11,12 @@ use std::thread::{Builder, Scope};
 
 use linerate_core::wire::preamble::{Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, Prover};
-use linerate_sys::memory;
 use snow::TransportState;
 
 use super::Server;
 use super::rooms::{Full, Membership};
 use super::session::{self, Guest};
+use crate::guests::Present;
 use crate::peer::Stop;
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, random, status};
 use crate::peer::keys::Key;
@@ -165,13 +165,10 @@ impl Gate<'_, '_> {
             stop: self.stop.clone(),
             lines: self.server.lines.clone(),
         };
-        let sessions = Arc::clone(&self.server.sessions);
         let serve = move || {
+            let _present = Present::enter();
             // A panic there was told already, as a bug; it ends that session alone.
             drop(catch_unwind(AssertUnwindSafe(|| session::serve(guest))));
-            if sessions.count() == 0 {
-                memory::give_back();
-            }
         };
         Builder::new()
             .name("session".into())

@@ -1,0 +1,29 @@
+//! Whoever this process serves, by whichever protocol.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use linerate_sys::memory;
+
+/// How many there are: the memory that the last one leaves behind is the process's.
+static PRESENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Somebody who is served. With the last one goes the memory that nobody needs any more, and not before: giving it
+/// back makes others wait for it.
+#[derive(Debug)]
+pub(crate) struct Present(());
+
+impl Present {
+    /// From now on, until it is dropped.
+    pub(crate) fn enter() -> Self {
+        PRESENT.fetch_add(1, SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        if PRESENT.fetch_sub(1, SeqCst) == 1 {
+            memory::give_back();
+        }
+    }
+}
