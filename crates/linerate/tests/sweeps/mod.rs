@@ -110,7 +110,10 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
         assert!(told.contains(&format!("hint: {hint}")), "{told}");
     };
     let host = "127.0.0.1";
-    refused(&["iperf3://127.0.0.1", "--sweep", "copy"], "linerate bw iperf3");
+    refused(
+        &["iperf3://127.0.0.1", "--sweep", "copy"],
+        "linerate bw iperf3",
+    );
     refused(&[host, "--sweep", "copy", "-d", "both"], "-d forward");
     refused(
         &[host, "--sweep", "copy", "--copy", "sendfile"],
