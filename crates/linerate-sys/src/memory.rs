@@ -26,8 +26,9 @@ pub fn share() {
 //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_DONTNEED
 pub fn give_back() {
     if let Some(code) = code() {
-        // SAFETY: the pages are of a file, private and never written, as their mapping does not allow it: they come back as
-        // they were when they are next needed, those of this very function among them. A failure changes nothing.
+        // SAFETY: the pages are of a file, as `code` saw, private and not written by this program, as their mapping does not
+        // allow it: they come back as the file has them when they are next needed, those of this very function among
+        // them. Only what a debugger wrote there is gone. A failure changes nothing.
         unsafe {
             libc::madvise(
                 code.start as *mut libc::c_void,
@@ -43,7 +44,7 @@ pub fn give_back() {
     }
 }
 
-/// Where the code of this program lies.
+/// Where the code of this program lies, if that is in a file: what was unpacked into memory would not come back.
 fn code() -> Option<Range<usize>> {
     let here = give_back as *const () as usize;
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
@@ -52,6 +53,8 @@ fn code() -> Option<Range<usize>> {
         let (from, to) = words.next()?.split_once('-')?;
         let address = |hex| usize::from_str_radix(hex, 16).ok();
         let range = address(from)?..address(to)?;
-        (range.contains(&here) && words.next() == Some("r-xp")).then_some(range)
+        let of_code = range.contains(&here) && words.next() == Some("r-xp");
+        // An offset and a device stand before the number of the file.
+        (of_code && words.nth(2).is_some_and(|inode| inode != "0")).then_some(range)
     })
 }

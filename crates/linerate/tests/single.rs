@@ -351,6 +351,11 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(refused(&["lat", "127.0.0.1", "--engine", "pigeon"]).contains("udp"));
     let http = refused(&["bw", "http://127.0.0.1"]);
     assert!(http.contains("`http://`") && http.contains("ssh://127.0.0.1"));
+    let pair = refused(&["pair", "ssh://127.0.0.1"]);
+    assert!(
+        pair.contains("hint: linerate run ssh://127.0.0.1"),
+        "{pair}"
+    );
     let iperf3 = refused(&["lat", "iperf3://127.0.0.1"]);
     assert!(
         iperf3.contains("hint: linerate bw iperf3://127.0.0.1 "),

@@ -21,6 +21,9 @@ pub(super) struct ReceiverApp;
 /// Share of its CPU from which a thread is busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
 
+/// Share of a CPU from which it is told who took it.
+const TOLD: f64 = 0.01;
+
 /// What arrives beyond what is read, over what is read, from which the reader is the slower one: as much
 /// as a limit gains at least when it is lifted.
 const BEHIND: f64 = GAIN - 1.0;
@@ -214,23 +217,23 @@ impl Idle {
         );
         let stolen = cpu_steal::most(load, model.same_machine, direction, self.side);
         let crowded = cpu_contention::most(model, load, direction, self.side);
+        let enough = self.busy + stolen + crowded < BUSY;
         let takers = [("the hypervisor", stolen), ("other programs", crowded)];
-        let taken = takers.map(|(who, share)| {
-            let words = format!(
+        let taken = takers
+            .into_iter()
+            .filter(|(_, share)| !enough && *share >= TOLD);
+        let taken = taken.map(|(who, share)| {
+            format!(
                 "{who} took {} of a CPU, which it may have waited for",
                 percent(share)
-            );
-            (self.busy + share >= BUSY).then_some(words)
+            )
         });
         Finding {
             side: Place::from(self.side),
             share: (1.0 - self.busy) * self.share,
-            enough: self.busy + stolen + crowded < BUSY,
+            enough,
             reached: false,
-            evidence: [self.seen, idle]
-                .into_iter()
-                .chain(taken.into_iter().flatten())
-                .collect(),
+            evidence: [self.seen, idle].into_iter().chain(taken).collect(),
         }
     }
 }

@@ -68,18 +68,23 @@ pub(super) fn counted(
     let count = |end: &EndReadings, metric| -> Option<u64> {
         Some(sum(end, set, metric, window)?.max(0.0) as u64)
     };
-    // The receiver lacks what was sent before something that came. Of the rest it hears at the end.
+    let handed = count(sending, m::UDP_DATAGRAMS);
+    let came = count(receiving, m::UDP_DATAGRAMS)?;
+    // The receiver lacks what was sent before something that came. Of the rest it hears at the end, with what was
+    // sent after its last row.
     let before = Window {
         from: 0,
         to: window.from,
     };
     let earlier = sum(receiving, set, m::UDP_LOST, before).unwrap_or(0.0);
     let in_all = missing(sending, receiving, set).unwrap_or(0) / size.max(1);
-    let lost = count(receiving, m::UDP_LOST)?.max(in_all.saturating_sub(earlier.max(0.0) as u64));
+    let later = in_all.saturating_sub(earlier.max(0.0) as u64);
+    let most = handed.map_or(0, |all| all.saturating_sub(came));
+    let lost = count(receiving, m::UDP_LOST)?.max(later.min(most));
     Some(Counted {
-        sent: count(sending, m::UDP_DATAGRAMS),
+        sent: handed,
         refused: count(sending, m::UDP_REFUSED),
-        came: count(receiving, m::UDP_DATAGRAMS)?,
+        came,
         lost,
         at_socket: count(receiving, m::UDP_DROPS).map(|drops| drops.min(lost)),
         reordered: count(receiving, m::UDP_REORDERED)?,
@@ -321,6 +326,9 @@ mod tests {
         };
         assert_eq!(ended(1_320_000, 1_000_000, true), 220);
         assert_eq!(ended(1_320_000, 1_000_000, false), 200);
+        // No more than was sent meanwhile: 1020.
+        assert_eq!(ended(1_420_000, 1_000_000, true), 220);
+        assert_eq!(ended(1_310_000, 1_000_000, true), 210);
         // What came after the window is as late as it was.
         assert_eq!(ended(1_320_000, 1_100_000, true), 200);
     }

@@ -65,17 +65,38 @@ pub(super) enum Over {
     AllButRamp,
 }
 
+/// A part of the time of a step.
+pub(super) struct Part {
+    /// When each tick of all the time that counts began, and its rate.
+    ticks: Vec<(u64, f64)>,
+    /// The tick with which the part begins; `None` where the series is not steady from any on: it is all then.
+    begin: Option<usize>,
+    /// The part.
+    pub(super) window: Window,
+}
+
+impl Part {
+    /// What is left out at the start of the time that counts.
+    pub(super) fn ramp(&self) -> Nanos {
+        // The first row is read when that begins, or a little later.
+        let from = self.ticks.first().map_or(0, |(from, _)| *from);
+        let ramp = self.begin.map(|_| self.window.from.saturating_sub(from));
+        Nanos(ramp.unwrap_or(0))
+    }
+}
+
 impl Over {
-    /// What is left out of the time of a step in which a set counts, and the rest.
-    pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> (Nanos, Window) {
+    /// That part of the time of a step in which a set counts.
+    pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> Part {
         let whole = Window::of(step);
         let ticks = ticks(receiving, set, whole);
         let begin = self.begin(receiving, set, whole, &ticks);
         let window = whole.starting(start_of(&ticks, begin));
-        // The first row is read when the time begins to count, or a little later.
-        let first = ticks.first().map_or(window.from, |(from, _)| *from);
-        let ramp = begin.map_or(0, |_| window.from.saturating_sub(first));
-        (Nanos(ramp), window)
+        Part {
+            ticks,
+            begin,
+            window,
+        }
     }
 
     /// The tick with which it begins; `None` where the series is not steady from any on.
@@ -120,12 +141,14 @@ pub(super) fn load_over(
     let set = stream_set(record, step, direction)?;
     let sending = end(step, direction.sender())?;
     let receiving = end(step, direction.receiver())?;
+    let Part {
+        ticks,
+        begin,
+        window,
+    } = over.part(step, receiving, set.plan.id);
     let whole = Window::of(step);
-    let ticks = ticks(receiving, set.plan.id, whole);
     let rates = rates(&ticks);
-    let begin = over.begin(receiving, set.plan.id, whole, &ticks);
     let steady = &rates[begin.unwrap_or(0).min(rates.len())..];
-    let window = whole.starting(start_of(&ticks, begin));
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));

@@ -52,7 +52,8 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;
     let receiving = end(step, direction.receiver())?;
-    let (ramp, window) = Over::AllButRamp.part(step, receiving, set);
+    let part = Over::AllButRamp.part(step, receiving, set);
+    let window = part.window;
     load.goodput.interval = load.goodput.interval.filter(tells);
     let sides = [direction.sender(), direction.receiver()];
     let sending = end(step, direction.sender())?;
@@ -63,7 +64,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         direction,
         moved: [(sides[0], "tx"), (sides[1], "rx")]
             .map(|(side, role)| moved(step, side, &format!("s{set}/{role}"), window)),
-        ramp,
+        ramp: part.ramp(),
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),
@@ -211,7 +212,7 @@ mod tests {
             tables: vec![table],
             ..EndReadings::default()
         };
-        Over::AllButRamp.part(&step, &receiving, 0).0.0
+        Over::AllButRamp.part(&step, &receiving, 0).ramp().0
     }
 
     #[test]

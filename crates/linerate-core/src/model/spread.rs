@@ -46,7 +46,7 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
             bytes: [transmitted.1, received.1],
         })
     };
-    let (_, steady) = Over::Steady.part(step, receiving, set.plan.id);
+    let steady = Over::Steady.part(step, receiving, set.plan.id).window;
     split(steady, step.plan.tick.0).filter_map(of).collect()
 }
 

@@ -60,8 +60,8 @@ impl Advice {
         }
     }
 
-    /// The same for a sender that keeps to a pace, in bytes per second: it is no faster from the start, and where
-    /// nothing moved for a while.
+    /// The same for a sender each of whose streams keeps to a pace, in bytes per second: it is taken to be no faster
+    /// at the start, and where nothing moved for a while.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));
@@ -83,12 +83,11 @@ impl Advice {
         self.op.load(Relaxed)
     }
 
-    /// Payload in bytes per second; zero when not known yet. No more than the pace, and while nothing is known no
-    /// more than an operation.
+    /// Payload in bytes per second; zero when not known yet, but for a sender that keeps to a pace: its pace, as long
+    /// as that is less than an operation.
     pub fn rate(&self) -> u64 {
         match self.rate.load(Relaxed) {
             0 => self.pace.min(u64::from(OP_FIRST)),
-            rate if self.pace > 0 => rate.min(self.pace),
             rate => rate,
         }
     }
@@ -173,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_keeps_to_a_pace_is_no_faster_though_nothing_moved() {
+    fn a_sender_that_keeps_to_a_pace_is_taken_to_do_so_where_nothing_moved() {
         let advice = Advice::new(0, CAP).paced(Some(10_000));
         let rate = |seen| {
             advice.follow(seen);
             advice.rate()
         };
         assert_eq!(advice.rate(), 10_000);
-        assert_eq!([9_000, 20_000, 0].map(rate), [9_000, 10_000, 10_000]);
+        assert_eq!([9_000, 20_000, 0].map(rate), [9_000, 20_000, 10_000]);
         let fast = Advice::new(0, CAP).paced(Some(1 << 30));
         assert_eq!(fast.rate(), u64::from(OP_FIRST), "before anything moved");
         let free = Advice::new(0, CAP).paced(None);

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         return sweep::run(&args.target, swept, options);
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
-    match args.target.strip_prefix(reach::IPERF3) {
+    match args.target.strip_prefix("iperf3://") {
         Some(host) => iperf3(&args.target, host, &ways, time, options),
         None => own(&args.target, ways, time, options),
     }

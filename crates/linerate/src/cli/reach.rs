@@ -8,19 +8,29 @@ use linerate_engine::peer::{PORT, PeerError};
 use super::exit::Failure;
 use super::options::Peer;
 
-/// How a target begins that is an iperf3 server.
-pub(crate) const IPERF3: &str = "iperf3://";
-
 /// The far end that `text` means; its own port outranks `--port`.
 pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
     if let Some((scheme, rest)) = text.split_once("://") {
-        let error = anyhow!("`{scheme}://` of `{text}` is no far end of linerate's");
-        let hint = if format!("{scheme}://") == IPERF3 {
-            format!("linerate bw {text} measures throughput; for all else `linerate serve` there")
-        } else {
-            format!("{rest} where `linerate serve` runs, or ssh://{rest} to start it")
+        let refuse = |why: &str, hint| {
+            let error = anyhow!("`{scheme}://` of `{text}` {why}");
+            Err(Failure::usage(error).hint(hint))
         };
-        return Err(Failure::usage(error).hint(hint));
+        return match scheme {
+            "ssh" => refuse(
+                "starts a far end for a run: it has no key to keep",
+                format!("linerate run {text}"),
+            ),
+            "iperf3" => refuse(
+                "is no far end of linerate's",
+                format!(
+                    "linerate bw {text} measures throughput; for all else `linerate serve` there"
+                ),
+            ),
+            _ => refuse(
+                "is no far end of linerate's",
+                format!("{rest} where `linerate serve` runs, or ssh://{rest} to start it"),
+            ),
+        };
     }
     Target::parse(text, port(options)).map_err(Failure::usage)
 }
