@@ -28,7 +28,7 @@ fn found(search: &Search) -> String {
     match (search.found(), search.passed()) {
         (Some(look), _) => format!("{} at which {within}", rate(look.sent)),
         (None, Some(look)) => format!(
-            "unknown: {} passed a short step, and no longer one confirmed a rate",
+            "unknown: {} passed a short step, and none of the longer ones confirmed a rate",
             rate(look.sent)
         ),
         (None, None) => format!("unknown: at no rate that was tried {within}"),
