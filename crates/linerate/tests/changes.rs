@@ -25,7 +25,8 @@ const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 /// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
 /// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
 /// `killed CHANGED COMMAND...` kills it while CHANGED holds: a trial takes its change back within a second, so
-/// the run is stopped, and goes on where CHANGED no longer holds by then.
+/// the run is stopped, and goes on where CHANGED no longer holds by then. Its files are closed once the last of
+/// its threads is gone; the first one is a zombie before that.
 const STARTED: &str = "started() { changed=$1; shift; \
     for attempt in 1 2 3; do \
         \"$@\" > run 2>&1 & run=$!; \
@@ -33,7 +34,7 @@ const STARTED: &str = "started() { changed=$1; shift; \
     done; \
     echo 'no trial changed a setting'; cat run; exit 1; }; \
     killed() { meant=$1; shift; started stopped \"$@\"; kill -9 $run; \
-    while grep -q '^State:.[^Z]' /proc/$run/status 2>/dev/null; do wait $run; sleep 0.02; done; }; \
+    while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [ZX] '; do wait $run; sleep 0.02; done; }; \
     stopped() { eval \"$meant\" || return; kill -STOP $run; \
     while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [TZ] '; do sleep 0.02; done; \
     eval \"$meant\" && return; kill -CONT $run; false; }";

@@ -13,6 +13,8 @@ pub(crate) mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use linerate_core::change::{Damaged, Entry, HostChange, SETTINGS, SettingRow};
 use linerate_core::facts::Gap;
@@ -26,6 +28,9 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the gap of a host is about whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
+
+/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed.
+const DYING: Duration = Duration::from_millis(500);
 
 /// Why a setting was not changed, or not set back.
 #[derive(Debug, thiserror::Error)]
@@ -133,16 +138,36 @@ impl Ledger {
         }
     }
 
-    /// Undoes what a process left that was killed, and tells it. What a live one has changed stays.
+    /// Undoes what a process left that was killed, and tells it. What a live one has changed stays, which is
+    /// told, too: it is part of what is measured meanwhile.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
-        match Journal::open(&self.dir, &host.network, Make::No) {
+        match self.left(&host) {
             Ok(Some(mut journal)) => {
                 self.settle(&host, &mut journal)?;
                 journal.remove()
             }
-            Ok(None) | Err(ChangeError::Busy) => Ok(()),
+            Ok(None) => Ok(()),
+            Err(ChangeError::Busy) => {
+                (self.tell)(
+                    "note: another linerate is trying settings of this host, which may change what is \
+                     measured meanwhile",
+                );
+                Ok(())
+            }
             Err(error) => Err(error),
+        }
+    }
+
+    /// The journal that is there. A process that was killed just now holds it until the last of its threads
+    /// has ended.
+    fn left(&self, host: &Host) -> Result<Option<Journal>, ChangeError> {
+        let begin = Instant::now();
+        loop {
+            match Journal::open(&self.dir, &host.network, Make::No) {
+                Err(ChangeError::Busy) if begin.elapsed() < DYING => thread::sleep(DYING / 50),
+                other => return other,
+            }
         }
     }
 

@@ -138,6 +138,29 @@ fn the_next_start_undoes_what_a_kill_left_and_says_so() {
     assert!(place.told().is_empty());
 }
 
+/// A process that is killed holds its journal until the last of its threads has ended.
+#[test]
+fn what_a_dying_process_left_is_undone_once_it_is_dead() {
+    let place = Place::new();
+    let mut dying = Changes::new(place.ledger());
+    dying.want(Some(larger()), None).unwrap();
+    dying.made = None;
+    let held = dying.held.take();
+    let death = thread::spawn(move || {
+        thread::sleep(DYING / 25);
+        drop(held);
+    });
+    place.ledger().undo_left().unwrap();
+    death.join().unwrap();
+    assert_eq!(place.value(), OLD);
+    let told = place.told();
+    assert!(
+        told.iter().all(|line| line.starts_with("undone: ")),
+        "{told:?}"
+    );
+    assert!(place.journals().is_empty());
+}
+
 #[test]
 fn the_next_change_undoes_what_a_kill_left_first() {
     let place = Place::new();
@@ -156,6 +179,11 @@ fn what_a_live_process_changed_stays_and_nobody_else_may_change_anything() {
     live.want(Some(larger()), None).unwrap();
     place.ledger().undo_left().unwrap();
     assert_eq!(place.value(), NEW);
+    let told = place.told();
+    assert!(
+        told.iter().any(|line| line.contains("another linerate")),
+        "{told:?}"
+    );
     let mut other = Changes::new(place.ledger());
     let busy = other.want(Some(larger()), None).unwrap_err();
     assert!(matches!(busy, ChangeError::Busy), "{busy:?}");
