@@ -65,8 +65,9 @@ install_packages() {
   fi
   local line="apt-get install -y --no-install-recommends ${missing[*]}"
   if [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
-    DEBIAN_FRONTEND=noninteractive apt-get update -q &&
-      DEBIAN_FRONTEND=noninteractive $line && return 0
+    # A mirror that does not answer once is asked again.
+    local -x DEBIAN_FRONTEND=noninteractive
+    apt-get -o Acquire::Retries=3 update -q && $line -o Acquire::Retries=3 && return 0
   fi
   [[ ${#missing[@]} -eq 0 ]] && return 0
   echo "tests need ${missing[*]}; install with: sudo apt-get update && sudo $line"

@@ -91,8 +91,9 @@ fn the_sending_end_counts_what_became_of_it() {
         let count = |metric| last(at(direction.sender()), id, metric).unwrap();
         let (sends, done) = (count(ZEROCOPY_SENDS), count(ZEROCOPY_COMPLETIONS));
         assert!(0 < done && done <= sends + 1, "{done} of {sends}");
-        // Packets that stay on a machine are copied when they are delivered.
-        assert_eq!(count(ZEROCOPY_COPIED), done);
+        // Packets that stay on a machine are copied when they are delivered. A row may be read between the counts.
+        let copied = count(ZEROCOPY_COPIED);
+        assert!(copied.abs_diff(done) <= 1, "{copied} of {done}");
         let gaps = at(direction.sender()).gaps.len();
         assert_eq!(count(ZEROCOPY_REFUSED) > 0, gaps > 0);
         assert_eq!(last(at(direction.receiver()), id, ZEROCOPY_SENDS), None);

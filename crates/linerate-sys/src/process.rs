@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -17,13 +18,16 @@ use crate::namespace::{self, Space};
 /// Exit status of a forked child that panicked.
 const PANICKED: u8 = 101;
 
+/// How often other threads are looked for.
+const LOOKS: u32 = 50;
+
 /// Forks, and runs `body` in the child, which ends with the status that `body` returns.
 ///
 /// The child keeps descriptors 0 to 2 and `keep`, and closes all others: what `body` uses must be
 /// listed. Signals are back at their defaults in it. Refused with `EBUSY` while the process has
 /// other threads, because their locks would stay locked in the child for ever.
 pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
-    if fs::read_dir("/proc/self/task")?.count() != 1 {
+    if !is_alone()? {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
     // SAFETY: the process has one thread, as just checked, so no lock of the allocator or of the
@@ -41,6 +45,17 @@ pub fn fork(keep: &[&OwnedFd], body: impl FnOnce() -> u8) -> io::Result<Pid> {
         }
         _ => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process id")),
     }
+}
+
+/// Whether the process has no other threads. One that was joined just now is there until the kernel has let go of it.
+fn is_alone() -> io::Result<bool> {
+    for _ in 0..LOOKS {
+        if fs::read_dir("/proc/self/task")?.count() == 1 {
+            return Ok(true);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(false)
 }
 
 /// Closes all descriptors from 3 on, but for `keep`.

@@ -5,9 +5,11 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod disturbed;
 mod lab;
 mod skip;
 
+use disturbed::DISTURBED;
 use tempfile::TempDir;
 
 const RMEM: &str = "/proc/sys/net/ipv4/tcp_rmem";
@@ -81,7 +83,7 @@ impl Lab {
     fn run(&self, script: &str) -> Option<[String; 2]> {
         // Send buffers are no limit of theirs.
         let far = format!(
-            "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > now; do sleep 0.1; done & \
+            "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > new && mv new now; do sleep 0.1; done & \
              {} serve --open {} 2> far.log",
             lab::PROGRAM,
             self.serve
@@ -106,8 +108,8 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
     rest.split("== ").next().unwrap()
 }
 
-/// What proves the window is the run's own choice: one that chose other trials is asked again, twice at most. A
-/// wrong verdict, or a setting that is not what it was, is never forgiven.
+/// What proves the window is the run's own choice: one that chose other trials, found too little for a proof or was
+/// disturbed is asked again, twice at most. A wrong verdict, or a setting that is not what it was, is never forgiven.
 #[test]
 fn a_raised_limit_proves_the_window_and_is_set_back() {
     let script = format!(
@@ -122,13 +124,16 @@ fn a_raised_limit_proves_the_window_and_is_set_back() {
         assert_eq!(part(&out, "before"), part(&out, "after"));
         let result: serde_json::Value = serde_json::from_str(part(&out, "run")).unwrap();
         let limit = &result["verdict"]["limits"][0];
-        assert_eq!(limit["cause"], "receive-window", "{limit}");
-        assert_eq!(limit["certainty"], "proved", "{limit}");
+        let cause = limit["cause"].as_str().unwrap_or_default();
+        let known = DISTURBED.iter().chain(&["", "receive-window"]);
+        assert!(known.clone().any(|name| *name == cause), "{limit}");
         assert!(errors.contains("far: host settings"), "{errors}");
-        kinds.push(limit["trial"]["kind"].clone());
-        if limit["trial"]["kind"] == "host-window" {
+        let kind = &limit["trial"]["kind"];
+        if cause == "receive-window" && kind == "host-window" {
+            assert_eq!(limit["certainty"], "proved", "{limit}");
             return;
         }
+        kinds.push(kind.clone());
     }
     panic!("no run raised the limit: {kinds:?}");
 }

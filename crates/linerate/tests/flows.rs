@@ -4,10 +4,12 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod disturbed;
 mod lab;
 mod schema;
 mod skip;
 
+use disturbed::DISTURBED;
 use linerate::show::flows::SCHEMA;
 use schema::fits;
 use serde_json::Value;
@@ -26,8 +28,24 @@ fn are_there(programs: &[&str]) -> bool {
     lacking.count() == 0
 }
 
-/// What `flows` tells in near of a transfer between near and far.
+/// What `flows` tells in near of a transfer between near and far. A machine whose CPUs were taken away, which it
+/// tells, is given another try, twice.
 fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+    let mut document = seen_once(faults, far, near)?;
+    for _ in 0..2 {
+        let disturbed = |flow: &Value| {
+            let named = causes(flow, "limits");
+            named.iter().any(|cause| DISTURBED.contains(cause))
+        };
+        if !document["flows"].as_array().unwrap().iter().any(disturbed) {
+            break;
+        }
+        document = seen_once(faults, far, near)?;
+    }
+    Some(document)
+}
+
+fn seen_once(faults: &[&str], far: &str, near: &str) -> Option<Value> {
     if !are_there(&["curl", "python3"]) {
         return None;
     }

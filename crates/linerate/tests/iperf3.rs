@@ -33,10 +33,15 @@ fn is_there() -> bool {
     found.is_ok()
 }
 
-/// A port that nobody has now.
+/// Ports that nobody has now, all different.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let [port] = free_ports();
+    port
 }
 
 fn linerate(home: &Path) -> Command {
@@ -78,14 +83,17 @@ impl Drop for Running {
     }
 }
 
+/// What `bw` says where a server of iperf3 is not there yet, or comes back from the test before.
+const ABSENT: &[&str] = &["connection refused", "busy with another test"];
+
 /// Runs it again until whoever serves is there.
-fn patient(mut run: impl FnMut() -> Output, absent: &str) -> Output {
+fn patient(mut run: impl FnMut() -> Output, absent: &[&str]) -> Output {
     let end = Instant::now() + LONG;
     loop {
         let output = run();
         let words = [&output.stdout[..], &output.stderr].concat();
         let words = String::from_utf8_lossy(&words).into_owned();
-        if !words.contains(absent) || Instant::now() > end {
+        if !absent.iter().any(|part| words.contains(part)) || Instant::now() > end {
             return output;
         }
         thread::sleep(Duration::from_millis(50));
@@ -136,7 +144,7 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
             let args = [&args[..], more].concat();
             let output = patient(
                 || linerate(home.path()).args(&args).output().unwrap(),
-                "connection refused",
+                ABSENT,
             );
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(0), "{words}");
@@ -195,7 +203,7 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
         return;
     }
     let home = TempDir::new().unwrap();
-    let (port, own) = (free_port().to_string(), free_port().to_string());
+    let [port, own] = free_ports().map(|port| port.to_string());
     let serve = ["serve", "--open", "--listen", "127.0.0.1", "--port", &own];
     let iperf3 = format!("--iperf3={port}");
     let server = Running::start(linerate(home.path()).args(serve).arg(iperf3));
@@ -207,7 +215,7 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
                 .args(args);
             command.output().unwrap()
         };
-        let output = patient(run, "Connection refused");
+        let output = patient(run, &["Connection refused"]);
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let measured = |args: &[&str]| {
@@ -256,12 +264,28 @@ fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
     }
 }
 
+/// Whether somebody has a connection to a port of this machine.
+fn is_called(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    // The far address of an established one (01).
+    sockets.contains(&format!(":{port:04X} 01 "))
+}
+
+fn until(what: &str, so: impl Fn() -> bool) {
+    let end = Instant::now() + LONG;
+    while !so() {
+        assert!(Instant::now() < end, "never: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn killed_in_mid_test(engine: &str) {
     let home = TempDir::new().unwrap();
     let port = free_port();
     let server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let target = format!("iperf3://127.0.0.1:{port}");
     let killer = thread::spawn(move || {
+        until("a client has called", || is_called(port));
         thread::sleep(Duration::from_secs(2));
         drop(server);
     });
@@ -271,7 +295,7 @@ fn killed_in_mid_test(engine: &str) {
         let mut command = linerate(home.path());
         command.args(args).args(paced).output().unwrap()
     };
-    let output = patient(run, "connection refused");
+    let output = patient(run, ABSENT);
     killer.join().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -167,7 +167,7 @@ fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
         assert_eq!((number("size_bytes"), number("asked_bps")), (1000.0, 8e6));
         // A sender that waits for its CPU sends less; never more, but for a burst.
         let sent = number("sent_bps");
-        assert!((2e6..8.8e6).contains(&sent), "{found}");
+        assert!(sent > 0.0 && sent < 8.8e6, "{found}");
         let [sent, received] = ["sent", "received"].map(number);
         assert!(
             received > 0.0 && received + number("lost") < sent * 1.2,

@@ -5,9 +5,11 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod disturbed;
 mod lab;
 mod skip;
 
+use disturbed::DISTURBED;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -30,8 +32,8 @@ fn first<'a>(verdict: &'a Value, list: &str) -> &'a str {
     first.map_or("", |limit| limit["cause"].as_str().unwrap())
 }
 
-/// A verdict whose first causes in these lists are `expected`. A busy machine may leave one unknown: then it
-/// is asked again, twice at most; a wrong one is never forgiven.
+/// A verdict whose first causes in these lists are `expected`. A busy machine may leave one unknown, or be
+/// disturbed: then it is asked again, twice at most; a wrong one is never forgiven.
 fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
     for _ in 0..3 {
         let Some(told) = verdict(faults) else {
@@ -39,6 +41,9 @@ fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
         };
         let named = expected.iter().map(|(list, _)| first(&told, list));
         let named: Vec<&str> = named.collect();
+        if named.iter().any(|cause| DISTURBED.contains(cause)) {
+            continue;
+        }
         for (named, (list, cause)) in named.iter().zip(expected) {
             assert!(["", *cause].contains(named), "{list}: {told:#}");
         }
@@ -46,7 +51,7 @@ fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
             return;
         }
     }
-    panic!("{faults:?}: unknown three times");
+    panic!("{faults:?}: unknown or disturbed three times");
 }
 
 #[test]

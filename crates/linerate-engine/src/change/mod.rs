@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_core::change::{Damaged, Entry, HostChange, SETTINGS, SettingRow};
 use linerate_core::facts::Gap;
@@ -29,8 +29,9 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// What the gap of a host is about whose settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed.
-const DYING: Duration = Duration::from_millis(500);
+/// How long a process that was killed may take to end: its threads leave the kernel, its memory is freed. It is
+/// so many looks, so far apart: a machine that stood still meanwhile was looked at no less.
+const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not set back.
 #[derive(Debug, thiserror::Error)]
@@ -142,7 +143,7 @@ impl Ledger {
     /// told, too: it is part of what is measured meanwhile.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
-        match self.left(&host) {
+        match self.journal(&host, Make::No) {
             Ok(Some(mut journal)) => {
                 self.settle(&host, &mut journal)?;
                 journal.remove()
@@ -159,16 +160,17 @@ impl Ledger {
         }
     }
 
-    /// The journal that is there. A process that was killed just now holds it until the last of its threads
-    /// has ended.
-    fn left(&self, host: &Host) -> Result<Option<Journal>, ChangeError> {
-        let begin = Instant::now();
-        loop {
-            match Journal::open(&self.dir, &host.network, Make::No) {
-                Err(ChangeError::Busy) if begin.elapsed() < DYING => thread::sleep(DYING / 50),
+    /// The journal. A process that was killed just now holds it until the last of its threads has ended.
+    fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
+        let (looks, apart) = DYING;
+        let look = || Journal::open(&self.dir, &host.network, make);
+        for _ in 1..looks {
+            match look() {
+                Err(ChangeError::Busy) => thread::sleep(apart),
                 other => return other,
             }
         }
+        look()
     }
 
     /// Undoes all that a journal says which nobody held.
@@ -401,7 +403,7 @@ impl Changes {
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {
         let host = Host::below(&ledger.root)?;
-        if let Some(mut journal) = Journal::open(&ledger.dir, &host.network, Make::Yes)? {
+        if let Some(mut journal) = ledger.journal(&host, Make::Yes)? {
             ledger.settle(&host, &mut journal)?;
             *held = Some(Held { host, journal });
         }

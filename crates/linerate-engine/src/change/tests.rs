@@ -147,7 +147,7 @@ fn what_a_dying_process_left_is_undone_once_it_is_dead() {
     dying.made = None;
     let held = dying.held.take();
     let death = thread::spawn(move || {
-        thread::sleep(DYING / 25);
+        thread::sleep(DYING.1 * 2);
         drop(held);
     });
     place.ledger().undo_left().unwrap();

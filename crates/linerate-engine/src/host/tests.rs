@@ -201,11 +201,17 @@ fn a_thread_that_ends_ends_its_table_without_a_gap() {
         let _ = ended.recv();
     });
     let mut sources = Sources::new(Arc::new(Live::new()), LOOPBACK);
-    sources.watch_thread("s0/tx0", tid.recv().unwrap());
+    let tid = tid.recv().unwrap();
+    sources.watch_thread("s0/tx0", tid);
     sources.observe(0);
     sources.observe(1);
     drop(end);
     thread.join().unwrap();
+    // One that was joined is there until the kernel has let go of it.
+    let there = || std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
+    while there() {
+        std::thread::yield_now();
+    }
     sources.observe(2);
     sources.forget_threads();
     sources.observe(3);

@@ -134,8 +134,13 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
         partial.display()
     )))?;
     let fetched = || {
-        tool::output(&get, ["download", &package], &partial)
-            .map_err(|e| no_kernel(e.to_string()))?;
+        let patient = ["-o", "Acquire::Retries=3"];
+        tool::output(
+            &get,
+            [&patient[..], &["download", &package]].concat(),
+            &partial,
+        )
+        .map_err(|e| no_kernel(e.to_string()))?;
         let archive = only_file(&partial, "deb")?;
         tool::output(&unpack, [Path::new("-x"), &archive, &partial], &partial)?;
         let version = package.trim_start_matches("linux-image-");

@@ -300,14 +300,14 @@ fn a_link_goes_down_and_up() {
 }
 
 fn a_link_goes_down_for_a_time() {
-    let lab = lab(&["link-down:far,300ms,300ms"]);
+    let lab = lab(&["link-down:far,2s,1s"]);
     let up = || port(&lab, Host::Far, "eth0").up;
     let wait = |wanted: bool| {
         let start = std::time::Instant::now();
-        while up() != wanted && start.elapsed() < Duration::from_secs(20) {
+        while up() != wanted {
+            assert!(start.elapsed() < Duration::from_secs(20), "{wanted}");
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(up(), wanted);
     };
     wait(true);
     wait(false);

@@ -35,6 +35,11 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let quiet = options.global.quiet == Some(true);
     // Before any thread is started: each has its own.
     renounce(options)?;
+    // Before it says that it listens: who reads that may stop it.
+    let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
+    let asked = stop.clone();
+    let watched = signal::at_first(move || asked.request());
+    reach::system(watched, "cannot watch for Ctrl-C")?;
     let writer = Writer::start(move |line| {
         if !quiet {
             tell(&format!("{line}\n"));
@@ -60,10 +65,6 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
         tell(&format!("{}{address}\n", ssh::LISTENING));
     }
     tell(&how);
-    let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
-    let asked = stop.clone();
-    let watched = signal::at_first(move || asked.request());
-    reach::system(watched, "cannot watch for Ctrl-C")?;
     if attached(options) {
         stop_on_end(&stop)?;
     }

@@ -19,28 +19,36 @@ struct Counted {
 }
 
 impl Counted {
-    /// Both counted the same: what is on the way when the time is up, and no more, parts them.
-    fn agree(&self, what: &str) {
+    /// Whether both counted the same: what is on the way when the time is up, and no more, parts them.
+    fn agrees(&self) -> bool {
         let Self {
             bytes: [sent, received],
             packets: [all, seen],
             lost,
         } = *self;
         // A busy machine loses some; then that is what must be told.
-        assert!(received > 0 && lost < seen, "{what}: {self:?}");
-        let whole = sent / 100 + 5 * SIZE;
-        assert!(
-            sent.abs_diff(received + lost * SIZE) <= whole,
-            "{what}: {self:?}"
-        );
-        let few = all / 200 + 5;
-        assert!(all.abs_diff(seen) <= few, "{what}: {self:?}");
-        assert!(
-            (seen - lost).abs_diff(received / SIZE) <= few,
-            "{what}: {self:?}"
-        );
-        assert_eq!(sent / SIZE, all, "{what}: {self:?}");
+        assert!(received > 0 && lost < seen, "{self:?}");
+        assert_eq!(sent / SIZE, all, "{self:?}");
+        let (whole, few) = (sent / 100 + 5 * SIZE, all / 200 + 5);
+        sent.abs_diff(received + lost * SIZE) <= whole
+            && all.abs_diff(seen) <= few
+            && (seen - lost).abs_diff(received / SIZE) <= few
     }
+}
+
+/// Both sides agree. Where a test ends by the clock, a sender that gets its CPU late sends on meanwhile what nobody
+/// counts: so it is run again, twice at most.
+fn agree(what: &str, by_clock: bool, counted: impl Fn() -> Counted) {
+    let tries = if by_clock { 3 } else { 1 };
+    let mut seen = Vec::new();
+    for _ in 0..tries {
+        let counted = counted();
+        if counted.agrees() {
+            return;
+        }
+        seen.push(counted);
+    }
+    panic!("{what}: {seen:?}");
 }
 
 /// What a client of iperf3 reports.
@@ -51,6 +59,34 @@ fn reported(told: &Value) -> Counted {
         bytes: both("bytes"),
         packets: both("packets"),
         lost: of("sum_received", "lost_packets"),
+    }
+}
+
+/// What `bw` reports of 50 Mb/s in a direction.
+fn counted(told: &Value, direction: &str) -> Counted {
+    assert_eq!(
+        (&told["complete"], &told["engine"]),
+        (&true.into(), &"udp".into())
+    );
+    let way = &told["directions"][direction];
+    let n = |name: &str| way["datagrams"][name].as_u64().unwrap();
+    assert_eq!((n("size_bytes"), n("asked_bps")), (SIZE, 50_000_000));
+    let asked = n("sent_bps") as f64 / 50e6;
+    assert!((0.4..1.05).contains(&asked), "{asked}");
+    assert_eq!(
+        way["datagrams"]["reordered"].is_u64(),
+        direction == "reverse"
+    );
+    assert!(n("jitter_ns") < 1_000_000_000);
+    let ends = if direction == "forward" {
+        ["near", "far"]
+    } else {
+        ["far", "near"]
+    };
+    Counted {
+        bytes: ends.map(|end| way[end]["bytes"].as_u64().unwrap()),
+        packets: [n("sent"), n("received") + n("lost")],
+        lost: n("lost"),
     }
 }
 
@@ -74,36 +110,14 @@ fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
                 command.args(["-d", direction, "-P", streams, "--write-size", "1000B"]);
                 command.args(["--pacing", pace]).output().unwrap()
             };
-            let output = patient(run, "connection refused");
-            let words = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(0), "{words}");
-            let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-            fits(SCHEMA, &told);
-            assert_eq!(
-                (&told["complete"], &told["engine"]),
-                (&true.into(), &"udp".into())
-            );
-            let way = &told["directions"][direction];
-            let n = |name: &str| way["datagrams"][name].as_u64().unwrap();
-            let ends = if direction == "forward" {
-                ["near", "far"]
-            } else {
-                ["far", "near"]
-            };
-            let counted = Counted {
-                bytes: ends.map(|end| way[end]["bytes"].as_u64().unwrap()),
-                packets: [n("sent"), n("received") + n("lost")],
-                lost: n("lost"),
-            };
-            counted.agree(&format!("{direction}, {streams}"));
-            assert_eq!((n("size_bytes"), n("asked_bps")), (SIZE, 50_000_000));
-            let asked = n("sent_bps") as f64 / 50e6;
-            assert!((0.4..1.05).contains(&asked), "{asked}");
-            assert_eq!(
-                way["datagrams"]["reordered"].is_u64(),
-                direction == "reverse"
-            );
-            assert!(n("jitter_ns") < 1_000_000_000);
+            agree(&format!("{direction}, {streams}"), true, || {
+                let output = patient(run, ABSENT);
+                let words = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert_eq!(output.status.code(), Some(0), "{words}");
+                let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+                fits(SCHEMA, &told);
+                counted(&told, direction)
+            });
         }
     }
 }
@@ -120,7 +134,7 @@ impl Served {
     fn start(address: IpAddr) -> Self {
         let address = address.to_string();
         let home = TempDir::new().unwrap();
-        let (port, own) = (free_port().to_string(), free_port().to_string());
+        let [port, own] = free_ports().map(|port| port.to_string());
         let serve = ["serve", "--open", "--listen", &address, "--port", &own];
         let iperf3 = format!("--iperf3={port}");
         Self {
@@ -140,8 +154,28 @@ impl Served {
 
     fn told(&self, args: &[&str]) -> Value {
         let run = || self.client(args).arg("-J").output().unwrap();
-        let output = patient(run, "Connection refused");
+        let output = patient(run, &["Connection refused"]);
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What a client counted that nobody refused anything.
+    fn counted(&self, args: &[&str]) -> Counted {
+        let told = self.told(args);
+        assert_eq!(told.get("error"), None, "{args:?}");
+        let jitter = told["end"]["sum"]["jitter_ms"].as_f64().unwrap();
+        assert!((0.0..1000.0).contains(&jitter), "{args:?}: {jitter}");
+        reported(&told)
+    }
+
+    /// Descriptors and threads that it has once nobody is left.
+    fn settled(&self) -> [usize; 2] {
+        let (mut seen, mut alike) = (self.holds(), 1);
+        while alike < 3 {
+            thread::sleep(Duration::from_millis(200));
+            let before = std::mem::replace(&mut seen, self.holds());
+            alike = if seen == before { alike + 1 } else { 1 };
+        }
+        seen
     }
 
     /// Descriptors and threads that it has.
@@ -163,9 +197,9 @@ fn a_client_of_iperf3_and_serve_count_the_same_datagrams() {
         let served = Served::start(address);
         for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
             let args = [way, &["-n", "2M"]].concat();
-            let told = served.told(&args);
-            assert_eq!(told.get("error"), None, "{address} {args:?}");
-            reported(&told).agree(&format!("{address} {args:?}"));
+            agree(&format!("{address} {args:?}"), false, || {
+                served.counted(&args)
+            });
         }
     }
     let served = Served::start(HERE);
@@ -179,11 +213,8 @@ fn a_client_of_iperf3_and_serve_count_the_same_datagrams() {
         &["-b", "50M", "-k", "5000"],
         &["-b", "50M", "-k", "5000", "-R"],
     ] {
-        let told = served.told(args);
-        assert_eq!(told.get("error"), None, "{args:?}");
-        reported(&told).agree(&format!("{args:?}"));
-        let jitter = told["end"]["sum"]["jitter_ms"].as_f64().unwrap();
-        assert!((0.0..1000.0).contains(&jitter), "{args:?}: {jitter}");
+        let by_clock = args.contains(&"-t");
+        agree(&format!("{args:?}"), by_clock, || served.counted(args));
     }
     // What is omitted does not count: 2 s of 3 at 50 Mb/s.
     for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
@@ -211,7 +242,7 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
     let served = Served::start(HERE);
     let told = served.told(&["-b", "10M", "-n", "100K"]);
     assert_eq!(told.get("error"), None);
-    let idle = served.holds();
+    let idle = served.settled();
     for way in [&["-P", "4"][..], &["-P", "4", "-R"]] {
         let mut client = served.client(&["-b", "10M", "-t", "60"]);
         let client = Running::start(client.args(way));
@@ -221,13 +252,5 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
         let told = served.told(&["-b", "10M", "-n", "100K"]);
         assert_eq!(told.get("error"), None, "{way:?}");
         until("nothing is left of that", || served.holds() == idle);
-    }
-}
-
-fn until(what: &str, so: impl Fn() -> bool) {
-    let end = Instant::now() + LONG;
-    while !so() {
-        assert!(Instant::now() < end, "never: {what}");
-        thread::sleep(Duration::from_millis(20));
     }
 }

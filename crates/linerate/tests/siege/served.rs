@@ -28,6 +28,18 @@ pub(crate) fn eventually(mut what: impl FnMut() -> bool) -> bool {
     true
 }
 
+/// What three looks in a row, so far apart, saw alike: between two of them a machine may have stood still.
+pub(crate) fn steady<T: PartialEq + Copy>(apart: Duration, look: impl Fn() -> T) -> T {
+    let (mut seen, mut alike) = (look(), 1);
+    assert!(eventually(|| {
+        thread::sleep(apart);
+        let before = std::mem::replace(&mut seen, look());
+        alike = if seen == before { alike + 1 } else { 1 };
+        alike == 3
+    }));
+    seen
+}
+
 /// What a process holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Held {
@@ -57,10 +69,10 @@ pub(crate) struct Served {
     _home: tempfile::TempDir,
 }
 
-/// A port that nobody has now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// Two ports that nobody has now.
+fn free_ports() -> [u16; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 impl Served {
@@ -72,8 +84,7 @@ impl Served {
     /// With so many descriptors.
     pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let port = free_port();
-        let iperf3 = free_port();
+        let [port, iperf3] = free_ports();
         let limit = descriptors.map_or(String::new(), |n| format!("ulimit -n {n}; "));
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limit}exec \"$0\" \"$@\"")]);
@@ -156,12 +167,7 @@ impl Served {
 
     /// What it holds once all sessions have ended.
     pub(crate) fn settled(&self) -> Held {
-        let mut before = self.held();
-        assert!(eventually(|| {
-            thread::sleep(Duration::from_secs(1));
-            std::mem::replace(&mut before, self.held()) == before
-        }));
-        before
+        steady(Duration::from_millis(500), || self.held())
     }
 
     /// It comes to hold no more than that again.

@@ -25,7 +25,8 @@ fn a_rate_that_is_not_achieved_is_told_and_what_was_due_is_late() {
     fits(lat::SCHEMA, &told);
     let number = |key: &str| told[key].as_f64().unwrap();
     assert_eq!(told["complete"], false);
-    assert!(number("samples") >= 900_000.0, "{told}");
+    let due = number("measured_ns") / number("interval_ns");
+    assert!(number("samples") >= due / 2.0, "{told}");
     // Maybe none of them is answered: what was due in the time that does not count goes before.
     assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
     assert!(number("answered_per_sec") < number("asked_per_sec"));

@@ -5,6 +5,8 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+#[path = "../disturbed/mod.rs"]
+mod disturbed;
 #[path = "../document/mod.rs"]
 mod document;
 mod guest;

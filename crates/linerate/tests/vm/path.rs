@@ -7,6 +7,7 @@ use linerate_core::record::{End, Record};
 use linerate_core::verdict::{Limit, Verdict, judge};
 use linerate_engine::store::Store;
 
+use super::disturbed::DISTURBED;
 use super::guest::{Guest, PROGRAM};
 
 const HOSTS: &str = include_str!("hosts.sh");
@@ -64,8 +65,20 @@ impl Measured {
 }
 
 /// Plants something between and on two hosts, and measures the path: `--save $records` keeps the record.
-/// All that the script starts ends with it.
+/// All that the script starts ends with it. Where the machine below stood still it is asked again, twice at most.
 fn measured(guest: &mut Guest, name: &str, script: &str) -> Measured {
+    let mut got = measured_once(guest, name, script);
+    for _ in 0..2 {
+        let causes: Vec<_> = got.limits().iter().map(|limit| limit.cause).collect();
+        if !causes.iter().any(|cause| DISTURBED.contains(cause)) {
+            break;
+        }
+        got = measured_once(guest, name, script);
+    }
+    got
+}
+
+fn measured_once(guest: &mut Guest, name: &str, script: &str) -> Measured {
     let script = format!("{HOSTS}\nrecords=/out/{name}\nhosts\n{script}");
     let told = guest.ask_apart(&["--mount", "--pid", "--fork", "--mount-proc"], &script);
     let store = Store::new(guest.vm.shared().join(name));

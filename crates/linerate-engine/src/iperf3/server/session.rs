@@ -100,10 +100,10 @@ impl Test<'_> {
             server: self.server,
         };
         let done = test.hold(self.from, own, self.seats);
+        // Who hears how it ended may begin the next test at once.
+        drop(seat);
         match done {
             Ok((ours, words)) => {
-                // Who hears that all was told may begin the next test at once.
-                drop(seat);
                 test.control.tell(&ours.encode(), word)?;
                 test.control.say(State::DisplayResults, word)?;
                 Ok(words)

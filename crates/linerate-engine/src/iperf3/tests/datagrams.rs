@@ -294,9 +294,8 @@ fn a_server_of_datagrams_that_is_busy_says_so() {
 fn scripted(
     script: impl FnOnce(TcpStream, UdpSocket) + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (listener, door) = both_ports();
     let address = listener.local_addr().unwrap();
-    let door = UdpSocket::bind(address).unwrap();
     door.set_read_timeout(Some(LONG)).unwrap();
     let thread = thread::spawn(move || {
         let (mut control, _) = listener.accept().unwrap();
