@@ -180,6 +180,8 @@ pub struct Found<'a> {
     pub goodput: Vec<(Direction, f64)>,
     /// Share of its datagrams that was lost, of each direction in which some were sent.
     pub loss: Vec<(Direction, f64)>,
+    /// Share of the round trips of an engine that may lose them which were lost.
+    pub lost_trips: Option<f64>,
     /// Round trips on the idle path.
     pub idle: Option<&'a Latency>,
     /// Round trips beside the load of each direction.
@@ -197,6 +199,7 @@ impl<'a> Found<'a> {
             loss: each()
                 .filter_map(|d| Some((d.direction, d.base.datagrams?.lost)))
                 .collect(),
+            lost_trips: None,
             idle: model.idle.as_ref(),
             beside: each()
                 .filter_map(|d| Some((d.direction, d.base.latency.as_ref()?)))
@@ -219,7 +222,13 @@ impl Expect {
             Bound::Loss(compare, bound) => {
                 let told = |share: f64| format!("{:.3} %", share * 100.0);
                 let holds = |share: f64| compare.holds(share * 100.0, bound.0);
-                self.each("loss of datagrams", asked, &found.loss, holds, told)
+                // Where no load was asked for, it is the round trips that may be lost.
+                let of_trips = self.direction.is_none() && asked.is_empty();
+                match found.lost_trips.filter(|_| of_trips) {
+                    None => self.each("loss of datagrams", asked, &found.loss, holds, told),
+                    Some(share) if holds(share) => Ok(()),
+                    Some(share) => Err(format!("loss of round trips was {}", told(share))),
+                }
             }
             Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, found),
             Bound::Cause(id) => self.cause(id, found),
@@ -311,6 +320,31 @@ mod tests {
         let (_, model, verdict) = sample::limited();
         let expect: Expect = text.parse().unwrap();
         expect.check(&Direction::ALL, &Found::of(&model, &verdict))
+    }
+
+    #[test]
+    fn loss_is_of_round_trips_where_no_load_was_asked_for() {
+        let found = Found {
+            lost_trips: Some(0.02),
+            ..Found::default()
+        };
+        let check = |text: &str, asked: &[Direction]| {
+            let expect: Expect = text.parse().unwrap();
+            expect.check(asked, &found)
+        };
+        assert_eq!(check("loss<2.1%", &[]), Ok(()));
+        let missed = check("loss<2%", &[]).unwrap_err();
+        assert_eq!(missed, "loss of round trips was 2.000 %");
+        // Those beside a load are not its datagrams.
+        for (text, asked) in [
+            ("loss<50%", &[Direction::Forward][..]),
+            ("forward.loss<50%", &[]),
+        ] {
+            assert!(
+                check(text, asked).unwrap_err().contains("not measured"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

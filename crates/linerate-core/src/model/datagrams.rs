@@ -57,6 +57,14 @@ pub struct Counted {
     pub duplicated: u64,
 }
 
+impl Counted {
+    /// The share of those that were sent which did not come; `None` where none were.
+    pub fn share_lost(&self) -> Option<f64> {
+        let all = self.came.saturating_add(self.lost);
+        (all > 0).then(|| self.lost as f64 / all as f64)
+    }
+}
+
 /// What both ends counted of a set of datagrams of so many bytes; `None` where the receiver counted none.
 pub(super) fn counted(
     sending: &EndReadings,
@@ -80,13 +88,20 @@ pub(super) fn counted(
     let in_all = missing(sending, receiving, set).unwrap_or(0) / size.max(1);
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
-    let lost = count(receiving, m::UDP_LOST)?.max(later.min(most));
+    let told = count(receiving, m::UDP_LOST)?;
+    let lost = told.max(later.min(most));
+    // What was dropped at the end counts where what was lost there does.
+    let drops = Window {
+        to: if lost > told { u64::MAX } else { window.to },
+        ..window
+    };
+    let dropped = sum(receiving, set, m::UDP_DROPS, drops);
     Some(Counted {
         sent: handed,
         refused: count(sending, m::UDP_REFUSED),
         came,
         lost,
-        at_socket: count(receiving, m::UDP_DROPS).map(|drops| drops.min(lost)),
+        at_socket: dropped.map(|drops| (drops.max(0.0) as u64).min(lost)),
         reordered: count(receiving, m::UDP_REORDERED)?,
         duplicated: count(receiving, m::UDP_DUPLICATED)?,
     })
@@ -331,6 +346,40 @@ mod tests {
         assert_eq!(ended(1_310_000, 1_000_000, true), 210);
         // What came after the window is as late as it was.
         assert_eq!(ended(1_320_000, 1_100_000, true), 200);
+    }
+
+    #[test]
+    fn what_a_socket_dropped_after_the_window_counts_where_what_was_lost_then_does() {
+        let drops = [
+            (m::UDP_DATAGRAMS, [0, 500, 500]),
+            (m::UDP_LOST, [0, 0, 0]),
+            (m::UDP_DROPS, [0, 0, 30]),
+            (m::UDP_REORDERED, [0; 3]),
+            (m::UDP_DUPLICATED, [0; 3]),
+        ];
+        let told = |sent: i64| {
+            let end = |columns: &[_], sent, received| EndReadings {
+                tables: vec![table(0, columns)],
+                totals: vec![Total {
+                    set: 2,
+                    stream: 0,
+                    sent,
+                    received,
+                    complete: true,
+                }],
+                ..EndReadings::default()
+            };
+            let near = [(m::UDP_DATAGRAMS, [0, sent, sent])];
+            let near = end(&near, sent as u64 * 1000, 0);
+            let window = Window {
+                from: 0,
+                to: 1_000_000_000,
+            };
+            let told = counted(&near, &end(&drops, 0, 500_000), 2, 1000, window).unwrap();
+            (told.lost, told.at_socket)
+        };
+        assert_eq!(told(600), (100, Some(30)));
+        assert_eq!(told(500), (0, Some(0)));
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let receiving = end(step, direction.receiver())?;
     let part = Over::AllButRamp.part(step, receiving, set);
     let window = part.window;
-    load.goodput.interval = load.goodput.interval.filter(tells);
+    // Its samples are all alike: what stands still for a while is one of them, and part of the mean for all its time.
+    let mean = load.goodput.mean;
+    let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
+    load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
     let sides = [direction.sender(), direction.receiver()];
     let sending = end(step, direction.sender())?;
     let again = sent(sending, set, window);

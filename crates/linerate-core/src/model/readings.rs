@@ -41,9 +41,21 @@ impl Window {
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` when they are not two rows.
+    /// Indices of the rows nearest to both ends; `None` when they are not two rows. Where the last row before the end
+    /// is older than that row is than the one before it, an end stood still there, which belongs to the window: then
+    /// it is the next row.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
         let (a, b) = (nearest(&table.at, self.from)?, nearest(&table.at, self.to)?);
+        let spacing = b.checked_sub(1);
+        let spacing = spacing.map(|i| table.at[b].saturating_sub(table.at[i]));
+        let missed = self.to.saturating_sub(table.at[b]);
+        let late = spacing
+            .is_some_and(|spacing| spacing > 0 && missed > spacing.saturating_add(spacing / 2));
+        let b = if late {
+            (b + 1).min(table.at.len() - 1)
+        } else {
+            b
+        };
         (a < b && table.at[a] < table.at[b]).then_some((a, b))
     }
 }
@@ -135,6 +147,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_standstill_over_the_end_belongs_to_the_window() {
+        let at = |last: u64| vec![0, 10, 20, 30, 40, last];
+        let rows = |last| Window { from: 10, to: 60 }.rows(&table(at(last)));
+        // The row behind it is farther from the end than the one before it.
+        assert_eq!(rows(90), Some((1, 5)));
+        assert_eq!(rows(61), Some((1, 5)));
+        // One row that is left out is none.
+        let short = Window { from: 10, to: 50 };
+        assert_eq!(short.rows(&table(at(70))), Some((1, 4)));
+    }
+
     proptest! {
         #[test]
         fn rows_are_those_that_a_look_at_each_would_find(
@@ -144,6 +168,11 @@ mod tests {
             let window = Window { from, to: from + length };
             let nearest = |t: u64| (0..at.len()).min_by_key(|&i| (at[i].abs_diff(t), i));
             let both = nearest(window.from).zip(nearest(window.to));
+            // Where an end stood still at the end of the window, it is the row behind that.
+            let stood = |b: usize| b > 0 && at[b] > at[b - 1]
+                && 2 * window.to.saturating_sub(at[b]) >= 3 * (at[b] - at[b - 1]) + 1;
+            let behind = |b| if stood(b) && b + 1 < at.len() { b + 1 } else { b };
+            let both = both.map(|(a, b)| (a, behind(b)));
             let both = both.filter(|(a, b)| at[*a] < at[*b]);
             prop_assert_eq!(window.rows(&table(at.clone())), both);
             let within = at.iter().filter(|t| (window.from..=window.to).contains(t));

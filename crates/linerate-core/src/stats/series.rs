@@ -118,12 +118,18 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
 /// How far a ramp may fall on its way to a level, as a part of it.
 const RAMP_FALLS: f64 = 0.25;
 
+/// Values in a row without anything that are no part of a ramp once something came: where it grows a round trip at
+/// a time, some between two of them may be empty.
+const SILENT: usize = 3;
+
 fn is_ramp(values: &[f64], level: f64, before: f64) -> bool {
-    let mut most = before;
+    let (mut most, mut silent) = (before, 0);
     values.iter().all(|&value| {
         let rises = value < level && value >= most - RAMP_FALLS * level;
+        silent = if value > 0.0 { 0 } else { silent + 1 };
+        let is_outage = most > 0.0 && silent >= SILENT;
         most = most.max(value);
-        rises
+        rises && !is_outage
     })
 }
 
@@ -289,6 +295,10 @@ mod tests {
         // An outage behind traffic that was measured, or that came before.
         assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
         assert_eq!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 90.0), None);
+        // One that began before and is over.
+        assert_eq!(after(&[0.0, 0.0, 0.0, 20.0], 15.0), None);
+        // A window at a time over a long path.
+        assert!(after(&[0.0, 0.0, 15.0, 0.0, 0.0, 30.0], 10.0).is_some_and(|cut| cut >= 6));
         // Nothing came yet: it is the path that wakes up.
         assert!(matches!(
             after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0),

@@ -94,15 +94,17 @@ fn found(probe: &Probe) -> Found<'_> {
     Found {
         idle: latency.filter(|_| loads.is_empty()),
         beside: latency.map_or_else(Vec::new, |latency| {
-            loads
-                .iter()
-                .map(|(direction, _)| (*direction, latency))
-                .collect()
+            loads.iter().map(|load| (load.direction, latency)).collect()
         }),
         goodput: loads
             .iter()
-            .filter_map(|(d, rate)| Some((*d, (*rate)?)))
+            .filter_map(|load| Some((load.direction, load.goodput?)))
             .collect(),
+        loss: loads
+            .iter()
+            .filter_map(|load| Some((load.direction, load.lost?)))
+            .collect(),
+        lost_trips: probe.share_lost(),
         ..Found::default()
     }
 }

@@ -143,8 +143,7 @@ impl Datagrams {
 
     /// The share of those that were sent which did not come.
     fn lost(&self) -> f64 {
-        let Counted { came, lost, .. } = self.counted;
-        lost as f64 / (came + lost).max(1) as f64
+        self.counted.share_lost().unwrap_or(0.0)
     }
 }
 
@@ -181,9 +180,8 @@ impl Probe {
     /// Share of its datagrams that was lost, of each direction in which some were sent.
     pub fn loss(&self) -> Vec<(Direction, f64)> {
         let known = |way: &Way| {
-            let found = way.datagrams.as_ref()?;
-            let all = found.counted.came + found.counted.lost;
-            (all > 0).then(|| (way.direction, found.lost()))
+            let lost = way.datagrams.as_ref()?.counted.share_lost()?;
+            Some((way.direction, lost))
         };
         self.ways.iter().filter_map(known).collect()
     }

@@ -10,7 +10,7 @@ use linerate_core::stats::percentile_ci;
 use serde::Serialize;
 
 use super::super::json::integer;
-use super::{PERCENTILES, Probe};
+use super::{Beside, PERCENTILES, Probe};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -67,6 +67,7 @@ struct Unread {
 struct Load<'a> {
     direction: Direction,
     goodput_bps: Option<u64>,
+    lost_share: Option<f64>,
     streams: u32,
     write_size_bytes: Option<u64>,
     pacing_bps: Option<u64>,
@@ -124,11 +125,12 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
     }
 }
 
-fn load<'a>(probe: &'a Probe, (direction, goodput): &(Direction, Option<f64>)) -> Load<'a> {
+fn load<'a>(probe: &'a Probe, load: &Beside) -> Load<'a> {
     let knobs = &probe.knobs;
     Load {
-        direction: *direction,
-        goodput_bps: goodput.map(integer),
+        direction: load.direction,
+        goodput_bps: load.goodput.map(integer),
+        lost_share: load.lost,
         streams: knobs.streams,
         write_size_bytes: Some(knobs.write_size.0).filter(|size| *size > 0),
         pacing_bps: knobs.pacing.map(|rate| integer(rate.0 as f64)),
@@ -169,11 +171,19 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told_where_it_is_not_sent_again() {
-        let told = [sample::idle(), sample::beside(), sample::udp()].map(|p| output(&p));
+        let told = [
+            sample::idle(),
+            sample::beside(),
+            sample::udp(),
+            sample::lossy(),
+        ];
+        let told = told.map(|p| output(&p));
         for document in &told {
             fits(SCHEMA, document);
         }
-        let [idle, beside, udp] = told;
+        let [idle, beside, udp, lossy] = told;
+        assert_eq!(beside["beside"][0]["lost_share"], Value::Null);
+        assert!(lossy["beside"][0]["lost_share"].as_f64() > Some(0.01));
         assert_eq!(
             (&idle["engine"], &idle["lost"]),
             (&"tcp".into(), &Value::Null)

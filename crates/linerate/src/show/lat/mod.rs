@@ -45,11 +45,34 @@ pub struct Probe {
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,
-    /// The loads beside it, with goodput in bits per second; `None` where that is not known.
-    beside: Vec<(Direction, Option<f64>)>,
+    /// The loads beside it.
+    beside: Vec<Beside>,
     /// What they are made with.
     knobs: Knobs,
     gaps: Vec<Gap>,
+}
+
+/// One direction of a load beside round trips.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside {
+    /// Which.
+    pub direction: Direction,
+    /// Goodput in bits per second; `None` where that is not known.
+    pub goodput: Option<f64>,
+    /// Share of its datagrams that was lost; `None` where it sends none.
+    pub lost: Option<f64>,
+}
+
+impl Beside {
+    fn of(record: &Record, direction: Direction) -> Self {
+        let step = record.steps.first();
+        let found = step.and_then(|step| once(record, step, direction));
+        Self {
+            direction,
+            goodput: found.as_ref().map(|found| found.load.goodput.mean),
+            lost: found.and_then(|found| found.datagrams?.share_lost()),
+        }
+    }
 }
 
 impl Probe {
@@ -61,7 +84,6 @@ impl Probe {
             Pattern::PingPong { size, interval } => Some((size, interval, &set.plan.knobs)),
             Pattern::Stream { .. } => None,
         });
-        let goodput = |direction| Some(once(record, step?, direction)?.load.goodput.mean);
         let times = step.and_then(|step| round_trips(record, step));
         let mut gaps = refused(record);
         if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
@@ -93,7 +115,11 @@ impl Probe {
             rate,
             times,
             latency: step.and_then(|step| latency_of(record, step)),
-            beside: plan.directions.iter().map(|d| (*d, goodput(*d))).collect(),
+            beside: plan
+                .directions
+                .iter()
+                .map(|direction| Beside::of(record, *direction))
+                .collect(),
             knobs: plan.knobs.clone(),
             gaps,
         }
@@ -101,7 +127,7 @@ impl Probe {
 
     /// Whether all that was asked for was measured.
     pub fn complete(&self) -> bool {
-        let loads = self.beside.iter().all(|(_, goodput)| goodput.is_some());
+        let loads = self.beside.iter().all(|load| load.goodput.is_some());
         self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
     }
 
@@ -149,9 +175,17 @@ impl Probe {
         self.latency.as_ref()
     }
 
-    /// The loads beside them, with goodput in bits per second.
-    pub fn beside(&self) -> &[(Direction, Option<f64>)] {
+    /// The loads beside them.
+    pub fn beside(&self) -> &[Beside] {
         &self.beside
+    }
+
+    /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
+    /// others, and where none was sent.
+    pub fn share_lost(&self) -> Option<f64> {
+        let lost = self.lost()?;
+        let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
+        (all > 0).then(|| lost as f64 / all as f64)
     }
 
     /// Whether so many percent reach into those that were not answered: they took longer than they are told.

@@ -35,6 +35,19 @@ pub(super) fn beside() -> Probe {
     probe(&record)
 }
 
+/// Beside datagrams of which some are lost.
+pub(super) fn lossy() -> Probe {
+    let records = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records");
+    let store = Store::new(records);
+    let mut record = store.load("planted-udp-path-rate").unwrap().record;
+    let direction = Direction::Forward;
+    let base = Purpose::Base { direction };
+    record.steps.retain(|step| step.plan.purpose == base);
+    record.steps.truncate(1);
+    record.start.plan.directions = vec![direction];
+    probe(&record)
+}
+
 /// By datagrams, some of them lost, in open loop.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);

@@ -7,7 +7,7 @@ use linerate_core::units::{Nanos, Rate};
 use super::super::bw::text::{ended_early, unknown};
 use super::super::words::{count, share};
 use super::super::{Ink, Page, Style};
-use super::{PERCENTILES, Probe};
+use super::{Beside, PERCENTILES, Probe};
 
 /// The page of a measurement.
 pub fn text(probe: &Probe, style: Style) -> String {
@@ -36,11 +36,8 @@ pub fn text(probe: &Probe, style: Style) -> String {
         page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2);
         lost(&mut page, probe);
     }
-    for (direction, goodput) in &probe.beside {
-        let rate = goodput.map_or("unknown".to_owned(), |g| Rate(g as u64).to_string());
-        let with = with(&probe.knobs);
-        let text = format!("{rate} {}, {with}", direction.name());
-        page.entry("beside", &[(Ink::Plain, &text)], 2);
+    for load in &probe.beside {
+        beside(&mut page, load, &probe.knobs);
     }
     unknown(&mut page, &probe.gaps);
     page.finish()
@@ -58,7 +55,7 @@ fn head(probe: &Probe) -> String {
     };
     let path = match probe.beside.as_slice() {
         [] => "idle path".to_owned(),
-        [(direction, _)] => format!("beside {} load", direction.name()),
+        [load] => format!("beside {} load", load.direction.name()),
         _ => "beside load both ways".to_owned(),
     };
     let shared = if probe.same_machine {
@@ -76,6 +73,18 @@ fn head(probe: &Probe) -> String {
         "linerate at {}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
         probe.address, probe.lasted, probe.washout
     )
+}
+
+/// A load beside the round trips, and what of it was lost.
+fn beside(page: &mut Page, load: &Beside, knobs: &Knobs) {
+    let rate = load.goodput.map(|g| Rate(g as u64).to_string());
+    let rate = rate.as_deref().unwrap_or("unknown");
+    let text = format!("{rate} {}, {}", load.direction.name(), with(knobs));
+    let lost = load.lost.filter(|lost| *lost > 0.0);
+    let lost = lost.map_or_else(String::new, |lost| {
+        format!(", lost {:.2} % of its datagrams", lost * 100.0)
+    });
+    page.entry("beside", &[(Ink::Plain, &text), (Ink::Warn, &lost)], 2);
 }
 
 /// What the load beside round trips is made with: `4 streams, bbr, at most 1 Gb/s each`.
@@ -211,6 +220,7 @@ mod tests {
         insta::assert_snapshot!("lat_idle", page(&sample::idle()));
         insta::assert_snapshot!("lat_beside", page(&sample::beside()));
         insta::assert_snapshot!("lat_udp", page(&sample::udp()));
+        insta::assert_snapshot!("lat_lossy", page(&sample::lossy()));
     }
 
     #[test]
