@@ -170,7 +170,7 @@ mod tests {
             let both = nearest(window.from).zip(nearest(window.to));
             // Where an end stood still at the end of the window, it is the row behind that.
             let stood = |b: usize| b > 0 && at[b] > at[b - 1]
-                && 2 * window.to.saturating_sub(at[b]) >= 3 * (at[b] - at[b - 1]) + 1;
+                && 2 * window.to.saturating_sub(at[b]) > 3 * (at[b] - at[b - 1]);
             let behind = |b| if stood(b) && b + 1 < at.len() { b + 1 } else { b };
             let both = both.map(|(a, b)| (a, behind(b)));
             let both = both.filter(|(a, b)| at[*a] < at[*b]);
