@@ -19,8 +19,35 @@ const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
 /// What was counted from the omitted part on.
 pub(super) struct Counted {
-    pub(super) since: Instant,
-    pub(super) base: Vec<Moved>,
+    since: Instant,
+    base: Vec<Moved>,
+    again: Vec<Option<u64>>,
+}
+
+impl Counted {
+    /// All of so many streams counts, from before they began.
+    pub(super) fn all(since: Instant, streams: usize) -> Self {
+        Self {
+            since,
+            base: vec![Moved::default(); streams],
+            again: vec![Some(0); streams],
+        }
+    }
+
+    /// What was moved, and sent again, up to now does not count.
+    pub(super) fn now(streams: &Streams) -> Self {
+        Self {
+            since: Instant::now(),
+            base: streams.each(),
+            again: streams.retransmits(),
+        }
+    }
+
+    /// Segments that each stream has sent again since; `None` where either time the kernel did not tell.
+    fn sent_again(&self, now: Vec<Option<u64>>) -> impl Iterator<Item = Option<u64>> {
+        let each = now.into_iter().zip(&self.again);
+        each.map(|(now, base)| Some(now?.saturating_sub((*base)?)))
+    }
 }
 
 /// Waits for the rest of the payload where it may still be on its way: of a given number of bytes over
@@ -49,7 +76,7 @@ pub(super) fn settle(terms: &Terms, streams: &Streams, counted: &Counted) -> Ins
 /// What this end counted, for the client.
 pub(super) fn results(streams: &Streams, counted: &Counted, until: Instant, role: Role) -> Results {
     let seconds = until.duration_since(counted.since).as_secs_f64();
-    let again = streams.retransmits().into_iter();
+    let again = counted.sent_again(streams.retransmits());
     let each = streams.each().into_iter().zip(&counted.base).zip(again);
     let stream = |(at, ((now, base), again)): (usize, ((Moved, &Moved), Option<u64>))| {
         let datagrams = now.datagrams.since(&base.datagrams);
@@ -91,4 +118,24 @@ pub(super) fn said(terms: &Terms, ours: &Results, theirs: &Results, role: Role) 
 fn lost(receiver: &Results) -> Option<String> {
     let (lost, all) = (receiver.errors()?, receiver.packets()?);
     Some(format!(", {lost} of {all} datagrams lost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_again_while_it_was_omitted_does_not_count() {
+        let of = |again: Vec<Option<u64>>, now: Vec<Option<u64>>| {
+            let counted = Counted {
+                again,
+                ..Counted::all(Instant::now(), 3)
+            };
+            counted.sent_again(now).collect::<Vec<_>>()
+        };
+        let now = vec![Some(7), Some(4), None];
+        let omitted = of(vec![Some(5), None, Some(0)], now.clone());
+        assert_eq!(omitted, [Some(2), None, None]);
+        assert_eq!(of(vec![Some(0); 3], now.clone()), now);
+    }
 }

@@ -17,7 +17,7 @@ use crate::guests::Present;
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
-use crate::iperf3::streams::{Moved, Streams};
+use crate::iperf3::streams::Streams;
 use crate::load::application::Role;
 use crate::peer::{Stop, descriptors};
 
@@ -258,17 +258,12 @@ impl Served<'_> {
         let most = terms.longest().saturating_add(limits.grace);
         let omit = Duration::from_secs(terms.params.omit);
         // Where nothing is omitted, the first bytes count too.
-        let mut counted = omit.is_zero().then(|| Counted {
-            since: begin,
-            base: vec![Moved::default(); terms.params.parallel as usize],
-        });
+        let all = || Counted::all(begin, terms.params.parallel as usize);
+        let mut counted = omit.is_zero().then(all);
         let (mut total, mut moved) = (0, begin);
         loop {
             if counted.is_none() && begin.elapsed() >= omit {
-                counted = Some(Counted {
-                    since: Instant::now(),
-                    base: streams.each(),
-                });
+                counted = Some(Counted::now(streams));
             }
             match self.control.glance(TICK)?.map(State::decode) {
                 None => {}
@@ -292,10 +287,7 @@ impl Served<'_> {
                 return Err(Ended::Cut("it lasted longer than it should"));
             }
         }
-        Ok(counted.unwrap_or_else(|| Counted {
-            since: Instant::now(),
-            base: streams.each(),
-        }))
+        Ok(counted.unwrap_or_else(|| Counted::now(streams)))
     }
 
     /// Tells the client why the test ends.
