@@ -255,6 +255,34 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
 }
 
 #[test]
+fn a_client_of_iperf3_that_sends_says_that_the_server_was_stopped() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let [port, own] = free_ports();
+    let server = Running::start(
+        linerate(home.path())
+            .args(["serve", "--open", "--listen", "127.0.0.1", "--port"])
+            .args([own.to_string(), format!("--iperf3={port}")]),
+    );
+    let stopper = thread::spawn(move || {
+        until("a client has called", || is_called(port));
+        thread::sleep(Duration::from_secs(1));
+        server.end()
+    });
+    let run = || {
+        let mut command = Command::new("iperf3");
+        command.args(["-c", "127.0.0.1", "-p", &port.to_string(), "-t", "60"]);
+        command.output().unwrap()
+    };
+    let output = patient(run, &["Connection refused"]);
+    assert_eq!(stopper.join().unwrap(), Some(0));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("the server has terminated"), "{words}");
+}
+
+#[test]
 fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
     if !is_there() {
         return;

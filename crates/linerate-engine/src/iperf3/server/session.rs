@@ -28,6 +28,9 @@ const SEATS: Duration = Duration::from_millis(5);
 /// Times that of one word that all data connections may take to come.
 const ALL_STREAMS: u32 = 6;
 
+/// So long a client that was told why its test ends may take to go by itself.
+const HEARD: Duration = Duration::from_secs(1);
+
 /// Descriptors that a test takes beside those of its streams.
 const BESIDE: u64 = 4;
 
@@ -99,7 +102,8 @@ impl Test<'_> {
             word,
             server: self.server,
         };
-        let done = test.hold(self.from, own, self.seats);
+        let mut moving = None;
+        let done = test.hold(self.from, own, self.seats, &mut moving);
         // Who hears how it ended may begin the next test at once.
         drop(seat);
         match done {
@@ -110,6 +114,10 @@ impl Test<'_> {
             }
             Err(ended) => {
                 test.part(&ended);
+                if moving.is_some() {
+                    test.linger(&ended);
+                }
+                drop(moving);
                 Err(ended)
             }
         }
@@ -124,12 +132,14 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Holds the test, and hears what the client counted. Returns what is to be told.
+    /// Holds the test, and hears what the client counted. Returns what is to be told; where it ends before,
+    /// its streams are left in `moving`.
     fn hold(
         &self,
         from: IpAddr,
         own: Option<SocketAddr>,
         seats: Receiver<TcpStream>,
+        moving: &mut Option<Streams>,
     ) -> Result<(Results, String), Ended> {
         self.control.say(State::ParamExchange, self.word)?;
         let json = self.control.hear(self.word)?;
@@ -166,18 +176,19 @@ impl Served<'_> {
         // Many threads take their time to start, and the first of them moves payload meanwhile.
         let begin = Instant::now();
         let streams = Streams::start(fds, &manner);
-        let mut streams = streams.map_err(|e| Ended::Refused(Refusal::STREAM.because(&e)))?;
-        let counted = self.watch(&terms, &mut streams, begin)?;
+        let streams = streams.map_err(|e| Ended::Refused(Refusal::STREAM.because(&e)))?;
+        let streams = moving.insert(streams);
+        let counted = self.watch(&terms, streams, begin)?;
         if manner.role == Role::Sender {
             // What it hands over while it ends was sent as well.
             streams.halt();
         }
-        let until = settle(&terms, &streams, &counted);
+        let until = settle(&terms, streams, &counted);
         let cpu = used.and_then(|before| Used::now(machine)?.since(&before));
-        let mut ours = results(&streams, &counted, until, manner.role);
+        let mut ours = results(streams, &counted, until, manner.role);
         (ours.cpu, ours.congestion) = (cpu, congestion);
         // A client that receives goes on until its connections are closed.
-        drop(streams);
+        *moving = None;
         self.control.say(State::ExchangeResults, self.word)?;
         let theirs = self.control.hear(self.word)?;
         let theirs = Results::decode(&theirs).map_err(Broken::Malformed)?;
@@ -307,5 +318,14 @@ impl Served<'_> {
             }
             Ended::Left => Ok(()),
         };
+    }
+
+    /// Waits for as long as a client that was told takes to go, while its streams are moving: one that sends
+    /// looks for what it was told only between two writes, and a write that fails says less.
+    fn linger(self, ended: &Ended) {
+        if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {
+            // What it says, or that it says nothing, changes no more.
+            let _ = self.control.heedless().glance(HEARD);
+        }
     }
 }

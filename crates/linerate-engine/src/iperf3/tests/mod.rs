@@ -362,6 +362,22 @@ fn a_server_that_is_stopped_tells_its_client() {
     }
 }
 
+#[test]
+fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_end() {
+    let harness = Harness::start(Limits::default());
+    // To end so many takes longer than a sender needs to notice.
+    let json = "{\"tcp\":true,\"time\":60,\"parallel\":64}";
+    let (mut raw, mut lines) = Raw::running(harness.address, json, 64);
+    let sender = thread::spawn(move || {
+        while lines[0].0.write_all(&[7; 10_000]).is_ok() {}
+        // What was not said by now comes too late: the client has told of a broken pipe.
+        raw.0.set_nonblocking(true).unwrap();
+        raw.hear()
+    });
+    drop(harness);
+    assert_eq!(sender.join().unwrap(), Some(State::ServerTerminate));
+}
+
 /// A server that does as it likes with one client.
 fn fake(script: impl FnOnce(TcpListener) + Send + 'static) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
