@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::out::OutputError;
+
 /// Exit codes. They are part of the interface: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -78,12 +80,11 @@ impl Failure {
         text
     }
 
-    /// True when the reader of our output has gone: that is its right.
+    /// True when the reader of our output has gone: that is its right. A pipe of another kind, such as a
+    /// connection that the far end has closed, is a failure like others.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.error
-            .chain()
-            .filter_map(|e| e.downcast_ref::<std::io::Error>())
-            .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        let of_output = self.error.downcast_ref::<OutputError>();
+        of_output.is_some_and(OutputError::is_broken_pipe)
     }
 }
 
@@ -133,6 +134,7 @@ fn bug_report(what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::out;
     use super::*;
 
     #[test]
@@ -166,8 +168,21 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure() {
-        let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert_eq!(guarded(|| Err(Failure::not_measured(gone))), Exit::Done);
+    fn a_reader_that_went_away_is_no_failure_but_a_connection_that_broke_is() {
+        let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert_eq!(guarded(|| Err(out::failed(gone()))), Exit::Done);
+        let lost = anyhow::Error::new(gone()).context("no route to 10.0.0.1:5377");
+        assert_eq!(
+            guarded(|| Err(Failure::not_measured(lost))),
+            Exit::NotMeasured
+        );
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let full = out::failed(full);
+        assert!(!full.is_broken_pipe());
+        let words = full.words();
+        assert!(
+            words.starts_with("error: failed to write to standard output\n  caused by: "),
+            "{words}"
+        );
     }
 }

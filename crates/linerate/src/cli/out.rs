@@ -18,9 +18,22 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         .map_err(failed)
 }
 
+/// Standard output took no more. A type of its own: the same error of the system means something else
+/// where it comes from the network.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write to standard output")]
+pub(crate) struct OutputError(#[source] io::Error);
+
+impl OutputError {
+    /// Whether nobody reads it any more.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
 /// Standard output took no more.
 pub(crate) fn failed(error: io::Error) -> Failure {
-    Failure::not_measured(anyhow::Error::new(error).context("failed to write to standard output"))
+    Failure::not_measured(OutputError(error))
 }
 
 /// The style that suits standard output and what the user asked for.
