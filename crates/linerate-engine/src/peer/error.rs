@@ -142,6 +142,9 @@ pub enum PeerError {
         /// What happened.
         what: String,
     },
+    /// The user wanted to stop before the session was open.
+    #[error("interrupted while the far end was called")]
+    Interrupted,
     /// The server's port cannot be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -234,6 +237,7 @@ impl PeerError {
             Self::NoRoute { .. }
             | Self::Impostor { .. }
             | Self::Broken { .. }
+            | Self::Interrupted
             | Self::System { .. } => String::new(),
         }
     }
@@ -260,6 +264,9 @@ impl PeerError {
 
 impl From<PeerError> for LinkError {
     fn from(error: PeerError) -> Self {
+        if matches!(error, PeerError::Interrupted) {
+            return Self::Interrupted;
+        }
         Self::Lost {
             what: error.to_string(),
             hint: error.hint(),

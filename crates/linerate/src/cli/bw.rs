@@ -15,7 +15,7 @@ use linerate_engine::peer::address::Target;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
 use super::single::{self, Shared, What, directions};
-use super::{out, reach, resolve, signal, sweep};
+use super::{out, reach, resolve, run, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
 
@@ -116,12 +116,12 @@ fn iperf3(
     let (protocol, direction) = can(ways, options)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    // Asking for an address has no deadline: the first Ctrl-C is as good as the second.
-    stop.store(true, Ordering::Relaxed);
-    let servers = parsed.resolve(reach::family(&options.peer));
-    stop.store(false, Ordering::Relaxed);
+    let family = reach::family(&options.peer);
+    let servers = run::at_once(&stop, || {
+        parsed.resolve(family).map_err(reach::peer_failure)
+    })?;
     let options_of_test = ClientOptions {
-        servers: servers.map_err(reach::peer_failure)?,
+        servers,
         protocol,
         direction,
         time,

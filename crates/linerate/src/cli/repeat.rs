@@ -1,5 +1,8 @@
 //! `linerate run --repeat`: one plan several times, to see what stays the same.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::anyhow;
 use linerate_core::diff::Judged;
 use linerate_core::plan::Plan;
@@ -7,8 +10,8 @@ use linerate_core::record::End;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
-use super::run::{self, Outcome};
-use super::{out, report};
+use super::run::{self, Earlier, Outcome};
+use super::{out, reach, report, signal};
 use crate::show::repeat::{self, Run};
 
 /// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
@@ -18,13 +21,19 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         return Err(Failure::usage(error).hint("--json prints one document of all runs"));
     }
     let of = times as usize;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let mut exit = Exit::Done;
     let mut kept: Vec<Outcome> = Vec::new();
     for number in 1..=of {
+        // Between two runs nobody else looks.
+        if stop.load(Ordering::Relaxed) {
+            exit = exit.or(Exit::NotMeasured);
+            break;
+        }
         if options.global.quiet != Some(true) {
             tell(&format!("run {number} of {of}\n"));
         }
-        let mut outcome = match measured(plan, options) {
+        let mut outcome = match measured(plan, options, &stop, &kept) {
             Ok(outcome) => outcome,
             Err(failure) if kept.is_empty() => return Err(failure),
             // What was measured before it stays.
@@ -55,9 +64,15 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// One run, in which something was measured.
-fn measured(plan: &Plan, options: &Options) -> Result<Outcome, Failure> {
-    let outcome = run::measure(plan.clone(), options, None)?;
+/// One run, in which something was measured. From the second on, a Ctrl-C leaves time to tell of those before.
+fn measured(
+    plan: &Plan,
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+    kept: &[Outcome],
+) -> Result<Outcome, Failure> {
+    let earlier = (!kept.is_empty()).then_some(Earlier);
+    let outcome = run::measure(plan.clone(), options, None, stop, earlier)?;
     if outcome.record.steps.is_empty() {
         return Err(run::nothing(&outcome.record, outcome.error));
     }

@@ -57,7 +57,8 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         return repeat::run(&plan, times.0, options);
     }
     let mut stream = stream(options)?;
-    let outcome = measure(plan, options, stream.as_mut())?;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let outcome = measure(plan, options, stream.as_mut(), &stop, None)?;
     let record = &outcome.record;
     if record.steps.is_empty() {
         if let Some(stream) = stream {
@@ -89,24 +90,28 @@ pub(super) struct Outcome {
     pub(super) saved: Option<String>,
 }
 
+/// What runs before this one have measured, which is told after it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Earlier;
+
 /// Runs a plan once, and keeps the record where that was not ruled out.
 pub(super) fn measure(
     plan: Plan,
     options: &Options,
     stream: Option<&mut Stream<Beside>>,
+    stop: &Arc<AtomicBool>,
+    earlier: Option<Earlier>,
 ) -> Result<Outcome, Failure> {
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
-    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    // Until there is something to end in order, the first Ctrl-C is as good as the second: asking
-    // for an address has no deadline.
-    stop.store(true, Ordering::Relaxed);
-    let mut reached = connect(&plan, options, changes)?;
-    stop.store(false, Ordering::Relaxed);
-    reached.client.heed(&stop);
+    let mut reached = match earlier {
+        None => at_once(stop, || connect(&plan, options, changes, &|| false))?,
+        Some(Earlier) => connect(&plan, options, changes, &|| stop.load(Ordering::Relaxed))?,
+    };
+    reached.client.heed(stop);
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
-    let (record, error) = watched(options, sinks, &stop, |wall, sink| {
+    let (record, error) = watched(options, sinks, stop, |wall, sink| {
         linerate_engine::run::run(&mut reached.client, plan, wall, sink)
     });
     drop(reached);
@@ -124,6 +129,18 @@ pub(super) fn measure(
         error,
         saved: recorder.as_ref().and_then(saved_as),
     })
+}
+
+/// Does what comes before there is something to end in order: until then the first Ctrl-C is as good as the
+/// second, since asking for an address has no deadline.
+pub(super) fn at_once<T>(
+    stop: &AtomicBool,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    stop.store(true, Ordering::Relaxed);
+    let done = work();
+    stop.store(false, Ordering::Relaxed);
+    done
 }
 
 /// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.
@@ -183,11 +200,12 @@ pub(crate) struct Reached {
     _far: Option<FarEnd>,
 }
 
-/// Opens a session with the far end of a plan.
+/// Opens a session with the far end of a plan, unless `stopped` says so meanwhile.
 pub(crate) fn connect(
     plan: &Plan,
     options: &Options,
     changes: Option<Ledger>,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
     let machine = Arc::new(Live::new());
     let Some(peer) = &plan.peer else {
@@ -204,7 +222,7 @@ pub(crate) fn connect(
         let key = reach::key(&target, &options.peer)?;
         (target, key)
     };
-    let client = Client::connect(&ClientOptions {
+    let session = ClientOptions {
         target,
         family: reach::family(&options.peer),
         key,
@@ -212,8 +230,8 @@ pub(crate) fn connect(
         engine: plan.engine.clone(),
         machine,
         changes,
-    })
-    .map_err(reach::peer_failure)?;
+    };
+    let client = Client::connect_unless(&session, stopped).map_err(reach::peer_failure)?;
     Ok(Reached { client, _far: far })
 }
 

@@ -1,7 +1,5 @@
 //! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
 
-use std::sync::atomic::Ordering;
-
 use clap::Args;
 use linerate_core::plan::{Direction, Plan};
 use linerate_core::record::Record;
@@ -121,10 +119,7 @@ pub(crate) fn open(
 ) -> Result<Measured, Failure> {
     let mut stream = run::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    // Until there is something to end in order, the first Ctrl-C is as good as the second.
-    stop.store(true, Ordering::Relaxed);
-    let mut reached = run::connect(&plan, options, None)?;
-    stop.store(false, Ordering::Relaxed);
+    let mut reached = run::at_once(&stop, || run::connect(&plan, options, None, &|| false))?;
     reached.client.heed(&stop);
     let address = reached.client.address().to_string();
     let sinks = Maybe(stream.as_mut());

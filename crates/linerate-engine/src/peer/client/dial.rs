@@ -32,17 +32,23 @@ const HELLO: Hello = Hello {
     kind: Kind::Control,
 };
 
-/// Opens a control connection to the first address that takes it; with what the server said of itself.
+/// Opens a control connection to the first address that takes it, unless `stopped` says that nobody wants it
+/// any more; with what the server said of itself.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
     key: Option<&Key>,
     open: bool,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<(Channel, Reply, SocketAddr), PeerError> {
     let until = Instant::now() + PATIENCE_ALL;
     let mut worst: Option<PeerError> = None;
     for address in target.resolve(family)? {
-        match one(address, &target.host, key, open) {
+        let dialled = one(address, &target.host, key, open, stopped);
+        if stopped() {
+            return Err(PeerError::Interrupted);
+        }
+        match dialled {
             Ok((channel, reply)) => return Ok((channel, reply, address)),
             Err(e) => {
                 if worst.as_ref().is_none_or(|w| e.weight() > w.weight()) {
@@ -65,14 +71,15 @@ fn one(
     host: &str,
     key: Option<&Key>,
     open_will_do: bool,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<(Channel, Reply), PeerError> {
-    let stream = small_packets(address).map_err(|e| unreached(address, e))?;
+    let stream = small_packets(address, stopped).map_err(|e| unreached(address, e))?;
     // From here on nothing blocks without a deadline.
     tune(&stream).map_err(|source| PeerError::System {
         call: "configuring the control connection",
         source,
     })?;
-    let (preamble, reply) = preamble(&stream, HELLO, address)?;
+    let (preamble, reply) = preamble(&stream, HELLO, address, stopped)?;
     let open = Key::open();
     let host = host.to_owned();
     let key = match (reply.access, key) {
@@ -87,10 +94,10 @@ fn one(
 }
 
 /// Connects with small segments both ways: what controls a run must pass where large packets vanish.
-fn small_packets(address: SocketAddr) -> io::Result<TcpStream> {
+fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     let socket = socket(address)?;
     set_max_segment(socket.as_fd(), SMALL_MSS)?;
-    connected(&socket, address, Instant::now() + PATIENCE)?;
+    connected_unless(&socket, address, Instant::now() + PATIENCE, stopped)?;
     Ok(socket.into())
 }
 
@@ -105,11 +112,6 @@ pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Connects `socket`, or fails once the deadline has passed.
-fn connected(socket: &OwnedFd, address: SocketAddr, deadline: Instant) -> io::Result<()> {
-    connected_unless(socket, address, deadline, &|| false)
-}
-
 /// Connects `socket`; fails once the deadline has passed, and as interrupted within [`HEED`] once
 /// `stopped` says so.
 pub(crate) fn connected_unless(
@@ -119,16 +121,29 @@ pub(crate) fn connected_unless(
     stopped: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     begin(socket, address)?;
+    match wait_unless(socket, PollFlags::OUT, deadline, stopped) {
+        Ok(()) => Ok(sockopt::socket_error(socket)??),
+        Err(ChannelError::Io(e)) => Err(e),
+        Err(ChannelError::Stopped) => Err(ErrorKind::Interrupted.into()),
+        Err(_) => Err(ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Waits for a socket until the deadline; within [`HEED`] no longer once `stopped` says so.
+fn wait_unless(
+    fd: &impl AsFd,
+    events: PollFlags,
+    deadline: Instant,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), ChannelError> {
     loop {
         if stopped() {
-            return Err(ErrorKind::Interrupted.into());
+            return Err(ChannelError::Stopped);
         }
         let now = Instant::now();
-        match wait(socket, PollFlags::OUT, None, deadline.min(now + HEED)) {
-            Ok(()) => return Ok(sockopt::socket_error(socket)??),
-            Err(ChannelError::Io(e)) => return Err(e),
-            Err(_) if now < deadline => {}
-            Err(_) => return Err(ErrorKind::TimedOut.into()),
+        match wait(fd, events, None, deadline.min(now + HEED)) {
+            Err(ChannelError::TimedOut) if now < deadline => {}
+            went => return went,
         }
     }
 }
@@ -157,11 +172,12 @@ fn preamble(
     stream: &TcpStream,
     hello: Hello,
     address: SocketAddr,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<(Preamble, Reply), PeerError> {
     let deadline = Instant::now() + PATIENCE;
     let hello = hello.encode();
     write_all(stream, &hello, None, deadline).map_err(|e| PeerError::broken(address, &e))?;
-    let bytes = first_bytes(stream, address, deadline)?;
+    let bytes = first_bytes(stream, address, deadline, stopped)?;
     let other = |_| PeerError::NotLinerate { address, seems: "" };
     let reply = Reply::decode(&bytes).map_err(other)?;
     if VERSIONS.common(reply.versions).is_none() {
@@ -187,6 +203,7 @@ fn first_bytes(
     mut stream: &TcpStream,
     address: SocketAddr,
     deadline: Instant,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<[u8; REPLY_LEN], PeerError> {
     let mut bytes = [0; REPLY_LEN];
     let mut have = 0;
@@ -196,7 +213,7 @@ fn first_bytes(
             Ok(0) => return Err(other(", it closed the connection")),
             Ok(n) => have += n,
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                match wait(&stream, PollFlags::IN, None, deadline) {
+                match wait_unless(&stream, PollFlags::IN, deadline, stopped) {
                     Ok(()) => {}
                     Err(ChannelError::TimedOut) => {
                         return Err(PeerError::Silent {

@@ -86,11 +86,19 @@ pub struct Client {
 impl Client {
     /// Opens a session with a server.
     pub fn connect(options: &ClientOptions) -> Result<Self, PeerError> {
+        Self::connect_unless(options, &|| false)
+    }
+
+    /// The same, unless `stopped` says so before a server has answered.
+    pub fn connect_unless(
+        options: &ClientOptions,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, PeerError> {
         descriptors::raise(&Limits::default());
         let epoch = Instant::now();
         let (target, key) = (&options.target, options.key.as_ref());
         let (mut channel, reply, address) =
-            dial::control(target, options.family, key, options.open)?;
+            dial::control(target, options.family, key, options.open, stopped)?;
         let near = boot_id(&*options.machine);
         let hello = Ask::Hello {
             linerate: env!("CARGO_PKG_VERSION").into(),
@@ -396,7 +404,7 @@ impl Drop for Client {
 /// Checks a key against the server it is for: a session is opened with it and closed again. The
 /// server proves in turn that it holds the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
-    let (mut channel, ..) = dial::control(target, family, Some(key), false)?;
+    let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
     if let Ok(bye) = Ask::Bye.encode() {
         let _ = channel.send_last(&bye, BYE);
     }
@@ -447,7 +455,7 @@ pub fn pair(
 /// Opens a control connection and says nothing more on it.
 #[cfg(test)]
 pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
-    Ok(dial::control(target, None, Some(key), false)?.0)
+    Ok(dial::control(target, None, Some(key), false, &|| false)?.0)
 }
 
 /// The server of a session with this machine itself.

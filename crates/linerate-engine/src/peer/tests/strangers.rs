@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use linerate_core::wire::preamble::{Access, HELLO_LEN, Reply, VERSIONS, Versions};
 
 use super::*;
+use crate::link::LinkError;
 use crate::peer::address::Family;
 use crate::peer::handshake::{MESSAGE_LEN, random, status};
 
@@ -25,6 +26,14 @@ fn meet(service: impl FnOnce(TcpStream) + Send + 'static) -> PeerError {
 }
 
 fn attempt(target: &Target, family: Option<Family>) -> PeerError {
+    attempt_unless(target, family, &|| false)
+}
+
+fn attempt_unless(
+    target: &Target,
+    family: Option<Family>,
+    stopped: &dyn Fn() -> bool,
+) -> PeerError {
     let options = ClientOptions {
         target: target.clone(),
         family,
@@ -34,7 +43,8 @@ fn attempt(target: &Target, family: Option<Family>) -> PeerError {
         machine: Arc::new(Blank("near")),
         changes: None,
     };
-    Client::connect(&options).err().expect("no session")
+    let session = Client::connect_unless(&options, stopped);
+    session.err().expect("no session")
 }
 
 fn reply(versions: Versions) -> Reply {
@@ -136,4 +146,18 @@ fn nobody_there_and_nowhere_to_go_are_told_apart() {
     };
     let error = attempt(&unknown, None);
     assert!(matches!(error, PeerError::UnknownHost { .. }), "{error:?}");
+}
+
+#[test]
+fn a_service_that_says_nothing_is_not_waited_for_once_the_user_stops() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = target(listener.local_addr().unwrap());
+    let asked = std::cell::Cell::new(0);
+    let stopped = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 2
+    };
+    let error = attempt_unless(&target, None, &stopped);
+    assert!(matches!(error, PeerError::Interrupted), "{error:?}");
+    assert!(matches!(LinkError::from(error), LinkError::Interrupted));
 }
