@@ -481,6 +481,23 @@ fn a_key_stays_out_of_logs_and_is_kept_only_where_it_is_accepted() {
     let (code, text) = pair(other.path(), port, &wrong);
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("copy the whole key"), "{text}");
+    for (verb, more) in [("pair", &[][..]), ("bw", &["--time", "1s"])] {
+        let output = linerate(other.path())
+            .args([verb, "127.0.0.1", "--port", &port.to_string()])
+            .args(more)
+            .env("LINERATE_KEY", &wrong)
+            .output()
+            .unwrap();
+        let text = words(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{text}");
+        assert!(text.contains("LINERATE_KEY holds another key"), "{text}");
+        assert_eq!(
+            text.contains("came from LINERATE_KEY"),
+            verb == "pair",
+            "{text}"
+        );
+        assert!(!text.contains("no option reads"), "{text}");
+    }
     let (code, text) = pair(other.path(), port, "no key");
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("key"), "{text}");

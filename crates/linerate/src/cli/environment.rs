@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::Command;
 use linerate_core::application;
+use linerate_engine::peer::keys;
 
 /// What all of them begin with.
 const PREFIX: &str = "LINERATE_";
@@ -16,7 +17,7 @@ pub(super) fn set() -> Vec<String> {
     ours(std::env::vars_os().map(|(name, _)| name))
 }
 
-/// Those that are set and that no option of the program, nor the lab, reads: a typing error, most likely.
+/// Those that are set and that nothing of the program, nor the lab, reads: a typing error, most likely.
 pub(super) fn unread(program: &Command) -> Vec<String> {
     let read = read(program);
     let mut set = set();
@@ -30,9 +31,10 @@ fn ours(names: impl Iterator<Item = OsString>) -> Vec<String> {
     ours.into_iter().collect()
 }
 
-/// All that some option reads, whatever the verb, and the lab's own.
+/// All that some option reads, whatever the verb, the lab's own, and the key, which no option takes: arguments
+/// are there for all to see.
 fn read(program: &Command) -> BTreeSet<String> {
-    let mut read = BTreeSet::from([application::VARIABLE.to_owned()]);
+    let mut read = BTreeSet::from([application::VARIABLE, keys::KEY_VARIABLE].map(str::to_owned));
     let options = program.get_arguments().filter_map(clap::Arg::get_env);
     read.extend(options.map(|name| name.to_string_lossy().into_owned()));
     for verb in program.get_subcommands() {
@@ -54,6 +56,7 @@ mod tests {
             "LINERATE_SERVE_OPEN",
             "LINERATE_COLOR",
             application::VARIABLE,
+            keys::KEY_VARIABLE,
         ] {
             assert!(read.contains(name), "{name}");
         }

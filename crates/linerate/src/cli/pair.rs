@@ -9,6 +9,7 @@ use linerate_engine::peer::keys::{self, Key};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
+use super::reach::Origin;
 use super::{out, reach};
 
 // `linerate pair`.
@@ -24,9 +25,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let target = reach::target(&args.host, &options.peer)?;
     let directory = keys::directory().map_err(reach::key_failure)?;
-    let key = read(&args.host)?;
+    let (key, origin) = read(&args.host)?;
     let family = reach::family(&options.peer);
-    let path = client::pair(&directory, &target, family, &key).map_err(refused)?;
+    let path =
+        client::pair(&directory, &target, family, &key).map_err(|error| refused(error, origin))?;
     let port = options.peer.port.filter(|p| p.0 != u32::from(PORT));
     out::print(&format!(
         "paired: {} accepts the key, which is kept in {}\nnow: linerate run {}{}\n",
@@ -38,19 +40,27 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn refused(error: PairError) -> Failure {
-    let hint = error.hint();
+fn refused(error: PairError, origin: Origin) -> Failure {
+    let of_key = match &error {
+        PairError::Peer(error) => reach::hint_of_key(error, origin),
+        PairError::Key(_) => None,
+    };
+    let hint = of_key.unwrap_or_else(|| error.hint());
     Failure::not_measured(error).hint(hint)
 }
 
 /// The key from the environment, a line that is typed, or the whole of what is piped in.
-fn read(host: &str) -> Result<Key, Failure> {
+fn read(host: &str) -> Result<(Key, Origin), Failure> {
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
-        return Ok(key);
+        // Nobody is asked for one.
+        tell(&format!("the key came from {}\n", keys::KEY_VARIABLE));
+        return Ok((key, Origin::Environment));
     }
-    if !io::stdin().is_terminal() {
-        return Key::read(io::stdin()).map_err(reach::key_failure);
-    }
-    tell(&format!("key that `linerate serve` shows on {host}: "));
-    Key::read_line(io::stdin().lock()).map_err(reach::key_failure)
+    let key = if io::stdin().is_terminal() {
+        tell(&format!("key that `linerate serve` shows on {host}: "));
+        Key::read_line(io::stdin().lock())
+    } else {
+        Key::read(io::stdin())
+    };
+    Ok((key.map_err(reach::key_failure)?, Origin::Own))
 }

@@ -47,16 +47,26 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
     }
 }
 
+/// Where a key came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// [`keys::KEY_VARIABLE`].
+    Environment,
+    /// What was typed, piped in or kept.
+    Own,
+}
+
 /// The key for a far end; `None` with `--open`, or when none is kept.
-pub(crate) fn key(target: &Target, options: &Peer) -> Result<Option<Key>, Failure> {
+pub(crate) fn key(target: &Target, options: &Peer) -> Result<(Option<Key>, Origin), Failure> {
     if options.open == Some(true) {
-        return Ok(None);
+        return Ok((None, Origin::Own));
     }
     if let Some(key) = Key::from_environment().map_err(key_failure)? {
-        return Ok(Some(key));
+        return Ok((Some(key), Origin::Environment));
     }
     let directory = keys::directory().map_err(key_failure)?;
-    keys::client_key(&directory, &target.host).map_err(key_failure)
+    let kept = keys::client_key(&directory, &target.host).map_err(key_failure)?;
+    Ok((kept, Origin::Own))
 }
 
 /// A failure that comes of a key: nothing was measured.
@@ -69,6 +79,31 @@ pub(crate) fn key_failure(error: KeyError) -> Failure {
 pub(crate) fn peer_failure(error: PeerError) -> Failure {
     let hint = error.hint();
     Failure::not_measured(error).hint(hint)
+}
+
+/// What helps where a far end does not want the key that the environment holds: it outranks the one that was
+/// kept by pairing. `None` where the key has nothing to do with it.
+pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
+    let name = keys::KEY_VARIABLE;
+    match (origin, error) {
+        (Origin::Environment, PeerError::WrongKey { .. }) => Some(format!(
+            "{name} holds another key: unset it, or set it to the far end's"
+        )),
+        (Origin::Environment, PeerError::UnexpectedlyOpen { .. }) => Some(format!(
+            "run `linerate serve` without --open there, or unset {name}"
+        )),
+        _ => None,
+    }
+}
+
+/// A failure of the peer, with which a session was wanted by a key.
+pub(crate) fn session_failure(error: PeerError, origin: Origin) -> Failure {
+    let hint = hint_of_key(&error, origin);
+    let failure = peer_failure(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// A system call of our own failed.
@@ -91,5 +126,24 @@ mod tests {
         assert_eq!(port("brook"), Some(6000));
         let usual = target("brook", &Peer::default()).ok();
         assert_eq!(usual.map(|target| target.port), Some(PORT));
+    }
+
+    #[test]
+    fn a_wrong_key_of_the_environment_is_no_matter_of_pairing() {
+        let hint = |origin| {
+            let error = PeerError::WrongKey {
+                address: ([10, 0, 0, 1], PORT).into(),
+                host: "brook".to_owned(),
+            };
+            session_failure(error, origin).hint
+        };
+        assert_eq!(hint(Origin::Own), "linerate pair brook");
+        assert_eq!(
+            hint(Origin::Environment),
+            "LINERATE_KEY holds another key: unset it, or set it to the far end's"
+        );
+        let address = ([10, 0, 0, 1], PORT).into();
+        let other = session_failure(PeerError::NoServer { address }, Origin::Environment);
+        assert!(other.hint.contains("linerate serve"), "{}", other.hint);
     }
 }

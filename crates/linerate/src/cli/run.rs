@@ -19,6 +19,7 @@ use linerate_engine::store::{Recorder, Store};
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
+use super::reach::Origin;
 use super::report::{self, Shown};
 use super::ssh::{self, FarEnd};
 use super::{changes, out, reach, repeat, resolve, signal};
@@ -215,8 +216,9 @@ pub(crate) fn connect(
     let far = ssh::url(peer)
         .map(|url| FarEnd::start(url, options, changes.is_some()))
         .transpose()?;
-    let (target, key) = if let Some(far) = &far {
-        (far.target.clone(), Some(far.key.clone()))
+    let (target, (key, origin)) = if let Some(far) = &far {
+        let key = Some(far.key.clone());
+        (far.target.clone(), (key, Origin::Own))
     } else {
         let target = reach::target(peer, &options.peer)?;
         let key = reach::key(&target, &options.peer)?;
@@ -231,7 +233,8 @@ pub(crate) fn connect(
         machine,
         changes,
     };
-    let client = Client::connect_unless(&session, stopped).map_err(reach::peer_failure)?;
+    let client = Client::connect_unless(&session, stopped);
+    let client = client.map_err(|error| reach::session_failure(error, origin))?;
     Ok(Reached { client, _far: far })
 }
 
