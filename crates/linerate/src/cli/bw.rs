@@ -47,7 +47,10 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
     match args.target.strip_prefix("iperf3://") {
-        Some(host) => iperf3(&args.target, host, &ways, time, options),
+        Some(host) => {
+            portless(host, &args.shared.reach)?;
+            iperf3(&args.target, host, &ways, time, options)
+        }
         None => own(&args.target, ways, time, options),
     }
 }
@@ -103,6 +106,26 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
         );
     }
     Ok(What::Rate(share.0.0 / 100.0))
+}
+
+/// Refuses `--port` beside an iperf3 server, whose port stands with its host. `typed` is what was typed or set
+/// for this program: the configuration file speaks of other far ends.
+fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
+    let Some(port) = &typed.port else {
+        return Ok(());
+    };
+    // With its own port it needs no other.
+    let bare = Target::parse(host.trim_end_matches('/'), 0).map_err(Failure::usage)?;
+    let named = match &*bare.host {
+        address if address.contains(':') => format!("[{address}]"),
+        name => name.to_owned(),
+    };
+    let port = match bare.port {
+        0 => port.0,
+        own => u32::from(own),
+    };
+    let error = anyhow!("--port (LINERATE_PORT) is that of `linerate serve`");
+    Err(Failure::usage(error).hint(format!("iperf3://{named}:{port}, without --port")))
 }
 
 /// With an iperf3 server.
@@ -214,4 +237,32 @@ fn failure(error: ClientError) -> Failure {
         _ => Failure::not_measured(error),
     };
     failure.hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_an_iperf3_server_stands_with_its_host() {
+        let typed = |port: &str| options::Peer {
+            port: port.parse().ok(),
+            ..options::Peer::default()
+        };
+        let hint = |host, port| {
+            let failure = portless(host, &typed(port)).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            failure.hint
+        };
+        assert!(portless("brook", &typed("")).is_ok());
+        assert_eq!(hint("brook", "5202"), "iperf3://brook:5202, without --port");
+        assert_eq!(
+            hint("brook:5203/", "5202"),
+            "iperf3://brook:5203, without --port"
+        );
+        assert_eq!(
+            hint("fe80::1%eth0", "5202"),
+            "iperf3://[fe80::1%eth0]:5202, without --port"
+        );
+    }
 }
