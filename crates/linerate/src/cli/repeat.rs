@@ -81,15 +81,17 @@ fn measured(
 
 /// Prints one run in short, where people read, and holds it against what was expected.
 fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Result<Exit, Failure> {
-    let run = judged(outcome);
+    let one = judged(outcome);
     if options.report.json != Some(true) {
-        out::print(&repeat::run(&run, number, of, out::style(&options.global)))?;
+        let shown_by = one.saved.map(|name| run::shown_by(name, &options.records));
+        let style = out::style(&options.global);
+        out::print(&repeat::run(&one, number, of, shown_by.as_deref(), style))?;
     }
     let Judged {
         record,
         model,
         verdict,
-    } = &run.judged;
+    } = &one.judged;
     Ok(report::exit(record, model, verdict, options))
 }
 

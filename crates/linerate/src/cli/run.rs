@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let exit = if let Some(stream) = stream {
         report::end_stream(record, stream, options)?
     } else {
-        let shown_by = shown_by(&options.records);
+        let shown_by = shown_by("last", &options.records);
         let how = Shown {
             saved: outcome.saved.as_deref().map(|name| (name, &*shown_by)),
             explain: false,
@@ -257,13 +257,13 @@ pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
     }
 }
 
-/// The command that shows the last record.
-fn shown_by(records: &Records) -> String {
+/// The command that shows a record.
+pub(super) fn shown_by(name: &str, records: &Records) -> String {
     let own = Store::of_user(|name| std::env::var_os(name)).ok();
     let own = own.as_ref().map(Store::dir);
     let elsewhere = records.save.as_deref().filter(|dir| Some(*dir) != own);
     let save = elsewhere.map_or_else(String::new, |dir| format!(" --save {}", dir.display()));
-    format!("linerate show last{save}")
+    format!("linerate show {name}{save}")
 }
 
 fn saved_as(recorder: &Recorder) -> Option<String> {
@@ -298,10 +298,11 @@ mod tests {
     #[test]
     fn a_record_that_was_kept_elsewhere_is_shown_from_there() {
         let shown = |save: Option<&str>| {
-            shown_by(&Records {
+            let records = Records {
                 save: save.map(Into::into),
                 ..Records::default()
-            })
+            };
+            shown_by("last", &records)
         };
         assert_eq!(shown(None), "linerate show last");
         assert_eq!(shown(Some("/srv/r")), "linerate show last --save /srv/r");

@@ -113,7 +113,15 @@ fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
     let key = fs::read_to_string(home.path().join(".config/linerate/serve.key")).unwrap();
     let child = linerate(home.path())
         .args(["run", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--time", "5s", "--no-trials", "--repeat", "3"])
+        .args([
+            "--time",
+            "5s",
+            "--no-trials",
+            "--repeat",
+            "3",
+            "--save",
+            "kept",
+        ])
         .env("LINERATE_KEY", key.trim())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -131,4 +139,8 @@ fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
         "{text}"
     );
     assert!(!text.contains("Run 2"), "{text}");
+    let shown = text
+        .lines()
+        .find_map(|line| line.split_once("linerate show "));
+    assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
 }

@@ -9,8 +9,15 @@ use super::super::page::{Ink, Page, Style};
 use super::super::words;
 use super::{Run, Spread, goodput, limits, round_trip};
 
-/// One run in short, as soon as it has ended: goodput and limits of each direction.
-pub fn run(run: &Run<'_>, number: usize, of: usize, style: Style) -> String {
+/// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
+/// it, where it was kept.
+pub fn run(
+    run: &Run<'_>,
+    number: usize,
+    of: usize,
+    shown_by: Option<&str>,
+    style: Style,
+) -> String {
     let mut page = Page::new(style);
     let mut label = format!("Run {number} of {of}");
     for direction in Direction::ALL {
@@ -24,8 +31,8 @@ pub fn run(run: &Run<'_>, number: usize, of: usize, style: Style) -> String {
         page.entry(&label, &[(Ink::Warn, text)], 2);
         label.clear();
     }
-    if let Some(name) = run.saved {
-        page.entry(&label, &[(Ink::Dim, &format!("linerate show {name}"))], 2);
+    if let Some(command) = shown_by {
+        page.entry(&label, &[(Ink::Dim, command)], 2);
     }
     page.finish()
 }
@@ -131,7 +138,11 @@ mod tests {
         let style = Style { width, color };
         let runs = sample_runs(&results);
         let each = runs.iter().zip(1..);
-        let mut text: String = each.map(|(r, number)| run(r, number, 5, style)).collect();
+        let one = |(r, number): (&Run<'_>, usize)| {
+            let command = r.saved.map(|name| format!("linerate show {name}"));
+            run(r, number, 5, command.as_deref(), style)
+        };
+        let mut text: String = each.map(one).collect();
         text.push('\n');
         text + &summary(&runs, style)
     }
