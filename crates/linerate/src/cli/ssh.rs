@@ -124,6 +124,60 @@ impl Url {
     }
 }
 
+impl Url {
+    /// The command that calls there, as it is typed.
+    fn called(&self) -> String {
+        let port = self.port.map(|port| format!("-p {port} "));
+        format!("ssh {}{}", port.unwrap_or_default(), self.destination)
+    }
+
+    /// The destination where a colon ends the host: an IPv6 address stands in brackets there.
+    fn bracketed(&self) -> String {
+        let (user, host) = match self.destination.rsplit_once('@') {
+            Some((user, host)) => (format!("{user}@"), host),
+            None => (String::new(), &*self.destination),
+        };
+        if host.contains(':') {
+            format!("{user}[{host}]")
+        } else {
+            format!("{user}{host}")
+        }
+    }
+
+    /// Commands that bring the program there, and the far end that it is then.
+    fn brought(&self) -> String {
+        let there = self.bracketed();
+        let port = self
+            .port
+            .map(|port| (format!("-P {port} "), format!(":{port}")));
+        let (option, port) = port.unwrap_or_default();
+        format!(
+            "scp {option}\"$(command -v linerate)\" {there}:linerate; then name it: \
+             {SCHEME}{there}{port}/~/linerate"
+        )
+    }
+
+    /// Why no far end listens there, by what ssh ended with.
+    fn unmade(&self, code: Option<i32>) -> Failure {
+        let (program, host, called) = (&self.program, &self.destination, self.called());
+        let (error, hint) = match code {
+            Some(SSH_FAILED) => (
+                anyhow!("ssh cannot connect to `{host}`"),
+                format!("{called} true    (must work first)"),
+            ),
+            Some(NO_PROGRAM) => (
+                anyhow!("there is no `{program}` on `{host}`"),
+                self.brought(),
+            ),
+            _ => (
+                anyhow!("`{program} serve` on `{host}` ended before it listened"),
+                format!("{called} {program} --version    (an older one may not know --attached)"),
+            ),
+        };
+        Failure::not_measured(error).hint(hint)
+    }
+}
+
 /// The rest of a target that is to be reached over ssh.
 pub(crate) fn url(target: &str) -> Option<&str> {
     target.strip_prefix(SCHEME)
@@ -180,24 +234,7 @@ impl FarEnd {
     fn ended(&mut self, url: &Url) -> Failure {
         self.hold = None;
         let code = self.ssh.wait().ok().and_then(|status| status.code());
-        let (program, host) = (&url.program, &url.destination);
-        let (error, hint) = match code {
-            Some(SSH_FAILED) => (
-                anyhow!("ssh cannot connect to `{host}`"),
-                format!("ssh {host} true    (must work first)"),
-            ),
-            Some(NO_PROGRAM) => (
-                anyhow!("there is no `{program}` on `{host}`"),
-                format!(
-                    "scp \"$(command -v linerate)\" {host}:linerate; then name it: {SCHEME}{host}/~/linerate"
-                ),
-            ),
-            _ => (
-                anyhow!("`{program} serve` on `{host}` ended before it listened"),
-                format!("ssh {host} {program} --version    (an older one may not know --attached)"),
-            ),
-        };
-        Failure::not_measured(error).hint(hint)
+        url.unmade(code)
     }
 }
 
@@ -287,6 +324,49 @@ mod tests {
             "ann@bob@brook",
         ] {
             assert!(text.parse::<Url>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn hints_call_where_the_far_end_was_called() {
+        let hint = |text: &str, code| text.parse::<Url>().unwrap().unmade(code).hint;
+        for (text, call, there, port) in [
+            ("brook", "ssh brook", "brook", ""),
+            (
+                "ann@brook:2222",
+                "ssh -p 2222 ann@brook",
+                "ann@brook",
+                "2222",
+            ),
+            ("[fe80::1%eth0]", "ssh fe80::1%eth0", "[fe80::1%eth0]", ""),
+            ("ann@[::1]:22", "ssh -p 22 ann@::1", "ann@[::1]", "22"),
+        ] {
+            let connect = hint(text, Some(SSH_FAILED));
+            assert_eq!(connect, format!("{call} true    (must work first)"));
+            let older = hint(text, Some(1));
+            assert!(
+                older.starts_with(&format!("{call} linerate --version ")),
+                "{older}"
+            );
+            let (option, of_url) = match port {
+                "" => (String::new(), String::new()),
+                port => (format!("-P {port} "), format!(":{port}")),
+            };
+            let brought = hint(text, Some(NO_PROGRAM));
+            assert_eq!(
+                brought,
+                format!(
+                    "scp {option}\"$(command -v linerate)\" {there}:linerate; then name it: \
+                     ssh://{there}{of_url}/~/linerate"
+                )
+            );
+            // What is to be named then is the same far end.
+            let named = brought.split(SCHEME).nth(1).unwrap();
+            let (named, first): (Url, Url) = (named.parse().unwrap(), text.parse().unwrap());
+            assert_eq!(
+                (named.destination, named.port),
+                (first.destination, first.port)
+            );
         }
     }
 
