@@ -5,6 +5,12 @@ use serde_json::{Map, Value, json};
 use super::json::{number, object, whole, word};
 use super::{Malformed, STREAMS_MAX};
 
+/// No program uses more than all CPUs, in percent of one: a kernel for x86 takes 8192 at most.
+//= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
+const CPU_MOST: f64 = 100.0 * 8192.0;
+/// Nor do datagrams come more unevenly than over the whole time, or than this, in seconds, where that is unknown.
+const JITTER_MOST: f64 = 3600.0;
+
 /// Share of one CPU that a side's program used, in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cpu {
@@ -65,7 +71,7 @@ impl Results {
     /// Reads what the other side counted.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
-        let share = |name| number(&fields, name).filter(|share| *share >= 0.0);
+        let share = |name| number(&fields, name).filter(|share| (0.0..=CPU_MOST).contains(share));
         let cpu = || {
             Some(Cpu {
                 total: share("cpu_util_total")?,
@@ -177,11 +183,12 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
 /// What makes no sense is not known: some versions write a minus as a number beyond all bounds.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
     let told = |name| fields.get(name).and_then(whole);
+    let most = seconds(fields).unwrap_or(JITTER_MOST);
     Datagrams {
         packets: told("packets"),
         omitted: told("omitted_packets").unwrap_or(0),
         errors: told("errors"),
-        jitter: number(fields, "jitter").filter(|seconds| *seconds >= 0.0),
+        jitter: number(fields, "jitter").filter(|jitter| (0.0..=most).contains(jitter)),
     }
 }
 
@@ -289,6 +296,38 @@ mod tests {
             let results = Results::decode(told.as_bytes()).unwrap();
             assert_eq!((results.packets(), results.errors()), (Some(7), None));
             assert_eq!(results.jitter(), None);
+        }
+    }
+
+    #[test]
+    fn more_than_all_cpus_is_not_known() {
+        for (total, known) in [
+            ("819200", true),
+            ("819200.1", false),
+            ("1e300", false),
+            ("-0.1", false),
+        ] {
+            let told = format!(
+                r#"{{"cpu_util_total":{total},"cpu_util_user":1,"cpu_util_system":0,"streams":[]}}"#
+            );
+            let cpu = Results::decode(told.as_bytes()).unwrap().cpu;
+            assert_eq!(cpu.is_some(), known, "{total}");
+        }
+    }
+
+    #[test]
+    fn a_jitter_longer_than_the_test_is_not_known() {
+        for (time, jitter, known) in [
+            (r#""start_time":0,"end_time":10,"#, "10", true),
+            (r#""start_time":0,"end_time":10,"#, "10.001", false),
+            ("", "3600", true),
+            ("", "3600.1", false),
+            ("", "1e300", false),
+            ("", "-1", false),
+        ] {
+            let told = format!(r#"{{"streams":[{{{time}"id":1,"bytes":0,"jitter":{jitter}}}]}}"#);
+            let results = Results::decode(told.as_bytes()).unwrap();
+            assert_eq!(results.jitter().is_some(), known, "{time}{jitter}");
         }
     }
 
