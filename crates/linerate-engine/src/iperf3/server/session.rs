@@ -104,8 +104,8 @@ impl Test<'_> {
         };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
-        // Who hears how it ended may begin the next test at once.
-        drop(seat);
+        // Who hears how it ended may begin the next test at once, but for one whose streams are still moving.
+        let seat = moving.is_some().then_some(seat);
         match done {
             Ok((ours, words)) => {
                 test.control.tell(&ours.encode(), word)?;
@@ -118,6 +118,7 @@ impl Test<'_> {
                     test.linger(&ended);
                 }
                 drop(moving);
+                drop(seat);
                 Err(ended)
             }
         }
