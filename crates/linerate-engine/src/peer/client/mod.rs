@@ -2,16 +2,16 @@
 
 pub(crate) mod dial;
 mod lines;
+mod local;
+mod pair;
 mod step;
 mod version;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::TCP_MIN_RTT;
@@ -23,9 +23,9 @@ use linerate_core::wire::preamble::{Access, VERSIONS};
 
 use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
-use super::keys::{Key, KeyError, client_file};
-use super::server::{Limits, Server, ServerOptions};
-use super::{PeerError, Stop, boot_id, descriptors};
+use super::keys::Key;
+use super::server::Limits;
+use super::{PeerError, boot_id, descriptors};
 use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
 use crate::event::Flow;
@@ -36,6 +36,8 @@ use crate::load::LoadError;
 #[cfg(test)]
 pub(super) use lines::Dialler as RawDialler;
 use lines::Dialler;
+use local::LocalServer;
+pub use pair::{PairError, pair, verify};
 use version::understood;
 
 /// Time for a request that needs no waiting on the far end; its host may be loaded.
@@ -401,111 +403,8 @@ impl Drop for Client {
     }
 }
 
-/// Checks a key against the server it is for: a session is opened with it and closed again. The
-/// server proves in turn that it holds the key.
-pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
-    let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
-    if let Ok(bye) = Ask::Bye.encode() {
-        let _ = channel.send_last(&bye, BYE);
-    }
-    Ok(())
-}
-
-/// Why a key was not kept.
-#[derive(Debug, thiserror::Error)]
-pub enum PairError {
-    /// The server does not accept it, or could not be asked.
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    /// It could not be stored.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
-
-impl PairError {
-    /// What helps; empty when nothing does.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Peer(PeerError::WrongKey { .. }) => {
-                "copy the whole key that `linerate serve` shows there".into()
-            }
-            Self::Peer(PeerError::UnexpectedlyOpen { .. }) => {
-                "an open server needs no key: measure without pairing".into()
-            }
-            Self::Peer(e) => e.hint(),
-            Self::Key(e) => e.hint(),
-        }
-    }
-}
-
-/// Keeps a key for a far end, once the server there has accepted it; returns the file.
-pub fn pair(
-    directory: &Path,
-    target: &Target,
-    family: Option<Family>,
-    key: &Key,
-) -> Result<PathBuf, PairError> {
-    // A name that no file can have is told before the server is troubled.
-    let file = client_file(directory, &target.host)?;
-    verify(target, family, key)?;
-    key.store(&file)?;
-    Ok(file)
-}
-
 /// Opens a control connection and says nothing more on it.
 #[cfg(test)]
 pub(super) fn hold(target: &Target, key: &Key) -> Result<Channel, PeerError> {
     Ok(dial::control(target, None, Some(key), false, &|| false)?.0)
-}
-
-/// The server of a session with this machine itself.
-struct LocalServer {
-    address: SocketAddr,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LocalServer {
-    fn start(
-        key: Key,
-        machine: Arc<dyn Machine>,
-        changes: Option<Ledger>,
-    ) -> Result<Self, PeerError> {
-        let failed = |call| move |source| PeerError::System { call, source };
-        let server = Server::bind(ServerOptions {
-            listen: vec![IpAddr::from(Ipv4Addr::LOCALHOST)],
-            port: 0,
-            key: Some(key),
-            allow: Vec::new(),
-            limits: Limits::default(),
-            machine,
-            changes,
-            log: Arc::new(|_| ()),
-        })?;
-        let address = server.addresses().first().copied();
-        let address = address.ok_or_else(|| {
-            failed("asking for the local port")(std::io::ErrorKind::AddrNotAvailable.into())
-        })?;
-        let stop = Stop::new().map_err(failed("eventfd"))?;
-        let asked = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name("local server".into())
-            // Without it the session is lost, and says so.
-            .spawn(move || drop(server.run(&asked)))
-            .map_err(failed("starting a thread"))?;
-        Ok(Self {
-            address,
-            stop,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for LocalServer {
-    fn drop(&mut self) {
-        self.stop.request();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }

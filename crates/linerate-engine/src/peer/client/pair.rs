@@ -1,0 +1,61 @@
+//! Pairing: a key is kept once the server that it is for has accepted it.
+
+use std::path::{Path, PathBuf};
+
+use linerate_core::wire::message::Ask;
+
+use super::super::PeerError;
+use super::super::address::{Family, Target};
+use super::super::keys::{Key, KeyError, client_file};
+use super::{BYE, dial};
+
+/// Checks a key against the server it is for: a session is opened with it and closed again. The
+/// server proves in turn that it holds the key.
+pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
+    let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
+    if let Ok(bye) = Ask::Bye.encode() {
+        let _ = channel.send_last(&bye, BYE);
+    }
+    Ok(())
+}
+
+/// Why a key was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// The server does not accept it, or could not be asked.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// It could not be stored.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl PairError {
+    /// What helps; empty when nothing does.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Peer(PeerError::WrongKey { .. }) => {
+                "copy the whole key that `linerate serve` shows there".into()
+            }
+            Self::Peer(PeerError::UnexpectedlyOpen { .. }) => {
+                "an open server needs no key: measure without pairing".into()
+            }
+            Self::Peer(e) => e.hint(),
+            Self::Key(e) => e.hint(),
+        }
+    }
+}
+
+/// Keeps a key for a far end, once the server there has accepted it; returns the file.
+pub fn pair(
+    directory: &Path,
+    target: &Target,
+    family: Option<Family>,
+    key: &Key,
+) -> Result<PathBuf, PairError> {
+    // A name that no file can have is told before the server is troubled.
+    let file = client_file(directory, &target.host)?;
+    verify(target, family, key)?;
+    key.store(&file)?;
+    Ok(file)
+}
