@@ -10,7 +10,7 @@ use linerate_core::record::End;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
-use super::run::{self, Earlier, Outcome};
+use super::run::{self, FirstEnds, Outcome};
 use super::{out, reach, report, signal};
 use crate::show::repeat::{self, Run};
 
@@ -33,7 +33,13 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         if options.global.quiet != Some(true) {
             tell(&format!("run {number} of {of}\n"));
         }
-        let mut outcome = match measured(plan, options, &stop, &kept) {
+        // There is something to tell from the second on.
+        let first = if kept.is_empty() {
+            FirstEnds::Program
+        } else {
+            FirstEnds::Run
+        };
+        let mut outcome = match measured(plan, options, &stop, first) {
             Ok(outcome) => outcome,
             Err(failure) if kept.is_empty() => return Err(failure),
             // What was measured before it stays.
@@ -64,15 +70,14 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// One run, in which something was measured. From the second on, a Ctrl-C leaves time to tell of those before.
+/// One run, in which something was measured.
 fn measured(
     plan: &Plan,
     options: &Options,
     stop: &Arc<AtomicBool>,
-    kept: &[Outcome],
+    first: FirstEnds,
 ) -> Result<Outcome, Failure> {
-    let earlier = (!kept.is_empty()).then_some(Earlier);
-    let outcome = run::measure(plan.clone(), options, None, stop, earlier)?;
+    let outcome = run::measure(plan.clone(), options, None, stop, first)?;
     if outcome.record.steps.is_empty() {
         return Err(run::nothing(&outcome.record, outcome.error));
     }

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
     let mut stream = stream(options)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let outcome = measure(plan, options, stream.as_mut(), &stop, None)?;
+    let outcome = measure(plan, options, stream.as_mut(), &stop, FirstEnds::Program)?;
     let record = &outcome.record;
     if record.steps.is_empty() {
         if let Some(stream) = stream {
@@ -91,9 +91,14 @@ pub(super) struct Outcome {
     pub(super) saved: Option<String>,
 }
 
-/// What runs before this one have measured, which is told after it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Earlier;
+/// What the first Ctrl-C ends while the far end is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstEnds {
+    /// The program, at once: nothing was measured yet.
+    Program,
+    /// This run: what those before it have measured is told.
+    Run,
+}
 
 /// Runs a plan once, and keeps the record where that was not ruled out.
 pub(super) fn measure(
@@ -101,13 +106,13 @@ pub(super) fn measure(
     options: &Options,
     stream: Option<&mut Stream<Beside>>,
     stop: &Arc<AtomicBool>,
-    earlier: Option<Earlier>,
+    first: FirstEnds,
 ) -> Result<Outcome, Failure> {
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
-    let mut reached = match earlier {
-        None => at_once(stop, || connect(&plan, options, changes, &|| false))?,
-        Some(Earlier) => connect(&plan, options, changes, &|| stop.load(Ordering::Relaxed))?,
+    let mut reached = match first {
+        FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, &|| false))?,
+        FirstEnds::Run => connect(&plan, options, changes, &|| stop.load(Ordering::Relaxed))?,
     };
     reached.client.heed(stop);
     let mut recorder = store.as_ref().map(Store::recorder);

@@ -122,9 +122,7 @@ impl Url {
             })
         })
     }
-}
 
-impl Url {
     /// The command that calls there, as it is typed.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
