@@ -143,24 +143,33 @@ fn handed(way: &Way) -> Option<String> {
 
 /// How goodput went, in a dozen figures at most.
 fn intervals(page: &mut Page, all: &[(Bytes, Nanos)]) {
-    if all.len() < 2 {
+    let parts = all.chunks(all.len().div_ceil(INTERVALS).max(1));
+    let parts: Vec<_> = parts.map(together).collect();
+    // The last may be shorter.
+    let Some((_, whole)) = parts.split_last().filter(|(_, whole)| !whole.is_empty()) else {
         return;
-    }
-    let each = all.len().div_ceil(INTERVALS);
-    let rates: Vec<String> = all
-        .chunks(each)
-        .map(|part| rate(part).to_string())
-        .collect();
-    let length = all[..each].iter().map(|(_, time)| time.0).sum::<u64>();
-    let label = format!("each {} s", (length as f64 / 1e9).round());
+    };
+    let usual = whole.iter().map(|(_, time)| time.0).min().unwrap_or(0);
+    let rates: Vec<String> = parts.iter().map(|part| rate(*part, usual)).collect();
+    let label = format!("each {} s", (usual as f64 / 1e9).round());
     page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
 }
 
-fn rate(part: &[(Bytes, Nanos)]) -> Rate {
-    let (bytes, time) = part
+fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
+    let sum = part
         .iter()
         .fold((0, 0), |(b, t), (bytes, time)| (b + bytes.0, t + time.0));
-    Rate((bytes as f64 * 8e9 / time.max(1) as f64) as u64)
+    (Bytes(sum.0), Nanos(sum.1))
+}
+
+/// A rate, with its time where that is longer than usual: an end stood still in it.
+fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
+    let rate = Rate((bytes.0 as f64 * 8e9 / time.0.max(1) as f64) as u64);
+    if time.0 > usual.saturating_add(usual / 2) {
+        format!("{rate} in {time}")
+    } else {
+        rate.to_string()
+    }
 }
 
 fn figures(page: &mut Page, way: &Way) {
@@ -235,6 +244,27 @@ pub(in crate::show) fn unknown(page: &mut Page, gaps: &[Gap]) {
 mod tests {
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn a_part_that_lasts_longer_than_the_others_says_so() {
+        let told = |millis: &[u64]| {
+            let parts = millis
+                .iter()
+                .map(|&ms| (Bytes(ms * 125_000), Nanos::from_millis(ms)));
+            let mut page = Page::new(Style::PLAIN);
+            intervals(&mut page, &parts.collect::<Vec<_>>());
+            page.finish()
+        };
+        assert_eq!(told(&[1000]), "");
+        assert!(told(&[1000, 1010, 400]).ends_with("each 1 s        1 Gb/s, 1 Gb/s, 1 Gb/s\n"));
+        let stood = told(&[1000, 2490, 1000]);
+        assert!(
+            stood.ends_with("1 Gb/s, 1 Gb/s in 2.49 s, 1 Gb/s\n"),
+            "{stood}"
+        );
+        assert!(told(&[1000, 3690]).ends_with("1 Gb/s, 1 Gb/s in 3.69 s\n"));
+        assert!(told(&[2000, 1000, 1000]).starts_with("each 1 s "));
+    }
 
     #[test]
     fn golden_of_a_measurement() {

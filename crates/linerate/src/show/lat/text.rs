@@ -31,7 +31,6 @@ pub fn text(probe: &Probe, style: Style) -> String {
         rate(&mut page, probe);
         percentiles(&mut page, probe);
         unread(&mut page, probe);
-        histogram(&mut page, probe);
     } else {
         page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2);
         lost(&mut page, probe);
@@ -39,6 +38,7 @@ pub fn text(probe: &Probe, style: Style) -> String {
     for load in &probe.beside {
         beside(&mut page, load, &probe.knobs);
     }
+    histogram(&mut page, probe);
     unknown(&mut page, &probe.gaps);
     page.finish()
 }
