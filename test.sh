@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
-# Every test there is: formatting, lints, walls, licences, unit, property, golden and namespace
-# tests (run by root: where rights may matter as root and again as an ordinary user), virtual
-# machines, documentation, fuzz targets.
+# Formatting, lints, tests of every crate (by root: where rights matter once more as an ordinary
+# user), documentation, fuzz targets.
 #
-#   ./test.sh            run what can be run here, and say loudly what was skipped
-#   CI=true ./test.sh    the same, but a skip is a failure
+#   ./test.sh            what CI runs: everything but what takes long
+#   ./test.sh --long     everything: long matrices, sieges, repeated labs (names with long::)
+#   CI=true ./test.sh    the same, but a skip is a failure, and so are many tests that could not tell
 #
 # Needs Rust (rustup or Debian's cargo), a C linker and the Debian packages below; installs the
 # packages itself where it may. LINERATE_TEST_REQUIRE names what must not be skipped.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
+
+case "${1:-}" in
+'') readonly long= ;;
+--long) readonly long=true ;;
+*) echo "usage: $0 [--long]" >&2 && exit 2 ;;
+esac
 
 # command:package
 packages=(
@@ -23,33 +29,35 @@ readonly packages
 readonly nobody=65534
 readonly root=$PWD
 readonly kernels=$PWD/target/tmp/linerate/kernels
+# Where the long tests leave the date and the commit of their last run.
+readonly last_long=benches/long/last
+# A test that hangs is a failure, and the rest still runs.
+readonly patience=20m
+# Attempts that a disturbed machine may leave without an answer in one run.
+readonly unclear_most=5
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export INSTA_UPDATE=no INSTA_WORKSPACE_ROOT=$PWD
 if [[ ${CI:-} == true ]]; then
   # Nothing is built a second time there, so what would make that faster only costs.
   export CARGO_INCREMENTAL=0
-  # A panic names its line without it, and nobody debugs there.
-  export CARGO_PROFILE_DEV_DEBUG=none
   export LINERATE_TEST_REQUIRE=${LINERATE_TEST_REQUIRE:-curl,iperf3,namespaces,nft,python3,qemu,sshd}
 fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/linerate-test.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-log=$scratch/log
+readonly log=$scratch/log times=$scratch/times programs=$scratch/programs
+touch "$log" "$times"
 failures=()
 
 # step NAME COMMAND...: runs it, remembers a failure, goes on.
 step() {
-  local name=$1 began=$SECONDS
+  local name=$1 began=$SECONDS word=ok
   shift
   echo "== $name"
-  if "$@" 2>&1 | tee -a "$log"; then
-    echo "== $name: ok, $((SECONDS - began)) s"
-  else
-    echo "== $name: FAILED, $((SECONDS - began)) s"
-    failures+=("$name")
-  fi
+  "$@" 2>&1 | tee -a "$log" || { word=FAILED && failures+=("$name"); }
+  echo "== $name: $word, $((SECONDS - began)) s"
+  echo "$((SECONDS - began)) $name" >>"$times"
 }
 
 # Debian packages that tests need.
@@ -74,111 +82,67 @@ install_packages() {
   [[ ${CI:-} != true ]]
 }
 
-# The arrows between crates, and unsafe code in one crate only.
-walls() {
-  local crate allowed found rc=0
-  while read -r crate allowed; do
-    found=$(cargo tree --locked -q -p "$crate" --depth 1 -e normal,build --prefix none -f '{p}' |
-      sed -n '2,$s/^\(linerate[a-z-]*\) .*/\1/p' | sort -u | tr '\n' ' ')
-    if [[ -n $(comm -13 <(tr ' ' '\n' <<<"$allowed" | sort) <(tr ' ' '\n' <<<"$found" | sed '/^$/d')) ]]; then
-      echo "$crate depends on: $found(allowed: ${allowed:-nothing})"
-      rc=1
-    fi
-  done <<'ARROWS'
-linerate-core
-linerate-sys
-linerate-engine linerate-core linerate-sys
-linerate-lab linerate-core linerate-sys
-linerate linerate-core linerate-engine linerate-lab
-ARROWS
-  # The keyword itself, however the lint was silenced; `unsafe_code` is another word.
-  if grep -rnw unsafe crates fuzz/fuzz_targets --include='*.rs' |
-    grep -vE '^crates/linerate-sys/|^[^:]+:[0-9]+: *//'; then
-    echo "unsafe code belongs in linerate-sys"
-    rc=1
-  fi
-  for found in crates/linerate{-core,-engine,-lab,}/src/lib.rs crates/linerate/src/main.rs; do
-    grep -qxF '#![forbid(unsafe_code)]' "$found" || { echo "$found does not forbid unsafe code"; rc=1; }
-  done
+# Builds all test programs, and lists them: crate, name, path.
+build_tests() {
+  local messages=$scratch/messages
+  cargo test --locked --workspace --no-run --message-format=json-render-diagnostics >"$messages" || return 1
+  grep '"profile":{[^}]*"test":true' "$messages" |
+    sed -nE 's/.*"package_id":"[^"]*\/crates\/([a-z-]+)#.*"target":\{[^}]*"name":"([^"]+)".*"executable":"([^"]+)".*/\1 \2 \3/p' |
+    sort >"$programs"
+  [[ $(wc -l <"$programs") -ge 10 ]] || { echo "too few test programs were found:" && cat "$programs" && return 1; }
+}
+
+# Arguments of a test program: long tests are left out unless they were asked for.
+arguments() { [[ -n $long ]] || echo --skip long::; }
+
+# Each test program in the folder of its crate, as cargo runs it.
+run_tests() {
+  local crate name path began rc=0 args
+  read -ra args < <(arguments)
+  while read -r crate name path; do
+    echo "-- $crate $name"
+    began=$SECONDS
+    (cd "crates/$crate" && timeout --kill-after=30 $patience "$path" "${args[@]}" </dev/null) || rc=1
+    echo "$((SECONDS - began)) $crate $name" >>"$times"
+  done <"$programs"
   return $rc
 }
 
-# Each dependency's licence against deny.toml: an expression of ids, AND, OR, WITH and parentheses.
-licences() {
-  local allowed crates expression rc=0
-  allowed=$(sed -n '/^allow = \[/,/^\]/s/^  "\(.*\)",$/\1/p' deny.toml)
-  crates=$(cargo tree --locked -q --workspace --target all -e normal,build,dev --prefix none -f '{l}|{p}' |
-    sed 's/ (\*)$//' | grep . | sort -u)
-  [[ $(wc -l <<<"$crates") -gt 20 ]] || { echo "cargo tree told no licences"; return 1; }
-  while IFS= read -r expression; do
-    licence_allowed "$expression" "$allowed" && continue
-    echo "licence not allowed by deny.toml: ${expression:-none}"
-    awk -F'|' -v l="$expression" '$1 == l {print "  " $2}' <<<"$crates"
-    rc=1
-  done < <(cut -d'|' -f1 <<<"$crates" | sort -u)
-  if grep '^source = ' Cargo.lock | grep -v 'registry+https://github.com/rust-lang/crates.io-index'; then
-    echo "a dependency is not from crates.io"
-    rc=1
-  fi
-  return $rc
-}
+# Tests whose answer depends on rights, once more as an ordinary user: what only root may do must not
+# be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights.
+ordinary=(
+  "linerate-sys linerate_sys"
+  "linerate-engine linerate_engine"
+  "linerate-engine sockets"
+  "linerate-lab linerate_lab"
+  "linerate command cli:: single:: hostile::"
+)
+[[ -n $long ]] && ordinary+=("linerate siege")
+readonly ordinary
 
-licence_allowed() {
-  local formula
-  formula=$(sed -E 's| WITH [^ )]+||g; s|/| OR |g; s/[()]/ & /g' <<<"$1" | tr -s ' ' '\n' |
-    while read -r word; do
-      case $word in
-      '') ;;
-      AND) printf '&&' ;;
-      OR) printf '||' ;;
-      '(' | ')') printf '%s' "$word" ;;
-      *) grep -qxF -- "$word" <<<"$2" && printf 1 || printf 0 ;;
-      esac
-    done)
-  [[ $formula =~ ^[01\|\&()]+$ ]] && ((formula))
-}
-
-# A test that hangs is a failure, and the rest is still told.
-readonly patience=40m
-
-# The built tests of the crates that touch the machine, by an ordinary user: what only root may do
-# must not be needed. They are copied, since the build folder may be closed to others.
+# Programs are copied, since the build folder may be closed to others.
 as_ordinary_user() {
-  local crate name path rc=0 bin=$scratch/bin home=$scratch/home closed
+  local row crate name filters path began rc=0 args bin=$scratch/bin home=$scratch/home closed
   closed=$(closed_folder)
   mkdir "$scratch/tree"
   chmod 755 "$scratch" && mkdir "$bin" "$home" && chown $nobody:$nobody "$home"
-  cargo test --locked -q --no-run --workspace --message-format=json 2>/dev/null |
-    grep '"profile":{[^}]*"test":true' |
-    sed -nE 's/.*"package_id":"[^"]*\/crates\/([a-z-]+)#.*"target":\{[^}]*"name":"([^"]+)".*"executable":"([^"]+)".*/\1 \2 \3/p' \
-      >"$scratch/executables"
-  [[ -s $scratch/executables ]] || { echo "no test executables were found"; return 1; }
-  while read -r crate name path; do
-    case $crate in
-    linerate-sys | linerate-engine | linerate-lab | linerate) ;;
-    *) continue ;;
-    esac
-    case $crate/$name in
-    # Virtual machines need no rights, and these labs the same for everybody: they take minutes, once is
-    # enough.
-    linerate/vm | linerate/changes | linerate/datagrams | linerate/flows | linerate/latency | linerate/two_faults) continue ;;
-    # Of what these ask, the rights change nothing.
-    linerate-engine/sim | linerate-engine/verdicts | linerate-engine/statistics) continue ;;
-    linerate-engine/peer_kill | linerate/iperf3) continue ;;
-    # Nobody may log in as this user.
-    linerate/ssh) continue ;;
-    # Run by root, each of its cases has run as an ordinary user.
-    linerate-lab/namespaces) continue ;;
-    esac
+  read -ra args < <(arguments)
+  for row in "${ordinary[@]}"; do
+    read -r crate name filters <<<"$row"
+    path=$(awk -v c="$crate" -v n="$name" '$1 == c && $2 == n {print $3}' "$programs")
+    [[ -n $path ]] || { echo "there is no test program $crate $name" && rc=1 && continue; }
     if [[ $crate == linerate ]] && ! as_nobody test -x "$path"; then
       echo "SKIPPED: tests of the binary as an ordinary user: $path cannot be reached by one"
       continue
     fi
     cp "$path" "$bin/$crate-$name" && chmod 755 "$bin/$crate-$name"
     echo "-- $crate $name, as uid $nobody"
+    began=$SECONDS
+    # shellcheck disable=SC2086 # one word each
     (cd "$home" && HOME=$home TMPDIR=$home XDG_STATE_HOME='' XDG_CONFIG_HOME='' \
-      as_nobody timeout --kill-after=30 $patience "$bin/$crate-$name" </dev/null) || rc=1
-  done <"$scratch/executables"
+      as_nobody timeout --kill-after=30 $patience "$bin/$crate-$name" $filters "${args[@]}" </dev/null) || rc=1
+    echo "$((SECONDS - began)) $crate $name, as an ordinary user" >>"$times"
+  done
   return $rc
 }
 
@@ -208,36 +172,46 @@ closed_folder() {
 
 tree() { git status --porcelain 2>/dev/null; }
 
+# matching PATTERN: how many lines of the log match.
+matching() { grep -cE "$1" "$log" || true; }
+
 totals() {
-  local key
+  echo
+  echo "== seconds of each step and test program"
+  sort -rn "$times" | head -40
   echo
   echo "== totals"
-  sed -nE 's/^test result: [a-zA-Z]+\. ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$log" |
-    awk '{p += $1; f += $2; i += $3} END {printf "test runner: %d passed, %d failed, %d ignored, in %d runs (both users)\n", p, f, i, NR}'
-  for key in ok FAILED SKIPPED; do
-    printf 'namespace cases %s: %d\n' "$key" "$(grep -cE "^test .* as .* \.\.\. $key\$" "$log")"
-  done
-  for key in ok FAILED SKIPPED; do
-    printf 'cases in virtual machines %s: %d\n' "$key" \
-      "$(grep -cE "^test .* in a virtual machine \.\.\. $key\$" "$log")"
-  done
+  sed -nE 's/^test result: [a-zA-Z]+\. ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored; [0-9]+ measured; ([0-9]+) filtered out.*/\1 \2 \3 \4/p' "$log" |
+    awk '{p += $1; f += $2; i += $3; o += $4} END {
+      printf "test runner: %d passed, %d failed, %d ignored, in %d runs (both users); %d filtered out\n", p, f, i, NR, o}'
+  echo "skipped: $(matching '^SKIPPED'); could not tell: $(matching '^COULD NOT TELL')"
+  long_age
+}
+
+# When the long tests ran last, and how many commits ago.
+long_age() {
+  local date commit
+  if ! read -r date commit <"$last_long" 2>/dev/null; then
+    echo "the long tests never ran: ./test.sh --long"
+    return
+  fi
+  echo "the long tests ran last on $date at $commit, $(git rev-list --count "$commit"..HEAD 2>/dev/null || echo "an unknown number of") commits ago"
 }
 
 readonly before=$(tree)
 
 step "packages" install_packages
 step "format" cargo fmt --all --check
+step "build of the tests" build_tests
+step "tests" run_tests
+if [[ $(id -u) -eq 0 ]]; then
+  step "tests as an ordinary user" as_ordinary_user
+fi
 step "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
-step "walls" walls
-step "licences" licences
 if command -v cargo-deny >/dev/null; then
   step "cargo-deny" cargo deny --all-features check
 else
   echo "note: cargo-deny is not installed; licences and sources were checked without it, advisories were not"
-fi
-step "tests" timeout --kill-after=30 $patience cargo test --locked --workspace --no-fail-fast
-if [[ $(id -u) -eq 0 ]]; then
-  step "tests as an ordinary user" as_ordinary_user
 fi
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
@@ -249,15 +223,24 @@ if [[ $(tree) != "$before" ]]; then
 fi
 
 totals
-# A skipped case prints why on a line of its own, and its result on another.
-if grep -qE '^SKIPPED|\.\.\. SKIPPED$' "$log"; then
+if grep -qE '^SKIPPED' "$log"; then
   echo "SKIPPED, and why:"
   grep -E '^SKIPPED' "$log" | sort | uniq -c
   [[ ${CI:-} == true ]] && failures+=("skips, which CI does not allow")
+fi
+if grep -qE '^COULD NOT TELL' "$log"; then
+  grep -E '^COULD NOT TELL' "$log"
+  if [[ ${CI:-} == true && $(matching '^COULD NOT TELL') -gt $unclear_most ]]; then
+    failures+=("more than $unclear_most attempts that could not tell")
+  fi
 fi
 if [[ ${#failures[@]} -gt 0 ]]; then
   echo "FAILED after $SECONDS s:"
   printf '  %s\n' "${failures[@]}"
   exit 1
+fi
+if [[ -n $long ]]; then
+  mkdir -p "${last_long%/*}"
+  echo "$(date +%F) $(git rev-parse --short HEAD) all passed in $SECONDS s" >"$last_long"
 fi
 echo "all passed in $SECONDS s"

@@ -5,6 +5,8 @@
 
 mod sample;
 
+use std::ops::Range;
+
 use linerate_core::record::frame::{Cut, Damage, Frame, FrameError, decode, encode, encode_all};
 use linerate_core::record::frame::{header, values};
 use linerate_core::record::{FORMAT, Record};
@@ -88,12 +90,24 @@ fn cut_at_any_byte_loses_the_frame_it_is_in_and_says_so() {
 }
 
 #[test]
-fn a_flip_of_any_bit_is_noticed_and_what_stands_before_it_is_kept() {
+fn a_flip_in_any_byte_is_noticed_and_what_stands_before_it_is_kept() {
+    flips_are_noticed(|at| at % 8..at % 8 + 1);
+}
+
+mod long {
+    #[test]
+    fn a_flip_of_any_bit_is_noticed_and_what_stands_before_it_is_kept() {
+        super::flips_are_noticed(|_| 0..8);
+    }
+}
+
+/// Flips `bits` of each byte of a record, one at a time.
+fn flips_are_noticed(bits: impl Fn(usize) -> Range<usize>) {
     let record = small();
     let mut bytes = encode_all(&record).unwrap();
     let borders = borders(&record);
     for at in 0..bytes.len() {
-        for bit in 0..8 {
+        for bit in bits(at) {
             bytes[at] ^= 1 << bit;
             let before = borders.iter().filter(|b| **b <= at).count();
             match decode(&bytes) {

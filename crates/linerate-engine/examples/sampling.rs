@@ -4,7 +4,7 @@
 //!
 //! `cargo run --release -p linerate-engine --example sampling [PAIRS STREAMS]`
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/sockets/support.rs"]
 #[expect(dead_code, reason = "tests use the rest")]
 #[expect(clippy::unwrap_used, reason = "it is made for tests")]
 mod support;

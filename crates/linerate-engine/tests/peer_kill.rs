@@ -27,7 +27,21 @@ use linerate_engine::peer::address::Target;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::peer::keys::Key;
 use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
+use linerate_test::program::{self, outcome_of};
+use linerate_test::skip;
 
+/// Names that start with `long::` are left to `./test.sh --long`.
+const CASES: [(&str, fn()); 3] = [
+    ("killed_clients_leave_nothing", killed_clients_leave_nothing),
+    (
+        "a_killed_server_is_noticed_in_mid_step",
+        a_killed_server_is_noticed_in_mid_step,
+    ),
+    (
+        "long::a_dead_link_is_noticed_by_both_ends",
+        a_dead_link_is_noticed_by_both_ends,
+    ),
+];
 const ROLE: &str = "LINERATE_TEST_ROLE";
 const CLIENTS: usize = 200;
 const AT_ONCE: usize = 4;
@@ -55,12 +69,11 @@ fn main() {
         Ok("server") => serve(),
         Ok("silence") => silence(),
         Ok(address) => measure(address.parse().unwrap()),
-        Err(_) => {
-            killed_clients_leave_nothing();
-            a_killed_server_is_noticed_in_mid_step();
-            a_dead_link_is_noticed_by_both_ends();
-            println!("peer_kill: ok");
-        }
+        Err(_) => program::main(&CASES, |cases, tell| {
+            for (name, case) in cases {
+                tell(name, outcome_of(case));
+            }
+        }),
     }
 }
 
@@ -253,7 +266,6 @@ fn killed_clients_leave_nothing() {
 }
 
 fn a_killed_server_is_noticed_in_mid_step() {
-    println!("a_killed_server_is_noticed_in_mid_step");
     for direction in Direction::ALL {
         let key = Key::generate();
         let mut server = child("server", &key);
@@ -284,7 +296,6 @@ fn a_killed_server_is_noticed_in_mid_step() {
 
 /// Nothing is reset when a link goes down: both ends must find out by themselves.
 fn a_dead_link_is_noticed_by_both_ends() {
-    println!("a_dead_link_is_noticed_by_both_ends");
     let own = std::env::current_exe().unwrap();
     let network = |program: &std::ffi::OsStr| {
         let mut command = Command::new("unshare");
@@ -293,11 +304,8 @@ fn a_dead_link_is_noticed_by_both_ends() {
     };
     let possible = network("ip".as_ref()).arg("link").output();
     if !possible.is_ok_and(|o| o.status.success()) {
-        let wanted = std::env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
-        assert!(!wanted.contains("namespaces"), "no network namespaces here");
-        // At the start of the line: that is how skips are found and counted.
-        println!("SKIPPED: no network namespaces here (needs unshare and ip)");
-        return;
+        let why = "no network namespaces here (needs unshare and ip)";
+        return skip("namespaces", why);
     }
     let status = network(own.as_os_str()).env(ROLE, "silence").status();
     assert!(status.unwrap().success());

@@ -31,7 +31,7 @@ const FLOOR: f64 = 1e-3;
 
 /// How much wider intervals are, by the logarithm of the number of looks.
 ///
-/// Calibrated by simulation (tests/statistics.rs of the engine) for 1 to 11 looks, so that the
+/// Calibrated by simulation (tests/offline/statistics.rs of the engine) for 1 to 11 looks, so that the
 /// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Less is
 /// needed than repeated significance tests at one hypothesis ask for (Pocock, Biometrika 64, 1977:
 /// 1.23 times for 5 looks), because the judge stops on what *agrees* with a prediction.

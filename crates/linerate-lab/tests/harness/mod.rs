@@ -1,20 +1,32 @@
-//! Runs each case in a process of its own, and understands what `cargo test` passes on.
+//! Runs each case in a process of its own, as root and as an ordinary user.
 
 use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, exit};
 
+use linerate_test::ask;
+use linerate_test::program::{self, Outcome};
+
 /// A case: its name, and what panics if it fails.
 pub(crate) type Case = (&'static str, fn());
 
+/// Who runs a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum User {
+    /// Whoever runs the tests.
+    Own,
+    /// An ordinary user: whoever runs the tests, unless that is root.
+    Ordinary,
+}
+
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
-/// How a case says that it could not be run.
+/// How a case says that it could not run, or could not tell.
 const SKIPPED: i32 = 77;
 
-/// Runs one case if asked to, or all whose name contains the filter: those `by_each` as each user, those
-/// `by_one` as an ordinary user alone.
+/// Runs one case if asked to, or all that are wanted: those `by_each` as each user, those `by_one` as
+/// an ordinary user alone.
 pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let all = || by_each.iter().chain(by_one);
@@ -25,35 +37,22 @@ pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
         case.expect("no such case").1();
         return;
     }
-    if arguments.iter().any(|a| a == "--list") {
-        for (name, _) in all() {
-            println!("{name}: test");
+    let own = by_each.iter().filter(|_| is_root());
+    let own = own.map(|(name, _)| (*name, User::Own));
+    let ordinary = all().map(|(name, _)| (*name, User::Ordinary));
+    program::main(&own.chain(ordinary).collect::<Vec<_>>(), |cases, tell| {
+        for (name, user) in cases {
+            let who = match user {
+                User::Own => "as me",
+                User::Ordinary => "as an ordinary user",
+            };
+            tell(&format!("{name} {who}"), run(name, *user));
         }
-        return;
-    }
-    let filter = arguments.iter().find(|a| !a.starts_with('-'));
-    let wanted = |(name, _): &&Case| filter.is_none_or(|f| name.contains(f.as_str()));
-    let each = by_each.iter().filter(wanted).map(|(name, _)| run(name));
-    let one = by_one
-        .iter()
-        .filter(wanted)
-        .map(|(name, _)| usize::from(!run_with_least(name)));
-    let failed: usize = each.chain(one).sum();
-    if failed > 0 {
-        println!("{failed} failed");
-        exit(1);
-    }
+    });
 }
 
-/// Runs a case as each user; gives the number of failures.
-fn run(name: &str) -> usize {
-    let as_root = is_root().then(|| run_as(name, program(), None));
-    usize::from(as_root == Some(false)) + usize::from(!run_with_least(name))
-}
-
-/// Runs a case as an ordinary user; gives whether it did not fail.
-fn run_with_least(name: &str) -> bool {
-    if !is_root() {
+fn run(name: &str, user: User) -> Outcome {
+    if user == User::Own || !is_root() {
         return run_as(name, program(), None);
     }
     // The build folder may be closed to others: the copy is not.
@@ -69,39 +68,32 @@ fn program() -> PathBuf {
     env::current_exe().expect("this program's path")
 }
 
-fn run_as(name: &str, program: PathBuf, user: Option<u32>) -> bool {
+fn run_as(name: &str, program: PathBuf, user: Option<u32>) -> Outcome {
     let mut command = Command::new(program);
     command.args(["--case", name]).current_dir("/");
     if let Some(user) = user {
         command.uid(user).gid(user);
     }
-    let who = user.map_or("me", |_| "an ordinary user");
     let status = command.status().expect("a process");
-    let word = match status.code() {
-        Some(0) => "ok",
-        Some(SKIPPED) => "SKIPPED",
-        _ => "FAILED",
-    };
-    println!("test {name} as {who} ... {word}");
-    word != "FAILED"
+    match status.code() {
+        Some(0) => Outcome::Passed,
+        Some(SKIPPED) => Outcome::Skipped,
+        _ => Outcome::Failed,
+    }
 }
 
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
-/// Ends the case as skipped, loudly, unless what it needs was said to be required.
+/// Asks until there is an answer. Ends the case if the machine was disturbed each time.
+pub(crate) fn answer<T, F: FnMut() -> Result<T, String>>(attempt: F) -> T {
+    ask(attempt).unwrap_or_else(|| exit(SKIPPED))
+}
+
+/// Ends the case as skipped, loudly, if a program that it needs is not installed.
 pub(crate) fn need(program: &str) {
-    let found = env::var_os("PATH")
-        .is_some_and(|path| env::split_paths(&path).any(|p| p.join(program).exists()));
-    if found {
-        return;
+    if !linerate_test::has(program) {
+        exit(SKIPPED);
     }
-    let required = env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
-    if required.split(',').any(|r| r == program) {
-        println!("FAILED: {program} is required (LINERATE_TEST_REQUIRE) and not installed");
-        exit(1);
-    }
-    println!("SKIPPED: this case needs {program}, which is not installed");
-    exit(SKIPPED);
 }

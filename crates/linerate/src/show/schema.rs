@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-#[path = "../../tests/schema/mod.rs"]
+#[path = "../../tests/command/schema.rs"]
 mod shared;
 
 use shared::errors;

@@ -7,29 +7,25 @@
 
 #[path = "../disturbed/mod.rs"]
 mod disturbed;
-#[path = "../document/mod.rs"]
+#[path = "../command/document.rs"]
 mod document;
 mod guest;
 mod host;
 mod machine;
 mod path;
-#[path = "../schema/mod.rs"]
+#[path = "../command/schema.rs"]
 mod schema;
-#[path = "../skip/mod.rs"]
-mod skip;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::exit;
 
 use guest::Guest;
 use linerate_lab::vm::VmError;
-use skip::skip;
+use linerate_test::program::{self, Outcome, outcome_of};
+use linerate_test::skip;
 
-/// A case: its name, and what panics if it fails.
-type Case = (&'static str, fn(&mut Guest));
+/// A case panics if it fails.
+type Case = fn(&mut Guest);
 
-/// The last one ends the guest.
-const CASES: [Case; 16] = [
+/// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
+const CASES: [(&str, Case); 16] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -42,55 +38,31 @@ const CASES: [Case; 16] = [
     ("what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
     // It leaves interrupts where the CPU was not.
-    ("a_cpu_that_is_off", host::offline_cpu),
-    ("a_path_while_the_clock_is_set", path::clock_set),
-    ("a_path_with_a_rate_for_each_flow", path::flow_rate),
+    ("long::a_cpu_that_is_off", host::offline_cpu),
+    ("long::a_path_while_the_clock_is_set", path::clock_set),
+    ("long::a_path_with_a_rate_for_each_flow", path::flow_rate),
     ("a_path_that_loses_packets", path::loss),
-    ("a_path_behind_a_pacing_fq", path::pacing),
+    ("long::a_path_behind_a_pacing_fq", path::pacing),
     ("programs_and_their_ends", machine::programs),
-    ("a_command_in_a_machine", machine::command),
-    ("what_takes_too_long_or_dies", machine::ends),
+    ("long::a_command_in_a_machine", machine::command),
+    ("long::what_takes_too_long_or_dies", machine::ends),
 ];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|a| a == "--list") {
-        for (name, _) in CASES {
-            println!("{name}: test");
+    program::main(&CASES, |cases, tell| match Guest::boot() {
+        Ok(mut guest) => {
+            for (name, case) in cases {
+                tell(name, outcome_of(|| case(&mut guest)));
+            }
         }
-        return;
-    }
-    let filter = arguments.iter().find(|a| !a.starts_with('-'));
-    let wanted = |name: &str| filter.is_none_or(|f| name.contains(f.as_str()));
-    let cases: Vec<Case> = CASES.into_iter().filter(|(name, _)| wanted(name)).collect();
-    if cases.is_empty() {
-        return;
-    }
-    let mut guest = match Guest::boot() {
-        Ok(guest) => guest,
-        Err(error) => return none(&cases, &error),
-    };
-    let failed = cases.iter().filter(|case| !passes(case, &mut guest));
-    let failed = failed.count();
-    if failed > 0 {
-        println!("{failed} failed");
-        exit(1);
-    }
-}
-
-fn passes((name, case): &Case, guest: &mut Guest) -> bool {
-    let passed = catch_unwind(AssertUnwindSafe(|| case(guest))).is_ok();
-    let word = if passed { "ok" } else { "FAILED" };
-    println!("test {name} in a virtual machine ... {word}");
-    passed
-}
-
-/// Without what machines are made of the cases are skipped, loudly, unless they are required.
-fn none(cases: &[Case], error: &VmError) {
-    let lacking = matches!(error, VmError::Missing { .. } | VmError::NoKernel { .. });
-    assert!(lacking, "no virtual machine: {error}");
-    skip("qemu", &format!("this needs a virtual machine: {error}"));
-    for (name, _) in cases {
-        println!("test {name} in a virtual machine ... SKIPPED");
-    }
+        Err(error) => {
+            // Without what machines are made of the cases are skipped, unless they are required.
+            let lacking = matches!(error, VmError::Missing { .. } | VmError::NoKernel { .. });
+            assert!(lacking, "no virtual machine: {error}");
+            skip("qemu", &format!("this needs a virtual machine: {error}"));
+            for (name, _) in cases {
+                tell(name, Outcome::Skipped);
+            }
+        }
+    });
 }

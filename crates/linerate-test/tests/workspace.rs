@@ -1,0 +1,205 @@
+//! Rules of the workspace as a whole: which crate may use which, what may be linked, and where unsafe
+//! code may stand. They are read from `cargo metadata` and from the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Which crates of the workspace a crate may use outside of its tests.
+const ARROWS: [(&str, &[&str]); 6] = [
+    ("linerate-core", &[]),
+    ("linerate-sys", &[]),
+    ("linerate-engine", &["linerate-core", "linerate-sys"]),
+    ("linerate-lab", &["linerate-core", "linerate-sys"]),
+    (
+        "linerate",
+        &["linerate-core", "linerate-engine", "linerate-lab"],
+    ),
+    ("linerate-test", &[]),
+];
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All packages that cargo knows, with their dependencies.
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {why}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Crates of the workspace that `package` uses outside of its tests.
+fn uses(package: &Value) -> BTreeSet<&str> {
+    let all = package["dependencies"].as_array().unwrap().iter();
+    let used = all.filter(|d| d["kind"] != "dev" && d["path"].is_string());
+    used.map(|d| text(d, "name")).collect()
+}
+
+#[test]
+fn crates_use_each_other_only_as_the_architecture_says() {
+    let packages = packages();
+    let own = packages.iter().filter(|p| p["source"].is_null());
+    let found: BTreeMap<&str, BTreeSet<&str>> = own.map(|p| (text(p, "name"), uses(p))).collect();
+    let names: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found.keys().copied().collect::<BTreeSet<_>>(), names);
+    for (name, allowed) in ARROWS {
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        let more: Vec<_> = found[name].difference(&allowed).collect();
+        assert!(more.is_empty(), "{name} must not use {more:?}");
+    }
+}
+
+/// The licences that `deny.toml` allows.
+fn allowed() -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let deny: toml::Table = toml::from_str(&text).unwrap();
+    let allow = deny["licenses"]["allow"].as_array().unwrap().iter();
+    allow.map(|id| id.as_str().unwrap().to_owned()).collect()
+}
+
+/// Whether an SPDX expression can be met with allowed licences alone.
+fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> Result<bool, String> {
+    // Old crates write MIT/Apache-2.0 and mean OR.
+    let parsed = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX);
+    let parsed = parsed.map_err(|e| e.to_string())?;
+    // An exception such as LLVM's only allows more than its licence does.
+    Ok(parsed.evaluate(|asked| {
+        let id = asked.license.id();
+        id.is_some_and(|id| allowed.contains(id.name))
+    }))
+}
+
+#[test]
+fn licences_of_all_dependencies_are_allowed() {
+    let allowed = allowed();
+    let packages = packages();
+    assert!(packages.len() > 20, "cargo metadata lists no dependencies");
+    let refused = packages.iter().filter_map(|package| {
+        let licence = text(package, "license");
+        let why = match is_allowed(licence, &allowed) {
+            Ok(true) => return None,
+            Ok(false) => "not allowed by deny.toml".to_owned(),
+            Err(error) => error,
+        };
+        Some(format!("{}: {licence:?}: {why}", text(package, "name")))
+    });
+    let refused: Vec<String> = refused.collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+#[test]
+fn a_licence_that_is_not_listed_is_refused() {
+    let allowed: BTreeSet<String> = ["MIT", "Apache-2.0"].map(str::to_owned).into();
+    for (expression, expected) in [
+        ("MIT", true),
+        ("MIT/Apache-2.0", true),
+        ("GPL-3.0-only OR MIT", true),
+        ("Apache-2.0 WITH LLVM-exception", true),
+        ("(MIT AND Apache-2.0) OR GPL-2.0-only", true),
+        ("GPL-3.0-only", false),
+        ("MIT AND GPL-3.0-only", false),
+        ("LicenseRef-MIT", false),
+    ] {
+        assert_eq!(
+            is_allowed(expression, &allowed),
+            Ok(expected),
+            "{expression}"
+        );
+    }
+    for nonsense in ["", "MIT OR", "no licence at all"] {
+        assert!(is_allowed(nonsense, &allowed).is_err(), "{nonsense:?}");
+    }
+}
+
+#[test]
+fn all_dependencies_are_from_crates_io() {
+    let packages = packages();
+    let foreign = packages.iter().filter_map(|p| {
+        let source = p["source"].as_str()?;
+        (source != CRATES_IO).then(|| format!("{} from {source}", text(p, "name")))
+    });
+    let foreign: Vec<String> = foreign.collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+}
+
+/// Rust sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        // Links of copied /sys trees go round in circles.
+        if entry.file_type().unwrap().is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether a line of code has the keyword, however the lint was silenced.
+fn has_unsafe(line: &str) -> bool {
+    let code = line.trim_start();
+    let words = || code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    !code.starts_with("//") && words().any(|word| word == KEYWORD)
+}
+
+/// Written in two parts: this file must pass its own test.
+const KEYWORD: &str = concat!("un", "safe");
+
+#[test]
+fn only_the_crate_of_system_calls_has_unsafe_code() {
+    let mut files = Vec::new();
+    for folder in ["crates", "fuzz/fuzz_targets"] {
+        sources(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 100, "{} sources were found", files.len());
+    for file in files {
+        if file.components().any(|c| c.as_os_str() == "linerate-sys") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let found = text.lines().enumerate().find(|(_, line)| has_unsafe(line));
+        assert_eq!(found, None, "{}", file.display());
+    }
+    for (name, _) in ARROWS.iter().filter(|(name, _)| *name != "linerate-sys") {
+        for entry in ["src/lib.rs", "src/main.rs"] {
+            let path = root().join("crates").join(name).join(entry);
+            let Ok(text) = fs::read_to_string(&path) else {
+                continue;
+            };
+            let forbids = text
+                .lines()
+                .any(|l| l == format!("#![forbid({KEYWORD}_code)]"));
+            assert!(forbids, "{} does not forbid it", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_keyword_is_found_wherever_it_stands() {
+    for line in [
+        concat!("un", "safe { }"),
+        concat!("    pub un", "safe fn f()"),
+    ] {
+        assert!(has_unsafe(line), "{line}");
+    }
+    for line in [concat!("// un", "safe"), concat!("un", "safe_code"), "safe"] {
+        assert!(!has_unsafe(line), "{line}");
+    }
+}

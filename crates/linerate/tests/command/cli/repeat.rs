@@ -1,0 +1,146 @@
+//! `linerate run --repeat`.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use linerate::show::repeat;
+use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{linerate, measured, serve, words};
+use crate::schema::fits;
+
+#[test]
+fn repeated_runs_are_kept_each_and_told_together() {
+    let home = TempDir::new().unwrap();
+    let args = ["--repeat", "2", "--json", "--expect", "goodput>=9000Gbit/s"];
+    let output = measured(home.path(), &args);
+    let why = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{why}");
+    assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(repeat::SCHEMA, &told);
+    let spread = &told["goodput_bps"]["forward"];
+    assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
+    let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();
+    let runs = told["runs"].as_array().unwrap();
+    let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
+    each.sort_unstable();
+    assert_eq!(
+        (&spread["lowest"], &spread["highest"]),
+        (&each[0].into(), &each[1].into())
+    );
+    assert_ne!(runs[0]["record"], runs[1]["record"]);
+    for run in runs {
+        let name = run["record"].as_str().unwrap();
+        let show = linerate(home.path())
+            .args(["show", name, "--json"])
+            .output();
+        let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
+        assert_eq!(shown, run["result"]);
+    }
+}
+
+#[test]
+fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
+    let home = TempDir::new().unwrap();
+    let mut child = linerate(home.path())
+        .args(["run", "--time", "30s", "--no-trials", "--repeat", "3"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Past the first step: something was measured.
+    assert!(told.any(|line| line.unwrap().contains("forward, 1 stream")));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = told.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{rest:?}");
+    let text = words(&output.stdout);
+    assert!(
+        text.starts_with("Run 1 of 3") && text.contains("ended early"),
+        "{text}"
+    );
+    assert!(!text.contains("Run 2"), "{text}");
+}
+
+/// Passes on what goes to the server on `port`, of one session: the next is taken and then told nothing, and is
+/// told of here.
+fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        let mut sessions = 0;
+        for near in listener.incoming() {
+            let mut near = near.unwrap();
+            let mut hello = [0; HELLO_LEN];
+            near.read_exact(&mut hello).unwrap();
+            sessions += u32::from(Hello::decode(&hello).unwrap().kind == Kind::Control);
+            if sessions > 1 {
+                let _ = tell.send(near);
+                continue;
+            }
+            let mut far = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            far.write_all(&hello).unwrap();
+            for (mut from, mut to) in [
+                (near.try_clone().unwrap(), far.try_clone().unwrap()),
+                (far, near),
+            ] {
+                thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    (own, told)
+}
+
+#[test]
+fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
+    let home = TempDir::new().unwrap();
+    let (_server, port, _) = serve(home.path());
+    let (port, later) = one_session(port);
+    let key = fs::read_to_string(home.path().join(".config/linerate/serve.key")).unwrap();
+    let child = linerate(home.path())
+        .args(["run", "127.0.0.1", "--port", &port.to_string()])
+        .args([
+            "--time",
+            "5s",
+            "--no-trials",
+            "--repeat",
+            "3",
+            "--save",
+            "kept",
+        ])
+        .env("LINERATE_KEY", key.trim())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _held = later.recv_timeout(Duration::from_secs(60)).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let why = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{why}");
+    assert!(why.contains("interrupted"), "{why}");
+    let text = words(&output.stdout);
+    assert!(
+        text.contains("Run 1 of 3") && text.contains("the median of 1 run"),
+        "{text}"
+    );
+    assert!(!text.contains("Run 2"), "{text}");
+    let shown = text
+        .lines()
+        .find_map(|line| line.split_once("linerate show "));
+    assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
+}

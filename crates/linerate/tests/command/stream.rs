@@ -1,0 +1,250 @@
+//! `linerate run --stream-json`: lines as the run goes, of this machine against itself.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::schema::fits;
+use linerate::show::stream::Stream;
+use linerate::show::{json, stream};
+use linerate_core::model::derive;
+use linerate_core::plan::Purpose;
+use linerate_core::record::{Record, Step};
+use linerate_core::units::Nanos;
+use linerate_core::verdict::judge;
+use linerate_engine::event::{Event, Sink};
+use linerate_engine::store::Store;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn linerate(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env_clear().env("HOME", home).args(args);
+    command
+}
+
+#[test]
+fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
+    let home = TempDir::new().unwrap();
+    let args = ["run", "--time", "10s", "--quiet", "--stream-json"];
+    let output = linerate(home.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    for line in &lines {
+        fits(stream::SCHEMA, line);
+    }
+
+    let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
+    assert_eq!(events[..3], ["started", "host", "host"]);
+    assert_eq!(events[events.len() - 2..], ["ended", "verdict"]);
+    for event in ["step", "tick", "latency", "goodput"] {
+        assert!(events.contains(&event), "no {event}");
+    }
+
+    let result = &lines[lines.len() - 1]["result"];
+    fits(json::SCHEMA, result);
+    let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
+    assert_eq!(
+        &serde_json::from_slice::<Value>(&shown.stdout).unwrap(),
+        result
+    );
+    let told = lines.iter().find(|l| l["event"] == "goodput").unwrap();
+    let base = &result["directions"]["forward"]["goodput_bps"];
+    assert_eq!(&told["goodput_bps"], base);
+}
+
+#[test]
+fn a_reader_that_stands_still_does_not_hold_up_the_run() {
+    let home = TempDir::new().unwrap();
+    let args = [
+        "run",
+        "--time",
+        "6s",
+        "--no-trials",
+        "--quiet",
+        "--stream-json",
+    ];
+    let mut child = linerate(home.path(), &args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
+    // The record has its end although nobody reads a line.
+    let complete = || {
+        let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
+        let shown: Option<Value> = serde_json::from_slice(&shown.stdout).ok();
+        shown.is_some_and(|shown| shown["complete"] == true)
+    };
+    let began = Instant::now();
+    while !complete() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "it waits for its reader"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut text = String::new();
+    out.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(text.len() > 4096, "it would have fitted the pipe");
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "verdict");
+}
+
+/// The lines of a kept run, told again as it went.
+fn told_again(record: &Record) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut stream = Stream::new(&mut out);
+    stream.event(&Event::Started(&record.start));
+    record.hosts.iter().for_each(|host| {
+        stream.event(&Event::Host(host));
+    });
+    record.sets.iter().for_each(|set| {
+        stream.event(&Event::Set(set));
+    });
+    let mut trials = record.trials.iter().peekable();
+    for step in &record.steps {
+        let of = match step.plan.purpose {
+            Purpose::Warm { trial } | Purpose::Slice { trial, .. } => Some(trial),
+            _ => None,
+        };
+        if let Some(plan) = trials.next_if(|plan| of == Some(plan.id)) {
+            stream.event(&Event::Trial {
+                plan,
+                words: "testing",
+            });
+        }
+        stream.event(&Event::Step(step));
+    }
+    stream.event(&Event::Ended(record.end.as_ref().unwrap()));
+    stream.finish().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn what_a_trial_showed_is_told_when_it_is_over() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let lines = told_again(&record);
+    for line in &lines {
+        fits(stream::SCHEMA, line);
+    }
+    let trials = lines
+        .iter()
+        .filter(|l| l["event"].as_str().unwrap().starts_with("trial"));
+    let trials: Vec<&Value> = trials.collect();
+    assert_eq!(trials.len(), 2 * record.trials.len());
+    let model = derive(&record);
+    assert!(!model.trials.is_empty());
+    for (pair, trial) in trials.chunks(2).zip(&model.trials) {
+        assert_eq!(
+            (&pair[0]["event"], &pair[1]["event"]),
+            (&"trial".into(), &"trial-ended".into())
+        );
+        assert_eq!(pair[0]["id"], pair[1]["id"]);
+        let effect = trial.effect.map(|effect| effect.mid);
+        assert_eq!(pair[1]["effect"].as_f64(), effect, "{}", pair[1]);
+    }
+}
+
+#[test]
+fn a_proof_follows_the_trial_that_gave_it() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let verdict = judge(&derive(&record));
+    let limit = verdict.limits.first().unwrap();
+    let after = Nanos::from_secs(15);
+    let mut out = Vec::new();
+    let mut stream = Stream::new(&mut out);
+    stream.event(&Event::Started(&record.start));
+    let plan = &record.trials[0];
+    let words = "testing";
+    stream.event(&Event::Trial { plan, words });
+    for step in &record.steps {
+        stream.event(&Event::Step(step));
+    }
+    stream.event(&Event::Proved { limit, after });
+    stream.finish().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [.., ended, proved] = lines.as_slice() else {
+        panic!("{text}");
+    };
+    assert_eq!(ended["event"], "trial-ended");
+    fits(stream::SCHEMA, proved);
+    assert_eq!(
+        (&proved["event"], &proved["cause"], &proved["after_ns"]),
+        (&"proved".into(), &limit.cause.into(), &after.0.into())
+    );
+}
+
+#[test]
+fn a_step_without_a_load_repeats_no_figure() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
+    let mut record = Store::new(records).load("path-rate-5g").unwrap().record;
+    let figures = |record: &Record| {
+        let lines = told_again(record).into_iter();
+        lines.filter(|l| l["event"] == "goodput").count()
+    };
+    let sweep = |step: &&mut Step| matches!(step.plan.purpose, Purpose::Sweep { .. });
+    let all = figures(&record);
+    let mut last = record.steps.iter_mut().rfind(sweep).unwrap().clone();
+    // A step as it is when its connections were lost before a row was read.
+    last.ends.iter_mut().for_each(|end| end.tables.clear());
+    record.steps.push(last);
+    assert_eq!(figures(&record), all);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_in_order() {
+    let home = TempDir::new().unwrap();
+    let args = ["run", "--time", "60s", "--stream-json"];
+    let mut command = linerate(home.path(), &args);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The second step has begun: the first is measured.
+    let second = |line: &String| line.contains("\"event\":\"step\"") && line.contains("forward");
+    assert!(lines.any(|line| second(&line.unwrap())));
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!words.contains("error"), "{words}");
+    let shown = linerate(home.path(), &["show"]).output().unwrap();
+    assert_eq!(shown.status.code(), Some(3));
+    assert!(
+        String::from_utf8(shown.stdout)
+            .unwrap()
+            .contains("interrupted")
+    );
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let home = TempDir::new().unwrap();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let args = ["run", "--time", "5s", "--no-save", "--stream-json"];
+    let output = linerate(home.path(), &args).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("standard output"), "{words}");
+}

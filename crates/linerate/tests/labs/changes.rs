@@ -1,0 +1,285 @@
+//! Trials that change settings of a host, by the built program in a lab: what they prove, and that
+//! nothing of them stays, however the run ends.
+
+use linerate_test::ask;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::disturbed::DISTURBED;
+use crate::lab;
+
+const RMEM: &str = "/proc/sys/net/ipv4/tcp_rmem";
+
+/// Gives send buffers all the room they want.
+const LARGE: &str = "echo 4096 16384 67108864 > /proc/sys/net/ipv4/tcp_wmem";
+
+/// Shows what trials may change in the near host, and the journals that are there.
+const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max 2>/dev/null; \
+    ls .local/state/linerate 2>/dev/null | grep changes";
+
+/// A run in the near host, which receives. What a socket may ask for is too little for the window.
+const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
+
+/// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
+/// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
+/// `killed CHANGED COMMAND...` kills it while CHANGED holds: a trial takes its change back within a second, so
+/// the run is stopped, and goes on where CHANGED no longer holds by then. Its files are closed once the last of
+/// its threads is gone; the first one is a zombie before that.
+const STARTED: &str = "started() { changed=$1; shift; \
+    for attempt in 1 2 3; do \
+        \"$@\" > run 2>&1 & run=$!; \
+        while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
+    done; \
+    echo 'no trial changed a setting'; cat run; exit 1; }; \
+    killed() { meant=$1; shift; started stopped \"$@\"; kill -9 $run; \
+    while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [ZX] '; do wait $run; sleep 0.02; done; }; \
+    stopped() { eval \"$meant\" || return; kill -STOP $run; \
+    while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [TZ] '; do sleep 0.02; done; \
+    eval \"$meant\" && return; kill -CONT $run; false; }";
+
+/// The near host's limit is no longer what it was before.
+const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
+const CHANGED: &str = "'[ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]'";
+
+/// The limit of a receive buffer, and the delay that makes it matter: more than a socket may ask for here,
+/// which the kernel doubles, so that only the host's setting can be raised; and as long a way as makes
+/// 600 Mb/s of it.
+fn faults(side: &str) -> [String; 2] {
+    let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    let most: u64 = most.trim().parse().unwrap_or(0);
+    let limit = (most * 3).max(512 << 10);
+    let delay = (limit * 8 * 6 / 10 / 600_000).max(20);
+    [
+        format!("receive-window:{side},{}KiB", limit >> 10),
+        format!("delay:{delay}ms"),
+    ]
+}
+
+/// A lab whose one host has too small a receive buffer for the way to the other.
+struct Lab {
+    /// Home and working directory of all programs in it.
+    home: TempDir,
+    limited: &'static str,
+    /// How the far host serves.
+    serve: &'static str,
+}
+
+impl Lab {
+    fn new(limited: &'static str, serve: &'static str) -> Self {
+        let home = TempDir::new().unwrap();
+        Self {
+            home,
+            limited,
+            serve,
+        }
+    }
+
+    /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
+    /// `None` where there can be no lab.
+    fn run(&self, script: &str) -> Option<[String; 2]> {
+        // Send buffers are no limit of theirs.
+        let far = format!(
+            "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > new && mv new now; do sleep 0.1; done & \
+             {} serve --open {} 2> far.log",
+            lab::PROGRAM,
+            self.serve
+        );
+        let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
+        let script =
+            format!("set -m; cd \"$HOME\"; {STARTED}; {LARGE}; {listening}; {script}; true");
+        let [window, delay] = faults(self.limited);
+        let faults = ["--fault", &window, "--fault", &delay, "--far", &far];
+        let near = ["sh", "-c", &script, "sh", "FAR"];
+        lab::run(self.home.path(), &[&faults[..], &near].concat())
+    }
+}
+
+/// What stands between two lines of a script's output.
+fn part<'a>(text: &'a str, name: &str) -> &'a str {
+    let begin = format!("== {name}\n");
+    let rest = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .1;
+    rest.split("== ").next().unwrap()
+}
+
+/// Whether the verdict of a run proves the window by the host's setting. Which trials a run makes is its own
+/// choice, and a disturbed one may find too little for a proof: that is no answer. A wrong cause is never forgiven.
+fn is_proved_by_the_host(result: &Value) -> Result<(), String> {
+    let limit = &result["verdict"]["limits"][0];
+    let cause = limit["cause"].as_str().unwrap_or_default();
+    let known = DISTURBED.iter().chain(&["", "receive-window"]);
+    assert!(known.clone().any(|name| *name == cause), "{limit}");
+    let kind = &limit["trial"]["kind"];
+    if cause != "receive-window" || kind != "host-window" {
+        return Err(format!("{cause:?} by {kind}"));
+    }
+    assert_eq!(limit["certainty"], "proved", "{limit}");
+    Ok(())
+}
+
+/// Planted: a window that another trial proved is not enough.
+#[test]
+fn a_proof_by_another_trial_is_not_that_of_the_host() {
+    let limit = |kind: &str| serde_json::json!({"cause": "receive-window", "certainty": "proved", "trial": {"kind": kind}});
+    let result = |kind| serde_json::json!({"verdict": {"limits": [limit(kind)]}});
+    assert!(is_proved_by_the_host(&result("half-window")).is_err());
+    assert_eq!(is_proved_by_the_host(&result("host-window")), Ok(()));
+}
+
+#[test]
+fn a_raised_limit_proves_the_window_and_is_set_back() {
+    let script = format!(
+        "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
+         echo '== after'; {STATE}"
+    );
+    ask(|| {
+        let Some([out, errors]) = Lab::new("near", "").run(&script) else {
+            return Ok(());
+        };
+        assert_eq!(part(&out, "before"), part(&out, "after"));
+        assert!(errors.contains("far: host settings"), "{errors}");
+        is_proved_by_the_host(&serde_json::from_str(part(&out, "run")).unwrap())
+    });
+}
+
+#[test]
+fn what_a_kill_leaves_is_undone_by_the_next_start() {
+    let script = format!(
+        "{BEFORE}; echo '== before'; {STATE}; killed {CHANGED} {RUN} --time 40s --allow-changes; \
+         echo '== killed'; {STATE}; \
+         echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
+         echo '== after'; {STATE}"
+    );
+    let Some([out, _]) = Lab::new("near", "").run(&script) else {
+        return;
+    };
+    let (before, killed) = (part(&out, "before"), part(&out, "killed"));
+    assert!(killed.contains("changes-"), "{out}");
+    assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+    let next = part(&out, "next");
+    assert!(
+        next.starts_with("undone: net.ipv4.tcp_rmem back to \""),
+        "{out}"
+    );
+    assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
+    assert_eq!(before, part(&out, "after"));
+}
+
+/// A run in the near host, whose own port queues too little of what it sends; and what stands at its root.
+const SEND: &str = "$PROGRAM run $1 --open --direction forward --no-save";
+const ROOT: &str = "tc qdisc show dev eth0; ls .local/state/linerate 2>/dev/null | grep changes";
+
+/// Runs a script in a near host with a short queue in front of a far one that serves.
+fn queued(script: &str) -> Option<String> {
+    let home = TempDir::new().unwrap();
+    let far = format!("cd \"$HOME\"; {} serve --open 2> far.log", lab::PROGRAM);
+    let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
+    let script = format!("set -m; cd \"$HOME\"; {STARTED}; {listening}; {script}; true");
+    let near = ["sh", "-c", &script, "sh", "FAR"];
+    let faults = ["--fault", "queue:near,500Mb/s,100KiB", "--far", &far];
+    let [out, _] = lab::run(home.path(), &[&faults[..], &near].concat())?;
+    Some(out)
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn without_leave_no_setting_changes() {
+        let script = format!(
+            "echo '== before'; {STATE}; {RUN} --time 15s --json > run & run=$!; \
+             while kill -0 $run 2>/dev/null; do cat {RMEM}; sleep 0.05; done | sort -u > during; \
+             echo '== during'; cat during; echo '== after'; {STATE}; echo '== run'; cat run"
+        );
+        let Some([out, _]) = Lab::new("near", "--allow-changes").run(&script) else {
+            return;
+        };
+        assert_eq!(part(&out, "before"), part(&out, "after"));
+        assert_eq!(part(&out, "during").lines().count(), 1, "{out}");
+        assert!(
+            part(&out, "before").starts_with(part(&out, "during")),
+            "{out}"
+        );
+        let run = part(&out, "run");
+        assert!(
+            run.contains("\"limits\"") && !run.contains("host-window"),
+            "{run}"
+        );
+    }
+
+    #[test]
+    fn what_is_interrupted_is_undone_at_once() {
+        let script = format!(
+            "{BEFORE}; echo '== before'; {STATE}; for signal in INT TERM HUP; do \
+                 started {CHANGED} {RUN} --time 40s --allow-changes; kill -$signal $run; wait $run; \
+                 echo \"== after $signal\"; {STATE}; \
+             done"
+        );
+        let Some([out, _]) = Lab::new("near", "").run(&script) else {
+            return;
+        };
+        for signal in ["INT", "TERM", "HUP"] {
+            assert_eq!(
+                part(&out, "before"),
+                part(&out, &format!("after {signal}")),
+                "{signal}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_far_host_sets_back_what_a_client_that_was_killed_wanted() {
+        let changed = "'! cmp -s now was && grep -q \"a trial sets tcp-rmem\" far.log'";
+        let script = format!(
+            "started {changed} $PROGRAM run $1 --open --direction forward --no-save --time 40s \
+             --allow-changes; kill -9 $run; wait $run; \
+             until grep -q 'session 1 ended' far.log && cmp -s now was; do sleep 0.05; done; \
+             echo '== far'; cat far.log; echo '== left'; ls .local/state/linerate | grep changes"
+        );
+        let Some([out, _]) = Lab::new("far", "--allow-changes").run(&script) else {
+            return;
+        };
+        assert!(!part(&out, "far").contains("not undone"), "{out}");
+        assert_eq!(part(&out, "left"), "");
+    }
+
+    #[test]
+    fn more_room_in_a_queue_is_tried_and_taken_back_as_it_was() {
+        let script = format!(
+            "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
+             started '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 30s --allow-changes; \
+             wait $run; echo '== after'; {ROOT}"
+        );
+        let Some(out) = queued(&script) else {
+            return;
+        };
+        let before = part(&out, "before");
+        assert!(before.contains("tbf"), "{before}");
+        assert_eq!(before, part(&out, "after"));
+    }
+
+    #[test]
+    fn a_queue_that_a_killed_run_left_longer_is_set_back_by_the_next_start() {
+        let script = format!(
+            "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
+             killed '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 40s --allow-changes; \
+             echo '== killed'; {ROOT}; \
+             echo '== next'; {SEND} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
+             echo '== after'; {ROOT}"
+        );
+        let Some(out) = queued(&script) else {
+            return;
+        };
+        let (before, killed) = (part(&out, "before"), part(&out, "killed"));
+        assert!(killed.contains("changes-"), "{out}");
+        assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+        let next = part(&out, "next");
+        assert!(
+            next.starts_with("undone: the limit of eth0 tbf back to \""),
+            "{out}"
+        );
+        assert_eq!(before, part(&out, "after"));
+    }
+}

@@ -1,0 +1,165 @@
+//! `linerate flows` beside transfers of other programs, across the lab.
+
+use linerate::show::flows::SCHEMA;
+use linerate_test::{ask, has};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::disturbed::DISTURBED;
+use crate::lab;
+use crate::schema::fits;
+
+/// Serves one file that does not end while anybody looks.
+const SERVE: &str =
+    "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
+
+/// What `flows` says in near of a transfer between near and far. Where it says that the CPUs were taken away it
+/// is asked again.
+fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+    ask(|| {
+        let Some(document) = seen_once(faults, far, near) else {
+            return Ok(None);
+        };
+        is_undisturbed(&document).map(|()| Some(document))
+    })?
+}
+
+fn is_undisturbed(document: &Value) -> Result<(), String> {
+    let flows = document["flows"].as_array().unwrap().iter();
+    let mut named = flows.flat_map(|flow| causes(flow, "limits"));
+    named
+        .find(|cause| DISTURBED.contains(cause))
+        .map_or(Ok(()), |cause| Err(cause.to_owned()))
+}
+
+/// Planted: a flow that is disturbed is no answer, any other is one.
+#[test]
+fn only_a_disturbed_flow_is_asked_for_again() {
+    let document = |cause: &str| serde_json::json!({"flows": [{"limits": [{"cause": cause}]}]});
+    assert!(is_undisturbed(&document("cpu-steal")).is_err());
+    assert_eq!(is_undisturbed(&document("send-buffer")), Ok(()));
+}
+
+fn seen_once(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+    if !has("curl") || !has("python3") {
+        return None;
+    }
+    let home = TempDir::new().unwrap();
+    let mut args = vec!["--congestion", "cubic"];
+    args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+    args.extend(["--far", far, "sh", "-c", near, "sh", "FAR"]);
+    let [out, _] = lab::run(home.path(), &args)?;
+    let document: Value = serde_json::from_str(&out).unwrap();
+    fits(SCHEMA, &document);
+    Some(document)
+}
+
+/// Downloads from far with curl's `options` while `flows` looks.
+fn download(options: &str) -> String {
+    format!(
+        "curl -s --retry 50 --retry-connrefused --retry-delay 1 {options} -o /dev/null \
+         \"http://$1:8000/file\" & sleep 3; $PROGRAM flows :8000 --json --time 3s; kill $!"
+    )
+}
+
+/// The only transfer.
+fn only(document: &Value) -> &Value {
+    let flows = document["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 1, "{document:#}");
+    &flows[0]
+}
+
+fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
+    let all = flow[key].as_array().unwrap();
+    all.iter()
+        .map(|one| one["cause"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_small_window_of_a_download_is_named() {
+    let faults = ["delay:20ms", "receive-window:near,128KiB"];
+    let Some(document) = seen(&faults, SERVE, &download("")) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), ["receive-window"], "{flow:#}");
+    assert_eq!(flow["limits"][0]["side"], "near");
+    assert_eq!(flow["processes"][0]["name"], "curl");
+    assert_eq!(flow["direction"], "reverse");
+    let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+    assert!(advice.contains("net.ipv4.tcp_rmem"), "{advice}");
+    let prove = flow["prove"].as_str().unwrap();
+    assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
+}
+
+#[test]
+fn a_program_that_reads_slowly_is_named_and_no_window() {
+    let Some(document) = seen(&["delay:5ms"], SERVE, &download("--limit-rate 2M")) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), ["receiver-app"], "{flow:#}");
+    assert_eq!(flow["limits"][0]["side"], "near");
+}
+
+/// Serves in near, and looks at the download of far's curl. Far learns near's address by a file.
+fn upload() -> (String, String) {
+    let near = format!(
+        "({SERVE}) >/dev/null 2>&1 & ip -4 -o addr show dev eth0 | \
+         sed 's/.*inet \\([0-9.]*\\).*/\\1/' >\"$HOME/new\" && mv \"$HOME/new\" \"$HOME/near\"; \
+         sleep 4; $PROGRAM flows :8000 --json --time 3s; kill $!"
+    );
+    let far = "until [ -s \"$HOME/near\" ]; do sleep 0.1; done; \
+               exec curl -s --retry 50 --retry-connrefused --retry-delay 1 -o /dev/null \
+               \"http://$(cat \"$HOME/near\"):8000/file\"";
+    (near, far.to_owned())
+}
+
+#[test]
+fn of_what_the_far_host_alone_knows_no_cause_is_named() {
+    let (near, far) = upload();
+    let faults = ["delay:20ms", "receive-window:far,128KiB"];
+    let Some(document) = seen(&faults, &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    let suspects = causes(flow, "suspects");
+    assert!(suspects.contains(&"receive-window") && suspects.contains(&"receiver-app"));
+    assert!(!suspects.contains(&"path-rate"), "{flow:#}");
+    assert!(flow["held"]["window"].as_f64().unwrap() > 0.5, "{flow:#}");
+}
+
+#[test]
+fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
+    let (near, far) = upload();
+    let Some(document) = seen(&["delay:5ms", "path-rate:50Mb/s,deep,forward"], &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    assert_eq!(causes(flow, "suspects")[0], "path-rate", "{flow:#}");
+    assert_eq!(flow["suspects"][0]["outcome"], "finding");
+    let rate = flow["sent_bps"].as_f64().unwrap();
+    assert!(rate < 50e6, "{rate}");
+}
+
+#[test]
+fn a_cap_of_each_flow_and_a_rate_of_the_path_both_stay_in_play() {
+    let (near, far) = upload();
+    let faults = ["delay:5ms", "flow-rate:50Mb/s,shaped,forward"];
+    let Some(document) = seen(&faults, &far, &near) else {
+        return;
+    };
+    let flow = only(&document);
+    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+    let suspects = flow["suspects"].as_array().unwrap().iter();
+    let found = suspects.filter(|s| s["outcome"] == "finding");
+    let found: Vec<_> = found.map(|s| s["cause"].as_str().unwrap()).collect();
+    let both = found.contains(&"path-rate") && found.contains(&"flow-rate-cap");
+    assert!(both, "{flow:#}");
+    assert!(flow["sent_bps"].as_f64().unwrap() < 50e6, "{flow:#}");
+    let prove = flow["prove"].as_str().unwrap();
+    assert!(prove.ends_with(" --direction forward"), "{prove}");
+}

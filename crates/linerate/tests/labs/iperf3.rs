@@ -1,0 +1,353 @@
+//! Debian's iperf3 against `linerate serve --iperf3`, and `linerate bw` against its server: both
+//! sides must count the same.
+#[path = "iperf3/datagrams.rs"]
+mod datagrams;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::schema::fits;
+use linerate::show::bw::SCHEMA;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Long enough for anything that should happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+fn is_there() -> bool {
+    let found = Command::new("iperf3").arg("--version").output();
+    if found.is_err() {
+        linerate_test::skip("iperf3", "iperf3 is not installed");
+    }
+    found.is_ok()
+}
+
+/// Ports that nobody has now, all different.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+fn free_port() -> u16 {
+    let [port] = free_ports();
+    port
+}
+
+fn linerate(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env("HOME", home).stdin(Stdio::null());
+    command
+}
+
+/// The loopback addresses that this machine has: some are built without IPv6.
+fn loopbacks() -> Vec<IpAddr> {
+    let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let has_six = TcpListener::bind((six, 0)).is_ok();
+    std::iter::once(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .chain(has_six.then_some(six))
+        .collect()
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(quiet.spawn().unwrap())
+    }
+
+    /// Asks it to end; its exit code.
+    fn end(mut self) -> Option<i32> {
+        let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `bw` says where a server of iperf3 is not there yet, or comes back from the test before.
+const ABSENT: &[&str] = &["connection refused", "busy with another test"];
+
+/// Runs it again until whoever serves is there.
+fn patient(mut run: impl FnMut() -> Output, absent: &[&str]) -> Output {
+    let end = Instant::now() + LONG;
+    loop {
+        let output = run();
+        let words = [&output.stdout[..], &output.stderr].concat();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        if !absent.iter().any(|part| words.contains(part)) || Instant::now() > end {
+            return output;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Two counts of the same: what is on the way when the time is up, and no more, parts them. That is
+/// both buffers at their largest, and a call that was not counted yet.
+fn alike(sent: u64, received: u64, streams: u64) {
+    let largest = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        text.split_whitespace()
+            .last()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let most = streams * (largest("tcp_wmem") + largest("tcp_rmem") + (1 << 20));
+    // A client of iperf3 counts a write when it has returned, and its last one may not have.
+    assert!(
+        received > 0 && received <= sent + streams * (1 << 20),
+        "{received} of {sent}"
+    );
+    assert!(
+        sent.saturating_sub(received) <= most,
+        "{received} of {sent}, {most} on the way"
+    );
+}
+
+#[test]
+fn bw_and_a_server_of_iperf3_count_the_same() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let port = free_port();
+    let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
+    let target = format!("iperf3://127.0.0.1:{port}");
+    for (direction, more) in [
+        ("forward", &[][..]),
+        ("reverse", &[]),
+        ("reverse", &["--discard"]),
+    ] {
+        for streams in ["1", "4"] {
+            let args = [
+                "bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json",
+            ];
+            let args = [&args[..], more].concat();
+            let output = patient(
+                || linerate(home.path()).args(&args).output().unwrap(),
+                ABSENT,
+            );
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{words}");
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+            fits(SCHEMA, &told);
+            let way = &told["directions"][direction];
+            let bytes = |side: &str| way[side]["bytes"].as_u64().unwrap();
+            let n = streams.parse().unwrap();
+            if direction == "forward" {
+                alike(bytes("near"), bytes("far"), n);
+            } else {
+                alike(bytes("far"), bytes("near"), n);
+            }
+            assert_eq!(way["discarded"], !more.is_empty(), "{more:?}");
+            assert!(way["retransmits"].is_u64());
+            assert_eq!(told["complete"], true);
+            assert!(way["goodput_bps"].as_u64().unwrap() > 0);
+        }
+    }
+}
+
+/// What a client asks for by its amount, by what was sent and received of it.
+fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
+    // Where the client says how much is sent, both count that, to the byte, and to the end of a block.
+    for (args, wanted) in [
+        (&["-n", "200M"][..], 200 << 20),
+        (&["-k", "1000"], 1000 << 17),
+        (&["-k", "1000", "-l", "64K"], 1000 << 16),
+        (&["-n", "200M", "-R"], 200 << 20),
+        (&["-n", "1000000"], 8 << 17),
+    ] {
+        assert_eq!(measured(args), [wanted; 2], "{args:?}");
+    }
+    // It is sent whole blocks, and ends once it has enough.
+    for streams in ["1", "4"] {
+        let [sent, received] = measured(&["-n", "1000000", "-R", "-P", streams]);
+        assert!(
+            sent == 8 << 17 && (1_000_000..=sent).contains(&received),
+            "{streams}: {received} of {sent}"
+        );
+    }
+    // A client that receives counts its reads, of part of a block each: it ends the test early, or in time.
+    for args in [&["-k", "5", "-R"][..], &["-k", "1000", "-R", "-P", "4"]] {
+        let wanted = args[1].parse::<u64>().unwrap() << 17;
+        let [sent, received] = measured(args);
+        assert!(
+            0 < received && received <= sent && sent <= wanted,
+            "{args:?}: {received} of {sent}"
+        );
+    }
+}
+
+#[test]
+fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let [port, own] = free_ports().map(|port| port.to_string());
+    let serve = ["serve", "--open", "--listen", "127.0.0.1", "--port", &own];
+    let iperf3 = format!("--iperf3={port}");
+    let server = Running::start(linerate(home.path()).args(serve).arg(iperf3));
+    let client = |args: &[&str]| {
+        let run = || {
+            let mut command = Command::new("iperf3");
+            command
+                .args(["-c", "127.0.0.1", "-p", &port, "-J"])
+                .args(args);
+            command.output().unwrap()
+        };
+        let output = patient(run, &["Connection refused"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let measured = |args: &[&str]| {
+        let told = client(args);
+        assert_eq!(told.get("error"), None, "{args:?}");
+        ["sum_sent", "sum_received"].map(|side| told["end"][side]["bytes"].as_u64().unwrap())
+    };
+    for (args, streams) in [
+        (&["-t", "2"][..], 1),
+        (&["-t", "2", "-P", "4"], 4),
+        (&["-t", "2", "-R"], 1),
+        (&["-t", "2", "-R", "-P", "4"], 4),
+        (&["-t", "1", "-C", "reno", "-R"], 1),
+        (&["-t", "1", "-l", "64K", "-w", "128K"], 1),
+    ] {
+        let [sent, received] = measured(args);
+        alike(sent, received, streams);
+    }
+    amounts_are_met(&measured);
+    // A pace is kept by whoever sends, and what is omitted does not count: 2 s of 3 at 400 Mb/s.
+    for way in [&["-b", "400M"][..], &["-b", "400M", "-R"]] {
+        for (omit, seconds) in [(&["-t", "2"][..], 2.0), (&["-O", "1", "-t", "2"], 2.0)] {
+            let args = [way, omit].concat();
+            let [sent, received] = measured(&args);
+            let share = |bytes: u64| bytes as f64 / (seconds * 400e6 / 8.0);
+            // A busy machine may not reach the pace; the omitted second would be half as much again.
+            for bytes in [sent, received] {
+                assert!((0.4..1.25).contains(&share(bytes)), "{args:?}: {bytes}");
+            }
+        }
+    }
+    let refused = |args: &[&str]| client(args)["error"].as_str().unwrap().to_owned();
+    assert!(refused(&["--bidir"]).contains("not implemented"));
+    assert!(refused(&["-u", "--bidir"]).contains("not implemented"));
+    assert!(refused(&["-R", "-C", "nosuch"]).contains("TCP_CONGESTION"));
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_client_of_iperf3_that_sends_says_that_the_server_was_stopped() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let [port, own] = free_ports();
+    let server = Running::start(
+        linerate(home.path())
+            .args(["serve", "--open", "--listen", "127.0.0.1", "--port"])
+            .args([own.to_string(), format!("--iperf3={port}")]),
+    );
+    let stopper = thread::spawn(move || {
+        until("a client has called", || is_called(port));
+        thread::sleep(Duration::from_secs(1));
+        server.end()
+    });
+    let run = || {
+        let mut command = Command::new("iperf3");
+        command.args(["-c", "127.0.0.1", "-p", &port.to_string(), "-t", "60"]);
+        command.output().unwrap()
+    };
+    let output = patient(run, &["Connection refused"]);
+    assert_eq!(stopper.join().unwrap(), Some(0));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("the server has terminated"), "{words}");
+}
+
+#[test]
+fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
+    if !is_there() {
+        return;
+    }
+    for engine in ["tcp", "udp"] {
+        killed_in_mid_test(engine);
+    }
+}
+
+/// Whether somebody has a connection to a port of this machine.
+fn is_called(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    // The far address of an established one (01).
+    sockets.contains(&format!(":{port:04X} 01 "))
+}
+
+fn until(what: &str, so: impl Fn() -> bool) {
+    let end = Instant::now() + LONG;
+    while !so() {
+        assert!(Instant::now() < end, "never: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn killed_in_mid_test(engine: &str) {
+    let home = TempDir::new().unwrap();
+    let port = free_port();
+    let server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
+    let target = format!("iperf3://127.0.0.1:{port}");
+    let killer = thread::spawn(move || {
+        until("a client has called", || is_called(port));
+        thread::sleep(Duration::from_secs(2));
+        drop(server);
+    });
+    let args = ["bw", &target, "-t", "60s", "--json", "--engine", engine];
+    let paced = ["--pacing", "50Mbit/s"];
+    let run = || {
+        let mut command = linerate(home.path());
+        command.args(args).args(paced).output().unwrap()
+    };
+    let output = patient(run, ABSENT);
+    killer.join().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(SCHEMA, &told);
+    assert_eq!(told["complete"], false);
+    let way = &told["directions"]["forward"];
+    assert_eq!(way["goodput_bps"], Value::Null);
+    assert_eq!(way["datagrams"], Value::Null);
+    assert!(way["near"]["bytes"].as_u64().unwrap() > 0);
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("error: "), "{words}");
+}
+
+#[test]
+fn other_targets_and_absent_servers_are_told_apart() {
+    let home = TempDir::new().unwrap();
+    let run = |target: &str| {
+        let output = linerate(home.path()).args(["bw", target]).output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), words)
+    };
+    let (code, words) = run(&format!("127.0.0.1:{}", free_port()));
+    assert_eq!(code, Some(3));
+    assert!(words.contains("linerate serve"), "{words}");
+    for wrong in ["ftp://brook", "iperf3://", "iperf3://brook:0"] {
+        assert_eq!(run(wrong).0, Some(2), "{wrong}");
+    }
+    let (code, words) = run(&format!("iperf3://127.0.0.1:{}", free_port()));
+    assert_eq!(code, Some(3));
+    assert!(
+        words.contains("no iperf3 server") && words.contains("hint: "),
+        "{words}"
+    );
+}

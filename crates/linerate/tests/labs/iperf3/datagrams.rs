@@ -1,0 +1,265 @@
+//! The same by UDP: what one side sent, the other received or lacks.
+
+use linerate_test::ask;
+
+use super::*;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Payload of each datagram.
+const SIZE: u64 = 1000;
+
+/// What two reports tell of the datagrams of one direction.
+#[derive(Debug)]
+struct Counted {
+    /// Payload that the sender tells of, and the receiver.
+    bytes: [u64; 2],
+    /// Datagrams: of the sender those that it sent, of the receiver up to the last that came.
+    packets: [u64; 2],
+    /// Those of them that did not come.
+    lost: u64,
+}
+
+impl Counted {
+    /// Whether both counted the same: what is on the way when the time is up, and no more, parts them. Where a test
+    /// ends by the clock, a sender that gets its CPU late sends on meanwhile, which nobody counts.
+    fn agrees(&self) -> Result<(), String> {
+        let Self {
+            bytes: [sent, received],
+            packets: [all, seen],
+            lost,
+        } = *self;
+        // A busy machine loses some; then both must say so.
+        assert!(received > 0 && lost < seen, "{self:?}");
+        assert_eq!(sent / SIZE, all, "{self:?}");
+        let (whole, few) = (sent / 100 + 5 * SIZE, all / 200 + 5);
+        let alike = sent.abs_diff(received + lost * SIZE) <= whole
+            && all.abs_diff(seen) <= few
+            && (seen - lost).abs_diff(received / SIZE) <= few;
+        alike.then_some(()).ok_or_else(|| format!("{self:?}"))
+    }
+}
+
+/// Planted: a tenth of the datagrams is in no report.
+#[test]
+fn reports_that_differ_by_a_tenth_do_not_agree() {
+    let counted = |received: u64| Counted {
+        bytes: [1000 * SIZE, received * SIZE],
+        packets: [1000, received],
+        lost: 0,
+    };
+    assert_eq!(counted(1000).agrees(), Ok(()));
+    assert!(counted(900).agrees().is_err());
+}
+
+/// What a client of iperf3 reports.
+fn reported(told: &Value) -> Counted {
+    let of = |side: &str, what: &str| told["end"][side][what].as_u64().unwrap();
+    let both = |what| ["sum_sent", "sum_received"].map(|side| of(side, what));
+    Counted {
+        bytes: both("bytes"),
+        packets: both("packets"),
+        lost: of("sum_received", "lost_packets"),
+    }
+}
+
+/// What `bw` reports of 50 Mb/s in a direction.
+fn counted(told: &Value, direction: &str) -> Counted {
+    assert_eq!(
+        (&told["complete"], &told["engine"]),
+        (&true.into(), &"udp".into())
+    );
+    let way = &told["directions"][direction];
+    let n = |name: &str| way["datagrams"][name].as_u64().unwrap();
+    assert_eq!((n("size_bytes"), n("asked_bps")), (SIZE, 50_000_000));
+    let asked = n("sent_bps") as f64 / 50e6;
+    assert!((0.4..1.05).contains(&asked), "{asked}");
+    assert_eq!(
+        way["datagrams"]["reordered"].is_u64(),
+        direction == "reverse"
+    );
+    assert!(n("jitter_ns") < 1_000_000_000);
+    let ends = if direction == "forward" {
+        ["near", "far"]
+    } else {
+        ["far", "near"]
+    };
+    Counted {
+        bytes: ends.map(|end| way[end]["bytes"].as_u64().unwrap()),
+        packets: [n("sent"), n("received") + n("lost")],
+        lost: n("lost"),
+    }
+}
+
+#[test]
+fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
+    if !is_there() {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let port = free_port();
+    let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
+    let rounds = [("1", "50Mbit/s"), ("2", "25Mbit/s")];
+    // More streams by the other family, so that each is there both ways.
+    let rounds = rounds.into_iter().zip(loopbacks().into_iter().cycle());
+    for direction in ["forward", "reverse"] {
+        for ((streams, pace), address) in rounds.clone() {
+            let target = format!("iperf3://{}", SocketAddr::new(address, port));
+            let run = || {
+                let mut command = linerate(home.path());
+                command.args(["bw", &target, "--engine", "udp", "--json", "-t", "2s"]);
+                command.args(["-d", direction, "-P", streams, "--write-size", "1000B"]);
+                command.args(["--pacing", pace]).output().unwrap()
+            };
+            ask(|| {
+                let output = patient(run, ABSENT);
+                let words = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert_eq!(output.status.code(), Some(0), "{words}");
+                let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+                fits(SCHEMA, &told);
+                counted(&told, direction).agrees()
+            });
+        }
+    }
+}
+
+/// `linerate serve` with iperf3's port, and what a client of iperf3 says of it.
+struct Served {
+    server: Running,
+    address: String,
+    port: String,
+    _home: TempDir,
+}
+
+impl Served {
+    fn start(address: IpAddr) -> Self {
+        let address = address.to_string();
+        let home = TempDir::new().unwrap();
+        let [port, own] = free_ports().map(|port| port.to_string());
+        let serve = ["serve", "--open", "--listen", &address, "--port", &own];
+        let iperf3 = format!("--iperf3={port}");
+        Self {
+            server: Running::start(linerate(home.path()).args(serve).arg(iperf3)),
+            address,
+            port,
+            _home: home,
+        }
+    }
+
+    fn client(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("iperf3");
+        command.args(["-c", &self.address, "-p", &self.port, "-u", "-l", "1000"]);
+        command.args(args);
+        command
+    }
+
+    fn told(&self, args: &[&str]) -> Value {
+        let run = || self.client(args).arg("-J").output().unwrap();
+        let output = patient(run, &["Connection refused"]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What a client counted that nobody refused anything.
+    fn counted(&self, args: &[&str]) -> Counted {
+        let told = self.told(args);
+        assert_eq!(told.get("error"), None, "{args:?}");
+        let jitter = told["end"]["sum"]["jitter_ms"].as_f64().unwrap();
+        assert!((0.0..1000.0).contains(&jitter), "{args:?}: {jitter}");
+        reported(&told)
+    }
+
+    /// Descriptors and threads that it has once nobody is left.
+    fn settled(&self) -> [usize; 2] {
+        let (mut seen, mut alike) = (self.holds(), 1);
+        while alike < 3 {
+            thread::sleep(Duration::from_millis(200));
+            let before = std::mem::replace(&mut seen, self.holds());
+            alike = if seen == before { alike + 1 } else { 1 };
+        }
+        seen
+    }
+
+    /// Descriptors and threads that it has.
+    fn holds(&self) -> [usize; 2] {
+        let of = |what: &str| {
+            let path = format!("/proc/{}/{what}", self.server.0.id());
+            std::fs::read_dir(path).unwrap().count()
+        };
+        [of("fd"), of("task")]
+    }
+}
+
+#[test]
+fn a_client_of_iperf3_and_serve_count_the_same_datagrams() {
+    if !is_there() {
+        return;
+    }
+    for address in loopbacks() {
+        let served = Served::start(address);
+        for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
+            let args = [way, &["-n", "2M"]].concat();
+            ask(|| served.counted(&args).agrees());
+        }
+    }
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_nothing_behind() {
+    if !is_there() {
+        return;
+    }
+    let served = Served::start(HERE);
+    let told = served.told(&["-b", "10M", "-n", "100K"]);
+    assert_eq!(told.get("error"), None);
+    let idle = served.settled();
+    for way in [&["-P", "4"][..], &["-P", "4", "-R"]] {
+        let mut client = served.client(&["-b", "10M", "-t", "60"]);
+        let client = Running::start(client.args(way));
+        until("a test runs", || served.holds()[1] >= idle[1] + 4);
+        drop(client);
+        until("nothing is left of it", || served.holds() == idle);
+        let told = served.told(&["-b", "10M", "-n", "100K"]);
+        assert_eq!(told.get("error"), None, "{way:?}");
+        until("nothing is left of that", || served.holds() == idle);
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn amounts_times_streams_and_options_of_a_client_count_the_same() {
+        if !is_there() {
+            return;
+        }
+        let served = Served::start(HERE);
+        for args in [
+            &["-b", "50M", "-t", "2"][..],
+            &["-b", "50M", "-t", "2", "-R"],
+            &["-b", "25M", "-t", "2", "-P", "2"],
+            &["-b", "25M", "-t", "2", "-P", "2", "-R"],
+            &["-b", "50M/20", "-t", "1", "-R", "--udp-counters-64bit"],
+            &["-b", "50M", "-t", "1", "--udp-counters-64bit", "-w", "200K"],
+            &["-b", "50M", "-k", "5000"],
+            &["-b", "50M", "-k", "5000", "-R"],
+        ] {
+            ask(|| served.counted(args).agrees());
+        }
+        // What is omitted does not count: 2 s of 3 at 50 Mb/s.
+        for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
+            let args = [way, &["-O", "1", "-t", "2"]].concat();
+            let Counted { bytes, packets, .. } = reported(&served.told(&args));
+            for share in bytes.map(|bytes| bytes as f64 / (2.0 * 50e6 / 8.0)) {
+                assert!((0.4..1.25).contains(&share), "{args:?}: {bytes:?}");
+            }
+            for share in packets.map(|n| n as f64 / (2.0 * 50e6 / 8000.0)) {
+                assert!((0.4..1.25).contains(&share), "{args:?}: {packets:?}");
+            }
+        }
+        // Without a rate it sends as fast as it can, a second of which is more than the client can take.
+        let told = served.told(&["-b", "0", "-t", "1", "-R"]);
+        assert_eq!(told.get("error"), None);
+        assert!(reported(&told).bytes[1] > 0);
+        assert_eq!(served.server.end(), Some(0));
+    }
+}

@@ -1,0 +1,71 @@
+//! Long round trips under load: a deep queue is named and proved, and where what exceeds the rate is
+//! dropped nothing is said of latency.
+
+use linerate_test::ask;
+use serde_json::Value;
+
+use crate::lab;
+
+/// The result of a run through a fault, in its direction; `None` where there can be no lab.
+fn run(fault: &str) -> Option<Value> {
+    let home = tempfile::TempDir::new().unwrap();
+    let lab = ["--fault", fault, "--", lab::PROGRAM, "run", "FAR", "--open"];
+    let plan = ["--congestion", "cubic", "--direction", "forward"];
+    let rest = ["--time", "90s", "--no-save", "--quiet", "--json"];
+    let [out, _] = lab::run(home.path(), &[&lab[..], &plan, &rest].concat())?;
+    Some(serde_json::from_str(&out).unwrap())
+}
+
+/// The limits of a verdict that are about latency.
+fn of_latency(result: &Value) -> Vec<&Value> {
+    let limits = result["verdict"]["limits"].as_array().unwrap();
+    let is_latency = |limit: &&Value| limit["metric"] == "latency";
+    limits.iter().filter(is_latency).collect()
+}
+
+/// Whether the queue of the path was proved by half the pace.
+fn is_proved(result: &Value) -> Result<(), String> {
+    let limits = of_latency(result);
+    let [queue] = limits.as_slice() else {
+        return Err(format!("{limits:#?}"));
+    };
+    assert_eq!(queue["side"], "path", "{result:#}");
+    let seen = ["cause", "certainty"].map(|key| queue[key].as_str().unwrap());
+    if seen != ["latency-queue", "proved"] {
+        return Err(format!("{seen:?}"));
+    }
+    assert_eq!(queue["trial"]["kind"], "half-pace", "{queue:#}");
+    assert!(
+        queue["trial"]["latency"].as_f64().unwrap() < 0.5,
+        "{queue:#}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_deep_queue_is_proved_by_half_the_pace() {
+    ask(|| match run("path-rate:50Mb/s,deep,forward") {
+        Some(result) => is_proved(&result),
+        None => Ok(()),
+    });
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_does_not_wait_and_nothing_is_said_of_it() {
+        ask(|| {
+            let Some(result) = run("police:50Mb/s,forward") else {
+                return Ok(());
+            };
+            // Planted: the check that a queue is proved must fail here.
+            assert!(is_proved(&result).is_err(), "{result:#}");
+            let unknown = result["verdict"]["unknown"].to_string();
+            let silent = of_latency(&result).is_empty() && !unknown.contains("round trips");
+            silent
+                .then_some(())
+                .ok_or_else(|| format!("{:#}", result["verdict"]))
+        });
+    }
+}

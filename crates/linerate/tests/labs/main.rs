@@ -1,0 +1,19 @@
+//! The built program across a lab: two hosts in network namespaces with planted faults, and iperf3 at
+//! the other end.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+mod changes;
+mod congestion;
+mod datagrams;
+#[path = "../disturbed/mod.rs"]
+mod disturbed;
+mod flows;
+mod iperf3;
+mod lab;
+mod latency;
+#[path = "../command/schema.rs"]
+mod schema;
+mod two_faults;

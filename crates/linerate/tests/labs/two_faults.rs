@@ -1,0 +1,75 @@
+//! Two faults at once, in a lab: the one that binds is named, then the one that would bind next; and once
+//! the first is gone the second is the verdict.
+
+mod long {
+    use linerate_test::ask;
+    use serde_json::Value;
+    use tempfile::TempDir;
+
+    use crate::disturbed::DISTURBED;
+    use crate::lab;
+
+    /// The verdict of a run in near whose path has these faults; `None` where there can be no lab.
+    fn verdict(faults: &[&str]) -> Option<Value> {
+        let home = TempDir::new().unwrap();
+        let mut args = vec!["--congestion", "cubic"];
+        args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+        args.extend(["--", lab::PROGRAM, "run", "FAR", "--open", "--no-save"]);
+        args.extend(["--direction", "forward", "--time", "40s", "--json"]);
+        let [out, _] = lab::run(home.path(), &args)?;
+        let result: Value = serde_json::from_str(&out).unwrap();
+        Some(result["verdict"].clone())
+    }
+
+    /// The first cause of a list of limits of goodput.
+    fn first<'a>(verdict: &'a Value, list: &str) -> &'a str {
+        let all = verdict[list].as_array().unwrap();
+        let first = all.iter().find(|limit| limit["metric"] == "goodput");
+        first.map_or("", |limit| limit["cause"].as_str().unwrap())
+    }
+
+    /// Whether the first causes of these lists are the expected ones. A machine that was disturbed may leave one
+    /// unknown or name the disturbance; a wrong cause is never forgiven.
+    fn names(verdict: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
+        for (list, cause) in expected {
+            let named = first(verdict, list);
+            if DISTURBED.contains(&named) || named.is_empty() {
+                return Err(format!("{list}: {named:?} instead of {cause}"));
+            }
+            assert_eq!(named, *cause, "{list}: {verdict:#}");
+        }
+        Ok(())
+    }
+
+    fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
+        ask(|| match verdict(faults) {
+            Some(verdict) => names(&verdict, expected),
+            None => Ok(()),
+        });
+    }
+
+    #[test]
+    fn what_binds_next_is_the_verdict_once_the_first_limit_is_gone() {
+        // About 50 Mb/s over 20 ms, and three times that.
+        let (delay, window) = ("delay:20ms", "receive-window:far,192KiB");
+        let rate = "path-rate:150Mb/s,deep,forward";
+        let both = [("limits", "receive-window"), ("next", "path-rate")];
+        agrees(&[delay, window, rate], &both);
+        agrees(&[delay, rate], &[("limits", "path-rate")]);
+    }
+
+    /// Planted: a wrong cause, and none.
+    #[test]
+    #[should_panic(expected = "wire-full")]
+    fn a_wrong_cause_is_never_forgiven() {
+        let named = serde_json::json!({"limits": [{"metric": "goodput", "cause": "wire-full"}]});
+        assert!(
+            names(
+                &serde_json::json!({"limits": []}),
+                &[("limits", "path-rate")]
+            )
+            .is_err()
+        );
+        let _ = names(&named, &[("limits", "path-rate")]);
+    }
+}
