@@ -32,10 +32,13 @@ const CASES: [(&str, Case); 16] = [
         host::ports_and_disks,
     ),
     ("a_card_in_a_slot_too_narrow", host::narrow_slot),
-    ("a_link_below_both_its_ends", host::slow_link),
-    ("a_card_without_a_node", host::unknown_node),
-    ("interrupts_on_the_other_node", host::remote_interrupts),
-    ("what_makes_no_sense_is_a_gap", host::nonsense),
+    ("long::a_link_below_both_its_ends", host::slow_link),
+    ("long::a_card_without_a_node", host::unknown_node),
+    (
+        "long::interrupts_on_the_other_node",
+        host::remote_interrupts,
+    ),
+    ("long::what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
     // It leaves interrupts where the CPU was not.
     ("long::a_cpu_that_is_off", host::offline_cpu),

@@ -1,7 +1,5 @@
 //! The same by UDP: what one side sent, the other received or lacks.
 
-use linerate_test::ask;
-
 use super::*;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
