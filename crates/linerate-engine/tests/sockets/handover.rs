@@ -9,7 +9,7 @@ use linerate_core::metric::{
 use linerate_core::plan::{Direction, Handover, Knobs, Side};
 use linerate_core::units::Bytes;
 
-use crate::support::{Pair, assert_exact, step, stream};
+use crate::support::{Pair, step, stream};
 
 fn knobs(copy: Handover, streams: u32, write_size: u64) -> Knobs {
     Knobs {
@@ -37,8 +37,7 @@ fn each_way_arrives_to_the_byte_in_step_after_step() {
         ] {
             pair.connect(&stream(id, direction, knobs(copy, streams, size)));
             for _ in 0..2 {
-                let ends = pair.run(&step(&[id], 10, 40, 10));
-                assert!(assert_exact(&ends) > 0, "{copy:?}");
+                let ends = pair.moves(&step(&[id], 10, 40, 10));
                 // The kernel may have no room to hold the pages of an ordinary user.
                 let mut gaps = ends.iter().flat_map(|end| &end.gaps);
                 let of_room = copy.is_told();
@@ -90,9 +89,8 @@ fn without_room_to_hold_pages_payload_is_copied_and_that_is_told() {
         let plan = stream(0, Direction::Forward, knobs(Handover::Zerocopy, 1, 50_000));
         let ends = within(0, || {
             pair.connect(&plan);
-            pair.run(&step(&[0], 10, 40, 10))
+            pair.moves(&step(&[0], 10, 40, 10))
         });
-        assert!(assert_exact(&ends) > 0);
         ends
     });
     let [near, far] = refused.join().unwrap();

@@ -12,6 +12,7 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
 use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use linerate_test::ask;
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 type Made = Result<Vec<OwnedFd>, LoadError>;
@@ -122,6 +123,19 @@ impl Pair {
         far.go();
         near.go();
         [near, far]
+    }
+
+    /// Runs a step in which payload moves: one of a few milliseconds may end before a busy machine let both ends
+    /// begin.
+    pub(crate) fn moves(&mut self, plan: &StepPlan) -> [EndReadings; 2] {
+        let moved = ask(|| {
+            let ends = self.run(plan);
+            let bytes = assert_exact(&ends);
+            (bytes > 0)
+                .then_some(ends)
+                .ok_or_else(|| "no payload".to_owned())
+        });
+        moved.expect("payload in one of three steps")
     }
 
     pub(crate) fn run(&mut self, plan: &StepPlan) -> [EndReadings; 2] {

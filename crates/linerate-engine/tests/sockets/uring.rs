@@ -62,8 +62,7 @@ fn payload_arrives_to_the_byte_in_step_after_step_whatever_its_size() {
     ] {
         pair.connect(&stream(id, direction, knobs));
         for _ in 0..3 {
-            let ends = pair.run(&step(&[id], 10, 60, 10));
-            assert!(assert_exact(&ends) > 0, "{id}");
+            pair.moves(&step(&[id], 10, 60, 10));
         }
         pair.near.release(id);
         pair.far.release(id);
