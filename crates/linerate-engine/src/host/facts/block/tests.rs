@@ -1,6 +1,7 @@
 use std::path::Path;
 
-use linerate_core::facts::block::{Layer, Storage};
+use linerate_core::facts::block::{Layer, Path as Way, Storage};
+use linerate_core::facts::{Inventory, odd};
 use linerate_core::units::Bytes;
 
 use super::storage;
@@ -383,4 +384,234 @@ fn a_replay_of_this_machine_gives_the_same() {
     let machine = Capture::new(Live::new());
     let live = storage(&machine);
     assert_eq!(storage(&Replay::new(machine.captured())), live);
+}
+
+/// Two namespaces of a subsystem behind two controllers by TCP, and a third that one of them has; as Linux 6.12 shows
+/// them, or an older one.
+fn fabric(has_hidden: bool, has_requests: bool) -> Storage {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut put = |path: String, text: &str| files.push((path, format!("{text}\n")));
+    let (systems, fabrics) = (
+        "sys/devices/virtual/nvme-subsystem",
+        "sys/devices/virtual/nvme-fabrics/ctl",
+    );
+    put(format!("{systems}/nvme-subsys3/iopolicy"), "numa");
+    put(format!("{systems}/nvme-subsys3/model"), "Linux");
+    let mut disk = |folder: String, name: &str, hidden: &str, is_way: bool| {
+        put(format!("{folder}/size"), "2048");
+        if has_hidden {
+            put(format!("{folder}/hidden"), hidden);
+        }
+        for (file, text) in QUEUE {
+            let of_requests = ["nr_requests", "scheduler"].contains(&file);
+            if is_way || has_requests || !of_requests {
+                put(format!("{folder}/queue/{file}"), text.trim_end());
+            }
+        }
+        let above = format!(
+            "->../../devices/{}",
+            folder.trim_start_matches("sys/devices/")
+        );
+        put(format!("sys/class/block/{name}"), &above);
+    };
+    for number in 1..=3 {
+        let name = format!("nvme3n{number}");
+        disk(format!("{systems}/nvme-subsys3/{name}"), &name, "0", false);
+    }
+    for (controller, number) in [(3, 1), (10, 1), (3, 2), (10, 2), (10, 3)] {
+        let name = format!("nvme3c{controller}n{number}");
+        disk(
+            format!("{fabrics}/nvme{controller}/{name}"),
+            &name,
+            "1",
+            true,
+        );
+    }
+    for (folder, number) in [("nvme3", 3), ("nvme10", 10)] {
+        let folder = format!("{fabrics}/{folder}");
+        for (file, text) in [
+            ("uevent", format!("DEVNAME=nvme{number}")),
+            ("transport", "tcp".to_owned()),
+            ("address", format!("traddr=192.0.2.{number},trsvcid=4420")),
+            ("state", "live".to_owned()),
+            ("queue_count", "3".to_owned()),
+        ] {
+            put(format!("{folder}/{file}"), &text);
+        }
+        put(
+            format!("sys/class/nvme/nvme{number}"),
+            &format!("->../../devices/virtual/nvme-fabrics/ctl/nvme{number}"),
+        );
+        put(
+            format!("{systems}/nvme-subsys3/nvme{number}"),
+            &format!("->../../nvme-fabrics/ctl/nvme{number}"),
+        );
+    }
+    for number in 1..=3 {
+        put(
+            format!("{systems}/nvme-subsys3/nvme3n{number}/device"),
+            "->../../nvme-subsys3",
+        );
+    }
+    for (controller, number, ana) in [
+        (3, 1, "optimized"),
+        (10, 1, "non-optimized"),
+        (3, 2, "optimized"),
+        (10, 2, "optimized"),
+        (10, 3, "optimized"),
+    ] {
+        let folder = format!("{fabrics}/nvme{controller}/nvme3c{controller}n{number}");
+        put(format!("{folder}/ana_state"), ana);
+        put(
+            format!("{folder}/device"),
+            &format!("->../../nvme{controller}"),
+        );
+    }
+    put("proc/self/mountinfo".to_owned(), ROOT.trim_end());
+    let files: Vec<_> = files
+        .iter()
+        .map(|(p, t)| {
+            (
+                p.as_str(),
+                if t.starts_with("->") { t.trim_end() } else { t },
+            )
+        })
+        .collect();
+    of(tree(&files).path())
+}
+
+#[test]
+fn hidden_devices_are_ways_to_a_disk_on_kernels_old_and_new() {
+    for (has_hidden, has_requests) in [(true, false), (true, true), (false, true)] {
+        let storage = fabric(has_hidden, has_requests);
+        assert_eq!(whats(&storage), [""; 0], "{:?}", storage.gaps);
+        let names: Vec<_> = storage.devices.iter().map(|d| d.name.as_str()).collect();
+        assert_eq!(names, ["nvme3n1", "nvme3n2", "nvme3n3"]);
+        let ways = |disk: usize| {
+            let paths = storage.devices[disk].paths.iter();
+            let way = |p: &Way| (p.device.clone(), p.name.clone(), p.ana_state.clone());
+            paths.map(way).collect::<Vec<_>>()
+        };
+        let own = |way: &str, controller: &str, ana: &str| {
+            (way.to_owned(), controller.to_owned(), ana.to_owned())
+        };
+        assert_eq!(
+            ways(0),
+            [
+                own("nvme3c3n1", "nvme3", "optimized"),
+                own("nvme3c10n1", "nvme10", "non-optimized")
+            ]
+        );
+        assert_eq!(ways(1).len(), 2);
+        // A controller of the subsystem need not have each of its namespaces.
+        assert_eq!(ways(2), [own("nvme3c10n3", "nvme10", "optimized")]);
+        let first = &storage.devices[0].paths[0];
+        assert_eq!(
+            (
+                first.transport.as_str(),
+                first.address.as_str(),
+                first.state.as_str()
+            ),
+            ("tcp", "traddr=192.0.2.3,trsvcid=4420", "live")
+        );
+        let disk = &storage.devices[0];
+        assert_eq!(
+            (disk.transport.as_str(), disk.policy.as_str()),
+            ("tcp", "numa")
+        );
+        assert_eq!(disk.queue.requests, has_requests.then_some(256));
+        let machine = Inventory {
+            storage,
+            ..Inventory::default()
+        };
+        let told: Vec<_> = odd::find(&machine).into_iter().map(|o| o.subject).collect();
+        assert_eq!(
+            told,
+            ["nvme3n2"],
+            "one way each of the others is used anyway"
+        );
+    }
+}
+
+#[test]
+fn the_ways_of_a_card_with_two_ports_have_their_places() {
+    let controller = |name: &str, address: &str| {
+        [
+            ("transport", "pcie\n"),
+            ("address", address),
+            ("state", "live\n"),
+        ]
+        .map(|(file, text)| (format!("sys/class/nvme/{name}/{file}"), text.to_owned()))
+    };
+    let others = [
+        controller("nvme0", "0000:01:00.0\n"),
+        controller("nvme1", "0000:02:00.0\n"),
+    ]
+    .concat();
+    let others: Vec<_> = others
+        .iter()
+        .map(|(p, t)| (p.as_str(), t.as_str()))
+        .collect();
+    let hidden: &[(&str, &str)] = &[("hidden", "1\n"), ("ana_state", "optimized\n")];
+    let devices: [(&str, &[(&str, &str)]); 4] = [
+        (
+            "nvme0n1",
+            &[("hidden", "0\n"), ("device/iopolicy", "round-robin\n")],
+        ),
+        ("nvme0c0n1", hidden),
+        ("nvme0c1n1", hidden),
+        // Nothing says that this one is hidden.
+        ("nvme2c2n1", &[("hidden", "0\n")]),
+    ];
+    let storage = host(&devices, &others, ROOT);
+    let [disk, other] = &storage.devices[..] else {
+        panic!("{:?}", storage.devices)
+    };
+    assert_eq!(
+        (disk.name.as_str(), other.name.as_str()),
+        ("nvme0n1", "nvme2c2n1")
+    );
+    let places: Vec<_> = disk.paths.iter().map(|p| p.address.as_str()).collect();
+    assert_eq!(places, ["0000:01:00.0", "0000:02:00.0"]);
+    assert_eq!(
+        (disk.pci.as_str(), disk.transport.as_str()),
+        ("0000:01:00.0", "pcie")
+    );
+}
+
+#[test]
+fn a_disk_with_one_way_hangs_on_the_controller_that_it_names() {
+    let disk: [(&str, &[(&str, &str)]); 1] = [(
+        "nvme0n1",
+        &[("hidden", "0\n"), ("device/uevent", "DEVNAME=nvme4\n")],
+    )];
+    let others = [
+        ("sys/class/nvme/nvme0/transport", "tcp\n"),
+        ("sys/class/nvme/nvme4/transport", "rdma\n"),
+    ];
+    let storage = host(&disk, &others, ROOT);
+    let disk = &storage.devices[0];
+    assert_eq!(
+        (disk.paths.len(), disk.paths[0].name.as_str()),
+        (1, "nvme4")
+    );
+    assert_eq!(
+        (disk.transport.as_str(), disk.paths[0].device.as_str()),
+        ("rdma", "")
+    );
+}
+
+#[test]
+fn a_number_of_requests_that_cannot_be_read_is_a_gap() {
+    let disk: [(&str, &[(&str, &str)]); 1] = [("sda", &[("device/scsi_device/3:0:0:0/x", "x")])];
+    let ahci = [("sys/class/scsi_host/host3/proc_name", "ahci\n")];
+    assert_eq!(whats(&host(&disk, &ahci, ROOT)), [""; 0]);
+    let bad: [(&str, &[(&str, &str)]); 1] = [(
+        "sda",
+        &[
+            ("device/scsi_device/3:0:0:0/x", "x"),
+            ("queue/nr_requests", "many\n"),
+        ],
+    )];
+    assert_eq!(whats(&host(&bad, &ahci, ROOT)), ["facts.block.queue"]);
 }
