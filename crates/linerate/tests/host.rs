@@ -5,6 +5,7 @@
 )]
 
 mod document;
+mod fabric;
 mod schema;
 
 use std::io::{BufRead, BufReader};

@@ -106,8 +106,8 @@ impl Path {
 }
 
 impl BlockDevice {
-    /// How many ways requests may take. Ways that the target calls optimized leave the others idle,
-    /// whichever policy there is.
+    /// Number of ways that carry requests under a policy that uses them all. While there are optimized
+    /// ways, no policy uses the others.
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
     pub fn usable_ways(&self) -> usize {
         let of = |ana: &[&str]| {

@@ -38,7 +38,7 @@ pub struct IbDevice {
     pub node_guid: Option<Guid>,
     /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
     pub virtual_of: Option<VirtualOf>,
-    /// Whether software on a network port plays the device (rxe, siw): its rate says nothing of what it can do.
+    /// Whether it is a software device on top of a network port (rxe, siw): its rate is nominal.
     pub software: bool,
     /// Its ports.
     pub ports: Vec<IbPort>,
@@ -164,7 +164,7 @@ pub struct Gid {
     pub netdev: String,
 }
 
-/// Local identifiers of nobody: of a port without a manager, and the permissive ones, of 16 bits and of Omni-Path.
+/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and Omni-Path.
 const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 
 impl IbPort {

@@ -29,7 +29,7 @@ use skip::skip;
 type Case = (&'static str, fn(&mut Guest));
 
 /// The last one ends the guest.
-const CASES: [Case; 16] = [
+const CASES: [Case; 18] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -41,6 +41,8 @@ const CASES: [Case; 16] = [
     ("interrupts_on_the_other_node", host::remote_interrupts),
     ("what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
+    ("a_disk_with_several_ways", host::ways),
+    ("software_devices_have_no_rate", host::software_devices),
     // It leaves interrupts where the CPU was not.
     ("a_cpu_that_is_off", host::offline_cpu),
     ("a_path_while_the_clock_is_set", path::clock_set),

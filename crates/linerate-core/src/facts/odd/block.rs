@@ -32,21 +32,21 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     devices(inventory, odd)
 }
 
-/// What is wrong with a way that is dead.
-fn trouble(path: &Path) -> &str {
+/// Why a way is dead.
+fn trouble(path: &Path) -> String {
     match path.ana_state.as_str() {
-        "persistent-loss" => "lost for good",
-        _ => &path.state,
+        "persistent-loss" => "in ANA state persistent-loss".to_owned(),
+        _ => path.state.clone(),
     }
 }
 
-/// The subsystem of a disk whose requests take one way for each node.
+/// The subsystem of a disk whose policy is numa.
 fn subsystem_of(disk: &BlockDevice) -> Option<String> {
     let namespace = Namespace::of(&disk.name).filter(|_| disk.policy == "numa")?;
     Some(format!("nvme-subsys{}", namespace.subsystem))
 }
 
-/// Several ways of which the policy uses one for each node. The policy is the subsystem's: its disks share one.
+/// Several usable ways of which policy numa uses one for each node. All disks of a subsystem share its policy.
 pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
     let mut found: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for disk in &inventory.storage.devices {
@@ -81,7 +81,7 @@ mod tests {
     use crate::facts::Inventory;
     use crate::facts::block::{BlockDevice, Path};
 
-    /// A disk with ways in these states, each with what the target says of it.
+    /// A disk with ways in these states and ANA states.
     fn disk(name: &str, policy: &str, ways: &[(&str, &str)]) -> BlockDevice {
         let path = |(at, (state, ana)): (usize, &(&str, &str))| Path {
             name: format!("nvme{at}"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_the_target_would_not_have_used_are_not_idle() {
+    fn ways_that_no_policy_would_use_are_not_idle() {
         let whats = |ways: &[(&str, &str)]| whats("nvme0n1", "numa", ways);
         for other in ["non-optimized", "inaccessible", "change"] {
             assert_eq!(whats(&[LIVE, ("live", other)]), [""; 0], "{other}");
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(whats(&[("live", "inaccessible"); 2]), [""; 0]);
         assert_eq!(
             whats(&[LIVE, ("live", "persistent-loss")]),
-            ["of 2 ways, nvme1 is lost for good"]
+            ["of 2 ways, nvme1 is in ANA state persistent-loss"]
         );
     }
 

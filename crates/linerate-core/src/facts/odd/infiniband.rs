@@ -113,7 +113,8 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
     })
 }
 
-const HELD: &str = "an administrator or the driver keeps it so; no subnet manager can set it up";
+const HELD: &str =
+    "an administrator or the driver holds the link down; no subnet manager can set up such a port";
 
 /// One lane, or the slowest speed, on an InfiniBand link.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {

@@ -97,8 +97,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Whether a device is one that the kernel keeps to itself: a way to an NVMe disk. Before Linux 4.15 and in
-    /// parts of trees there is no such file, and the name tells.
+    /// Whether the kernel hides a device from programs, as it does with the ways to an NVMe disk. Without the file, as
+    /// before Linux 4.15, the name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(
             self.machine,
@@ -173,7 +173,8 @@ impl Reader<'_> {
             return QueueLimits::default();
         }
         let path = |name: &str| format!("{queue}/{name}");
-        // A disk without requests of its own, as one of several ways is, has neither file from Linux 6.12 on.
+        // A disk without a request queue of its own, such as the head of NVMe multipath, has neither file from Linux
+        // 6.12 on.
         let requests = self.look("block.queue", &path("nr_requests"), sysctl::number);
         let scheduler = self.look("block.queue", &path("scheduler"), sysfs::chosen);
         let mut number =

@@ -16,7 +16,7 @@ use crate::host::{Machine, gap, read};
 
 const CLASS: &str = "/sys/class/infiniband";
 //= torvalds/linux, include/uapi/rdma/siw-abi.h: SIW_NODE_DESC_COMMON; drivers/infiniband/sw/rxe/rxe_verbs.c
-/// How devices that software plays describe themselves.
+/// Descriptions (`node_desc`) of software devices.
 pub(in crate::host) const SOFTWARE: [&str; 2] = ["Software iWARP stack", "rxe"];
 /// Why there is no fact of what a port could do.
 const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
@@ -81,7 +81,7 @@ impl Reader<'_> {
             )
             .ok(),
             virtual_of: self.virtual_of(&pci),
-            software: self.is_played(&folder),
+            software: self.is_soft_device(&folder),
             pci,
             ports: numbers
                 .into_iter()
@@ -123,9 +123,10 @@ impl Reader<'_> {
         numbers.filter_map(function).collect()
     }
 
-    /// Whether software plays a device. A card has a link to its place and names its model or board; rxe names the
-    /// network port it runs on. Up to Linux 5.x both rxe and siw have a link to the place of that port.
-    fn is_played(&self, folder: &str) -> bool {
+    /// Whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In older
+    /// kernels software devices link to the hardware of their network port: then `parent` of rxe or the description
+    /// of siw identifies them.
+    fn is_soft_device(&self, folder: &str) -> bool {
         let Ok(files) = self.machine.list(folder) else {
             return false;
         };
@@ -384,7 +385,12 @@ mod tests {
                 "InfiniBand",
                 Some("cable"),
             ),
-            ("1: DOWN", "5: LinkUp", "InfiniBand", Some("keeps it so")),
+            (
+                "1: DOWN",
+                "5: LinkUp",
+                "InfiniBand",
+                Some("holds the link down"),
+            ),
             (
                 "1: DOWN",
                 "5: LinkUp",
@@ -444,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_software_plays_is_known_by_what_a_card_does_not_have() {
+    fn software_devices_are_told_from_hardware() {
         let of = |files: &[(&str, &str)]| {
             let folder = "/sys/class/infiniband/x";
             let mut files: Vec<_> = files
@@ -455,11 +461,11 @@ mod tests {
             of(plant(&files).path()).devices[0].software
         };
         let place = ("device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
-        // From Linux 5.x on: no place.
+        // Newer kernels: no `device` link.
         assert!(of(&[("node_desc", "rxe\n"), ("parent", "eth0\n")]));
         assert!(of(&[("node_desc", "Software iWARP stack\n")]));
         assert!(of(&[("node_desc", "renamed\n")]));
-        // Before: that of the network port.
+        // Older kernels: the link of the network port.
         assert!(of(&[place, ("parent", "eth0\n")]));
         assert!(of(&[place, ("node_desc", "Software iWARP stack\n")]));
         for card in [place, ("hca_type", "MT4115\n"), ("board_id", "MT_1\n")] {

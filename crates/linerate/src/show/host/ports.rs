@@ -271,7 +271,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     let rate = port.agreed()?;
     let words = format!("{} ({}X {})", rate.rate, rate.width, rate.speed);
     Some(if device.software {
-        format!("made by software, whose rate is nominal: {words}")
+        format!("software device, nominal rate {words}")
     } else {
         words
     })

@@ -1,5 +1,5 @@
 //! InfiniBand ports with a working wire that have no address: whether a subnet manager serves their
-//! network, and what keeps it from them.
+//! network, and why it has not set them up.
 //!
 //! A second manager on a network that has one can take it over, so starting one is advised only where nothing
 //! shows that there is one.
@@ -57,7 +57,7 @@ fn name((device, port): Port<'_>) -> String {
     format!("{} port {}", device.name, port.number)
 }
 
-/// How we know that a manager serves the network of a port, and a port to ask it from.
+/// The evidence that a manager serves the network of a port, and an active port to query it from.
 fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Option<Port<'a>>)> {
     let served = |port: &Port<'_>| is_served(port.1) && share_a_wire(own, *port);
     let active = all(inventory)
@@ -66,10 +66,7 @@ fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Op
     let asked = active.filter(|(_, port)| port.is_active());
     match (own.1.manager(), active) {
         (Some(lid), _) => Some((format!("LID {lid}"), asked)),
-        (None, Some(port)) => Some((
-            format!("it has set up {} on the same wire", name(port)),
-            asked,
-        )),
+        (None, Some(port)) => Some((format!("{} on the same wire is served", name(port)), asked)),
         (None, None) => None,
     }
 }
@@ -90,7 +87,7 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
         });
         return (
             format!("Initializing: the wire works, but this function has no GUID{managed}"),
-            "a subnet manager gives no address to what has no GUID",
+            "a subnet manager does not set up a port without a GUID",
             give_guid(inventory, device, port),
         );
     }
@@ -99,7 +96,8 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
         return (what, PASSED_OVER, ask(inventory, device, asked));
     }
     if let Function::Lent = Function::of(inventory, device) {
-        let why = "the subnet manager of the card's network has not come to this virtual function, or there is none";
+        let why =
+            "the subnet manager has not reached this virtual function, or its network has none";
         let fix = "on the host of this guest: ibstat shows whether the card's own port is active";
         return (WHAT.to_owned(), why, fix.to_owned());
     }
@@ -113,13 +111,13 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
     (WHAT.to_owned(), NONE, start(inventory, device, port))
 }
 
-const PASSED_OVER: &str = "it has not come to this port yet, leaves it out, or has ended since; another one beside it \
-                           would do damage";
+const PASSED_OVER: &str = "the manager has not reached this port yet, ignores it, or has stopped since; a second manager on the same \
+                           network would do damage";
 const BESIDE: &str = "this port's network has no manager, or the manager runs on this host and is bound to the other \
                       port: it serves the network of one port only";
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
-/// How to find out why a manager passes over a port.
+/// How to find out why a manager does not set up a port.
 fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> String {
     let tool = if is_omni_path(inventory, device) {
         "opafabricinfo".to_owned()
@@ -129,17 +127,17 @@ fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> Str
             None => "sudo sminfo, on a host whose port is active,".to_owned(),
         }
     };
-    let log = format!("{tool} tells whether it still runs and where; see its log there");
+    let log = format!("{tool} shows where the manager runs; read its log there");
     let is_virtual = !matches!(Function::of(inventory, device), Function::Card);
     if is_virtual && driver(inventory, device) == "mlx5_core" {
         return format!(
-            "{log}, and whether it serves virtual functions (virt_enabled 2 of NVIDIA's manager; others do not)"
+            "{log}, and see whether it supports virtual functions (virt_enabled 2, NVIDIA's manager only)"
         );
     }
     log
 }
 
-/// The port that a manager for this one's network binds to, by its GUID: a virtual function has none of its own wire.
+/// GUID of the port that a manager of this network binds to: for a virtual function that of its card.
 fn bound_to(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     let card = all(inventory)
         .filter(|(card, _)| {

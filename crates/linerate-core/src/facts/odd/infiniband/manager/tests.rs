@@ -71,7 +71,7 @@ fn odd(machine: &Inventory) -> Vec<Oddity> {
     found
 }
 
-/// What is told of the one port that is odd.
+/// The only oddity.
 fn one(devices: &[IbDevice], driver: &str) -> Oddity {
     let mut found = odd(&machine(devices, driver));
     assert_eq!(found.len(), 1, "{found:?}");
