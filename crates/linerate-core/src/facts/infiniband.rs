@@ -347,8 +347,8 @@ mod tests {
         };
         let first = gid(0, "fec0:0000:0000:0007:0002:c903:004c:5e32");
         let other = gid(1, "fe80:0000:0000:0000:0002:c903:004c:5e99");
-        let guid = port(Layer::InfiniBand, &[other.clone(), first.clone()]).guid();
-        assert_eq!(guid.unwrap().to_string(), "0x0002c903004c5e32");
+        let own = port(Layer::InfiniBand, &[other.clone(), first.clone()]).guid();
+        assert_eq!(own.unwrap().to_string(), "0x0002c903004c5e32");
         assert_eq!(port(Layer::InfiniBand, &[other]).guid(), None);
         assert_eq!(port(Layer::Ethernet, &[first]).guid(), None);
         let none = gid(0, "fe80:0000:0000:0000:0000:0000:0000:0000");

@@ -15,7 +15,9 @@ impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
         let tree = Self(TempDir::new().unwrap());
         fs::create_dir_all(tree.0.path().join("sys/class")).unwrap();
-        files.iter().for_each(|(path, text)| tree.put(path, text));
+        for (path, text) in files {
+            tree.put(path, text);
+        }
         tree
     }
 

@@ -42,7 +42,7 @@ const CASES: [Case; 18] = [
     ("what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
     ("a_disk_with_several_ways", host::ways),
-    ("software_devices_have_no_rate", host::software_devices),
+    ("a_software_device_has_no_rate", host::software_device),
     // It leaves interrupts where the CPU was not.
     ("a_cpu_that_is_off", host::offline_cpu),
     ("a_path_while_the_clock_is_set", path::clock_set),

@@ -82,11 +82,11 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
     let own = (device, port);
     let manager = manager_of(inventory, own);
     if device.node_guid == Some(Guid::NONE) || port.guid() == Some(Guid::NONE) {
-        let managed = manager.map_or(String::new(), |(by, _)| {
+        let served = manager.map_or(String::new(), |(by, _)| {
             format!(". A subnet manager serves this network ({by})")
         });
         return (
-            format!("Initializing: the wire works, but this function has no GUID{managed}"),
+            format!("Initializing: the wire works, but this function has no GUID{served}"),
             "a subnet manager does not set up a port without a GUID",
             give_guid(inventory, device, port),
         );
