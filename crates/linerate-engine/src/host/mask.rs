@@ -444,8 +444,8 @@ mod tests {
         whole.interrupts.irqs[0].name = "enx000000000001-rx-0".to_owned();
         let device = &mut whole.infiniband.devices[0];
         let gid = &mut device.ports[0].gids[0].gid;
-        let guid = gid.split_off("fe80:0000:0000:0000:".len());
-        assert_eq!(guid, "5ec2:e7ff:fead:dbe0");
+        let lower = gid.split_off("fe80:0000:0000:0000:".len());
+        assert_eq!(lower, "5ec2:e7ff:fead:dbe0");
         gid.push_str("0000:0000:0000:0002");
         device.node_guid = device.ports[0].guid();
         assert_eq!(device.node_guid, Some(Guid(2)), "one number for both");
