@@ -47,7 +47,7 @@ fuzz_target!(|text: &[u8]| {
     );
     let _ = (interrupts::parse(text), mounts::parse(text));
     let _ = interrupts::by_cpu(text, Some);
-    let _ = (infiniband::state(text), infiniband::rate(text));
+    let _ = (infiniband::state(text), infiniband::rate(text), infiniband::guid(text));
     let (first, second) = text.split_at(text.len() / 2);
     let _ = cgroup::place("cpu", first, second);
     let _ = modules::load_order(first, second, &["a", "9p"]);

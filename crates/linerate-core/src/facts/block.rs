@@ -95,10 +95,33 @@ impl Layer {
 }
 
 impl Path {
-    /// Whether requests go this way; `None` where that is not told.
+    /// Whether the way works; `None` where that is not told.
     pub fn is_live(&self) -> Option<bool> {
+        if self.ana_state == "persistent-loss" {
+            return Some(false);
+        }
         let known = !self.state.is_empty();
         known.then(|| ["live", "running"].contains(&self.state.as_str()))
+    }
+}
+
+impl BlockDevice {
+    /// Number of ways that carry requests under a policy that uses them all. While there are optimized
+    /// ways, no policy uses the others.
+    //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
+    pub fn usable_ways(&self) -> usize {
+        let of = |ana: &[&str]| {
+            let live = self
+                .paths
+                .iter()
+                .filter(|path| path.is_live() == Some(true));
+            live.filter(|path| ana.contains(&path.ana_state.as_str()))
+                .count()
+        };
+        match of(&["optimized", ""]) {
+            0 => of(&["non-optimized"]),
+            best => best,
+        }
     }
 }
 
@@ -128,6 +151,48 @@ pub struct QueueLimits {
     pub write_cache: String,
 }
 
+/// A namespace of an NVMe subsystem, by the name of its block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespace {
+    /// Number of the subsystem; of a disk without several ways it may be that of the controller.
+    pub subsystem: u32,
+    /// Number of the controller, in the name of one way to the namespace: `nvme0c1n1`.
+    pub controller: Option<u32>,
+    /// Number of the namespace below the subsystem.
+    pub number: u32,
+}
+
+impl Namespace {
+    /// What `nvme0n1` or `nvme0c1n1` says; `None` for other names, those of partitions among them.
+    pub fn of(name: &str) -> Option<Self> {
+        let (left, number) = name.strip_prefix("nvme")?.split_once('n')?;
+        let (subsystem, controller) = match left.split_once('c') {
+            Some((subsystem, controller)) => (subsystem, Some(decimal(controller)?)),
+            None => (left, None),
+        };
+        Some(Self {
+            subsystem: decimal(subsystem)?,
+            controller,
+            number: decimal(number)?,
+        })
+    }
+
+    /// Whether this is one of the ways to the disk of that name.
+    pub fn is_way_to(self, disk: &str) -> bool {
+        let head = Self {
+            controller: None,
+            ..self
+        };
+        self.controller.is_some() && Self::of(disk) == Some(head)
+    }
+}
+
+/// A number of digits alone: a sign would pass for one.
+fn decimal(text: &str) -> Option<u32> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
 /// A way to a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -140,6 +205,11 @@ pub struct Path {
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
+    /// What the target says of a way of NVMe (ANA): `optimized`, `non-optimized`, `inaccessible`,
+    /// `persistent-loss`, `change`.
+    pub ana_state: String,
+    /// Block device of a way of NVMe, which the kernel hides from all but itself: `nvme0c1n1`.
+    pub device: String,
     /// NUMA node.
     pub node: Option<u32>,
     /// Queues.
@@ -243,6 +313,32 @@ mod tests {
         assert_eq!(names("sda"), ["sda"]);
         assert_eq!(names("loop0"), [""; 0]);
         assert_eq!(names("none"), [""; 0]);
+    }
+
+    #[test]
+    fn names_tell_disks_from_the_ways_to_them() {
+        let of = |name| Namespace::of(name).map(|n| (n.subsystem, n.controller, n.number));
+        assert_eq!(of("nvme0n1"), Some((0, None, 1)));
+        assert_eq!(of("nvme10c2n13"), Some((10, Some(2), 13)));
+        for other in [
+            "nvme0",
+            "nvme0n1p1",
+            "nvme0c1",
+            "nvmen1",
+            "nvme0n",
+            "nvme0cn1",
+            "nvme0c+1n1",
+            "sda",
+            "",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        let way = Namespace::of("nvme0c1n2").unwrap();
+        assert!(way.is_way_to("nvme0n2"));
+        for other in ["nvme0n1", "nvme1n2", "nvme0c1n2", "sda"] {
+            assert!(!way.is_way_to(other), "{other}");
+        }
+        assert!(!Namespace::of("nvme0n2").unwrap().is_way_to("nvme0n2"));
     }
 
     #[test]

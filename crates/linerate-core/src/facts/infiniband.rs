@@ -1,5 +1,7 @@
 //! InfiniBand and RoCE: devices and their ports, and what their states mean.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
@@ -32,8 +34,40 @@ pub struct IbDevice {
     pub pci: String,
     /// NUMA node.
     pub node: Option<u32>,
+    /// GUID of the device; that of a port is another one.
+    pub node_guid: Option<Guid>,
+    /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
+    pub virtual_of: Option<VirtualOf>,
+    /// Whether it is a software device on top of a network port (rxe, siw): its rate is nominal.
+    pub software: bool,
     /// Its ports.
     pub ports: Vec<IbPort>,
+}
+
+/// The physical function that a virtual one belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VirtualOf {
+    /// Its address on the PCI bus.
+    pub pci: String,
+    /// Number of the virtual function, from 0; `None` when unknown.
+    pub number: Option<u32>,
+}
+
+/// A globally unique identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guid(pub u64);
+
+impl Guid {
+    /// What a device or port shows that was given none.
+    pub const NONE: Self = Self(0);
+}
+
+impl fmt::Display for Guid {
+    /// As ibstat prints it and `opensm -g` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:016x}", self.0)
+    }
 }
 
 /// A port of an RDMA device.
@@ -130,11 +164,43 @@ pub struct Gid {
     pub netdev: String,
 }
 
+/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and Omni-Path.
+const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
+
 impl IbPort {
+    /// Whether the link is in use.
+    pub fn is_active(&self) -> bool {
+        matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer))
+    }
+
     /// The rate of a port that is in use.
     pub fn in_use(&self) -> Option<&IbRate> {
-        let active = matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer));
-        self.rate.as_ref().filter(|_| active)
+        self.rate.as_ref().filter(|_| self.is_active())
+    }
+
+    /// Whether there is a link to another end; `None` when unknown.
+    pub fn has_link(&self) -> Option<bool> {
+        match (self.physical, self.state) {
+            (Some(physical), _) => Some(physical == PhysicalState::LinkUp),
+            (None, state) => state.map(|state| state != LinkState::Down),
+        }
+    }
+
+    /// The rate that two ends agreed on. A port without a link shows a rate as well, which nobody agreed on.
+    pub fn agreed(&self) -> Option<&IbRate> {
+        self.rate.as_ref().filter(|_| self.has_link() == Some(true))
+    }
+
+    /// GUID of an InfiniBand port: the lower half of its first GID. The upper half names the subnet.
+    pub fn guid(&self) -> Option<Guid> {
+        let own = self.gids.iter().find(|gid| gid.index == 0);
+        let own = own.filter(|_| self.layer == Some(Layer::InfiniBand))?;
+        crate::parse::infiniband::guid_of_gid(&own.gid)
+    }
+
+    /// LID of the subnet manager that set this port up, or is about to.
+    pub fn manager(&self) -> Option<u64> {
+        self.sm_lid.filter(|lid| !NO_LIDS.contains(lid))
     }
 }
 
@@ -214,5 +280,96 @@ mod tests {
         assert_eq!(PhysicalState::of(2), Some(PhysicalState::Polling));
         assert_eq!(PhysicalState::of(5), Some(PhysicalState::LinkUp));
         assert_eq!((PhysicalState::of(0), PhysicalState::of(8)), (None, None));
+    }
+
+    #[test]
+    fn only_a_link_has_a_rate() {
+        let rate = IbRate {
+            rate: Rate(40_000_000_000),
+            width: 4,
+            speed: "QDR".to_owned(),
+        };
+        let port = |physical, state| IbPort {
+            physical,
+            state,
+            rate: Some(rate.clone()),
+            ..IbPort::default()
+        };
+        for (physical, state, link) in [
+            (
+                Some(PhysicalState::LinkUp),
+                Some(LinkState::Active),
+                Some(true),
+            ),
+            (
+                Some(PhysicalState::LinkUp),
+                Some(LinkState::Down),
+                Some(true),
+            ),
+            (Some(PhysicalState::LinkUp), None, Some(true)),
+            (
+                Some(PhysicalState::Polling),
+                Some(LinkState::Down),
+                Some(false),
+            ),
+            (Some(PhysicalState::Polling), None, Some(false)),
+            (
+                Some(PhysicalState::ErrorRecovery),
+                Some(LinkState::Active),
+                Some(false),
+            ),
+            (None, Some(LinkState::Down), Some(false)),
+            (None, Some(LinkState::Initializing), Some(true)),
+            (None, None, None),
+        ] {
+            let port = port(physical, state);
+            assert_eq!(port.has_link(), link, "{physical:?} {state:?}");
+            assert_eq!(
+                port.agreed().is_some(),
+                link == Some(true),
+                "{physical:?} {state:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_guid_of_a_port_is_half_of_its_first_gid() {
+        let gid = |index, gid: &str| Gid {
+            index,
+            gid: gid.to_owned(),
+            kind: String::new(),
+            netdev: String::new(),
+        };
+        let port = |layer, gids: &[Gid]| IbPort {
+            layer: Some(layer),
+            gids: gids.to_vec(),
+            ..IbPort::default()
+        };
+        let first = gid(0, "fec0:0000:0000:0007:0002:c903:004c:5e32");
+        let other = gid(1, "fe80:0000:0000:0000:0002:c903:004c:5e99");
+        let own = port(Layer::InfiniBand, &[other.clone(), first.clone()]).guid();
+        assert_eq!(own.unwrap().to_string(), "0x0002c903004c5e32");
+        assert_eq!(port(Layer::InfiniBand, &[other]).guid(), None);
+        assert_eq!(port(Layer::Ethernet, &[first]).guid(), None);
+        let none = gid(0, "fe80:0000:0000:0000:0000:0000:0000:0000");
+        assert_eq!(port(Layer::InfiniBand, &[none]).guid(), Some(Guid::NONE));
+    }
+
+    #[test]
+    fn a_manager_has_a_lid_that_somebody_can_have() {
+        for (lid, manager) in [
+            (0, None),
+            (1, Some(1)),
+            (0xbfff, Some(0xbfff)),
+            (0xffff, None),
+            (0xffff_ffff, None),
+        ] {
+            let port = IbPort {
+                sm_lid: Some(lid),
+                ..IbPort::default()
+            };
+            assert_eq!(port.manager(), manager, "{lid}");
+        }
+        assert_eq!(IbPort::default().manager(), None);
     }
 }

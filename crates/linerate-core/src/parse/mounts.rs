@@ -1,5 +1,6 @@
 //! `/proc/self/mountinfo`: which file system lies where, and on what.
 
+pub use super::text::unescaped;
 use super::{Malformed, text};
 
 const WHAT: &str = "mountinfo";
@@ -30,11 +31,11 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
 fn mount(line: &[u8]) -> Option<Mount> {
     let mut fields = text::fields(line);
     let number = text::trimmed(fields.nth(2)?);
-    let point = text::unescaped(fields.nth(1)?);
+    let point = unescaped(fields.nth(1)?);
     // Options of this mount and optional fields stand before the dash.
     fields.find(|&field| field == b"-")?;
     let kind = text::trimmed(fields.next()?);
-    let source = text::unescaped(fields.next()?);
+    let source = unescaped(fields.next()?);
     let options = fields
         .next()?
         .split(|&b| b == b',')

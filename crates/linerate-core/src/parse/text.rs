@@ -60,7 +60,7 @@ pub(super) fn trimmed(text: &[u8]) -> String {
 }
 
 /// Undoes the octal escapes of blanks in mountinfo (`\040`).
-pub(super) fn unescaped(field: &[u8]) -> String {
+pub fn unescaped(field: &[u8]) -> String {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&byte, tail)) = rest.split_first() {

@@ -6,25 +6,28 @@ use linerate_core::facts::machine::CLOUD_TAGS;
 use linerate_core::parse::{ethtool, link, smbios, sysctl};
 
 use super::facts::block::tells_speed;
+use super::facts::infiniband::SOFTWARE;
 use super::{Answer, Captured, Ethtool, Query};
 
 mod address;
+mod group;
 
 use address::Addresses;
+use group::Groups;
 
 const MASKED: &[u8] = b"masked\n";
 /// Files in /sys that name one piece of hardware, one file or one host.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 7] = [
     "/serial",
     "/wwid",
     "/nguid",
     "/eui",
     "/unique_id",
-    "/node_guid",
-    "/sys_image_guid",
     "/dm/name",
     "/loop/backing_file",
 ];
+/// Files that hold a GUID.
+const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
 /// What of a device's `uevent` is read.
 const UEVENT: [&[u8]; 5] = [
     b"DEVNAME=",
@@ -34,19 +37,41 @@ const UEVENT: [&[u8]; 5] = [
     b"PCI_SLOT_NAME=",
 ];
 
+/// What of a process's `status` is read.
+const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
+/// How links begin that lead to no file.
+const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
+
+/// The numbers that stand for what is masked.
+#[derive(Default)]
+struct Known {
+    addresses: Addresses,
+    groups: Groups,
+}
+
 impl Captured {
-    /// Overwrites the host's name, names and memory addresses of processes, what is mounted beside
-    /// cgroups, addresses of ports and other hosts, keys and serial numbers.
+    /// Overwrites the host's name, names and memory addresses of processes, what is mounted,
+    /// addresses of ports and other hosts, keys and serial numbers.
     ///
-    /// Hardware addresses become numbers, the same wherever they stand: a port is known by its own.
+    /// Hardware addresses, GUIDs and the names of control groups become numbers, the same wherever they stand: a
+    /// port is known by its address, a group by those above it.
     pub fn mask(&mut self) {
-        let mut addresses = Addresses::default();
+        let mut known = Known::default();
         for (path, answers) in &mut self.files {
-            for text in replies(answers) {
-                mask(path, text, &mut addresses);
-                addresses.in_names(text);
+            if is_of_process(path, "/mountinfo") {
+                replies(answers).for_each(|text| known.groups.learn(text));
             }
         }
+        for (path, answers) in &mut self.files {
+            for text in replies(answers) {
+                mask(path, text, &mut known);
+                known.addresses.in_names(text);
+            }
+        }
+        let Known {
+            mut addresses,
+            mut groups,
+        } = known;
         for (query, answers) in &mut self.queries {
             for reply in replies(answers) {
                 match query {
@@ -60,8 +85,7 @@ impl Captured {
             }
         }
         for target in self.links.values_mut().flat_map(|answers| replies(answers)) {
-            // Other links name files.
-            if !target.starts_with("socket:[") {
+            if !NO_FILES.iter().any(|kind| target.starts_with(kind)) {
                 "masked".clone_into(target);
             }
         }
@@ -72,7 +96,10 @@ impl Captured {
         }
         let files = mem::take(&mut self.files).into_iter();
         self.files = files
-            .map(|(path, answers)| (addresses.in_name(&path), answers))
+            .map(|(path, answers)| {
+                let path = groups.in_file(&path).unwrap_or(path);
+                (addresses.in_name(&path), answers)
+            })
             .collect();
         let lists = mem::take(&mut self.lists).into_iter();
         self.lists = lists
@@ -88,14 +115,18 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-fn mask(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
+/// Whether a file tells of one process: `/proc/71/stat`.
+fn is_of_process(path: &str, file: &str) -> bool {
+    let who = path
+        .strip_prefix("/proc/")
+        .and_then(|rest| rest.strip_suffix(file));
+    who.is_some_and(|who| !who.is_empty() && !who.contains('/'))
+}
+
+fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     match path {
         "/proc/sys/kernel/hostname" => *text = MASKED.to_vec(),
         "/proc/cpuinfo" => keep_lines(text, |line| !line.starts_with(b"Serial")),
-        "/proc/self/mountinfo" => {
-            let lines = text.split_inclusive(|&b| b == b'\n').map(mask_mount);
-            *text = lines.collect::<Vec<_>>().concat();
-        }
         "/sys/class/dmi/id/chassis_asset_tag" => {
             let tag = sysctl::line(text);
             if CLOUD_TAGS.iter().all(|(known, _)| *known != tag) {
@@ -104,21 +135,30 @@ fn mask(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
         }
         _ if path.starts_with("/sys/firmware/dmi/") => smbios::mask(text),
         _ if path.starts_with("/proc/") && path.ends_with("/stat") => mask_process(text),
-        _ if path.starts_with("/sys/") => mask_device(path, text, addresses),
+        _ if is_of_process(path, "/mountinfo") => {
+            let lines = text.split_inclusive(|&b| b == b'\n');
+            let lines = lines.map(|line| mask_mount(line, &mut known.groups));
+            *text = lines.collect::<Vec<_>>().concat();
+        }
+        _ if is_of_process(path, "/cgroup") => known.groups.in_membership(text),
+        _ if is_of_process(path, "/status") => {
+            keep_lines(text, |line| STATUS.iter().any(|key| line.starts_with(key)));
+        }
+        _ if path.starts_with("/sys/") => mask_device(path, text, &mut known.addresses),
         _ => {}
     }
 }
 
 /// What is mounted keeps its kind, its device and the options that tell of speed; where it is
-/// mounted and on which host it lies are names. Those of cgroups are needed to find our own.
-fn mask_mount(line: &[u8]) -> Vec<u8> {
+/// mounted and on which host it lies are names.
+fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
+    if let Some(masked) = groups.in_mount(&text) {
+        return masked.into_bytes();
+    }
     let (Some((_, rest)), Some(number)) = (text.split_once(" - "), text.split(' ').nth(2)) else {
         return Vec::new();
     };
-    if rest.starts_with("cgroup") {
-        return line.to_vec();
-    }
     let mut fields = rest.trim_end().split(' ');
     let (kind, source) = (fields.next().unwrap_or_default(), fields.next());
     let is_device = |s: &&str| s.starts_with("/dev/") && !s.starts_with("/dev/mapper/");
@@ -144,17 +184,19 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
         // `LVM-...`: what stands in front tells the layer.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
+    } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {
+        if !addresses.in_groups(text) {
+            *text = MASKED.to_vec();
+        }
+    } else if path.ends_with("/node_desc") {
+        if !SOFTWARE.contains(&sysctl::line(text).as_str()) {
+            *text = MASKED.to_vec();
+        }
     } else if NAMES.iter().any(|name| path.ends_with(name))
-        || path.contains("/gids/") && is_used(text)
         || path.ends_with("/address") && text.contains(&b'=')
     {
         *text = MASKED.to_vec();
     }
-}
-
-/// Whether an entry of a table of GIDs is in use: that is a fact, and all zeros name nobody.
-fn is_used(gid: &[u8]) -> bool {
-    gid.iter().any(|b| !b"0:\n".contains(b))
 }
 
 fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
@@ -182,6 +224,9 @@ fn mask_process(text: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::facts::infiniband::Guid;
+    use linerate_core::units::Bytes;
+
     use crate::host::testing::{Fake, attr, link, msg};
     use crate::host::{Answer, Captured, Ethtool, Query, Replay, inventory};
 
@@ -212,7 +257,8 @@ mod tests {
             "Model : Pi\n"
         );
         let mounts = "1 1 0:1 / /mnt rw - nfs4 filer:/home rw\n1 1 0:2 / /cg rw - cgroup2 c rw\n";
-        let masked = "0 0 0:1 / /masked rw - nfs4 masked rw\n1 1 0:2 / /cg rw - cgroup2 c rw\n";
+        let masked =
+            "0 0 0:1 / /masked rw - nfs4 masked rw\n0 0 0:2 / /masked-1 rw - cgroup2 cgroup2 rw\n";
         assert_eq!(file("/proc/self/mountinfo", mounts), masked);
         let disk = "1 0 8:1 / / rw - ext4 /dev/sda1 rw,x=secret\n1 0 0:3 / /a rw - nfs4 h:/b \
                     rw,vers=4.2,addr=10.0.0.1,nconnect=4\n1 0 253:0 / /b rw - xfs \
@@ -220,6 +266,14 @@ mod tests {
         let masked = "0 0 8:1 / / rw - ext4 /dev/sda1 rw\n0 0 0:3 / /masked rw - nfs4 masked \
                       rw,vers=4.2,nconnect=4\n0 0 253:0 / /masked rw - xfs masked rw\n";
         assert_eq!(file("/proc/self/mountinfo", disk), masked);
+        assert_eq!(file("/proc/7/mountinfo", disk), masked);
+        let status = "Name:\tsecret\nPPid:\t1\nUid:\t1000\nCapEff:\t00\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n";
+        let masked = "PPid:\t1\nCapEff:\t00\nCpus_allowed_list:\t0-3\n";
+        assert_eq!(file("/proc/self/status", status), masked);
+        let node = "/sys/class/infiniband/siw0/node_desc";
+        assert_eq!(file(node, "brook mlx5_0\n"), "masked\n");
+        let played = "Software iWARP stack\n";
+        assert_eq!(file(node, played), played);
         let tag = "/sys/class/dmi/id/chassis_asset_tag";
         assert_eq!(file(tag, "rack 7\n"), "masked\n");
         assert_eq!(file(tag, "OracleCloud.com\n"), "OracleCloud.com\n");
@@ -277,12 +331,27 @@ mod tests {
                 &["0000:0000:0000:0000:0000:0000:0000:0000\n"],
             )
             .file(&format!("{rdma}/ports/1/state"), &["4: ACTIVE\n"])
+            .file(&format!("{rdma}/ports/1/link_layer"), &["InfiniBand\n"])
             .file(&format!("{rdma}/node_guid"), &["5ec2:e7ff:fead:dbe0\n"])
+            .file(&format!("{rdma}/node_desc"), &["secret mlx5_0\n"])
+    }
+
+    /// A process in a group of somebody's session, which has a quota above it.
+    fn group(fake: Fake) -> Fake {
+        let own = "0::/user.slice/user-1000.slice/session-secret.scope\n";
+        let slice = "/sys/fs/cgroup/user.slice/user-1000.slice";
+        fake.file("/proc/self/cgroup", &[own; 2])
+            .file(
+                &format!("{slice}/session-secret.scope/cpu.max"),
+                &["max 100000\n"],
+            )
+            .file(&format!("{slice}/cpu.max"), &["150000 100000\n"])
+            .file("/sys/fs/cgroup/user.slice/memory.max", &["1048576\n"])
     }
 
     /// A machine with all of that, a disk of each sort and a mount.
     fn machine() -> Fake {
-        rdma(ports())
+        group(rdma(ports()))
             .list("/sys/class/block", &["dm-0", "nvme0n1", "sda"])
             .file("/sys/class/block/sda/size", &["2048\n"])
             .file("/sys/class/block/sda/device/wwid", &["naa.secret\n"])
@@ -303,7 +372,8 @@ mod tests {
             .file("/sys/class/block/dm-0/dm/uuid", &["LVM-secret\n"])
             .file(
                 "/proc/self/mountinfo",
-                &["1 1 0:1 / /secret rw - nfs4 secret:/home rw\n"],
+                &["1 1 0:1 / /secret rw - nfs4 secret:/home rw\n\
+                   1 1 0:2 / /sys/fs/cgroup rw - cgroup2 secret rw\n"; 3],
             )
     }
 
@@ -332,7 +402,8 @@ mod tests {
     #[test]
     fn no_address_key_or_serial_number_of_a_machine_survives() {
         let holds = |all: &[u8], secret: &[u8]| all.windows(secret.len()).any(|w| w == secret);
-        let secrets: [&[u8]; 6] = [
+        let secrets: [&[u8]; 7] = [
+            b"user-1000",
             MAC,
             b"5ec2e7addbe0",
             b"5e:c2:e7",
@@ -365,10 +436,21 @@ mod tests {
         for gap in &mut whole.gaps {
             gap.why = gap.why.replace("5ec2e7addbe0", "000000000001");
             gap.hint = gap.hint.replace("5ec2e7addbe0", "000000000001");
+            let own = "user-1000.slice/session-secret.scope";
+            let masked = "user-masked-1.slice/session-masked-2.scope";
+            gap.why = gap.why.replace(own, masked);
         }
         whole.network.nics[0].name = "enx000000000001".to_owned();
         whole.interrupts.irqs[0].name = "enx000000000001-rx-0".to_owned();
-        whole.infiniband.devices[0].ports[0].gids[0].gid = "masked".to_owned();
+        let device = &mut whole.infiniband.devices[0];
+        let gid = &mut device.ports[0].gids[0].gid;
+        let lower = gid.split_off("fe80:0000:0000:0000:".len());
+        assert_eq!(lower, "5ec2:e7ff:fead:dbe0");
+        gid.push_str("0000:0000:0000:0002");
+        device.node_guid = device.ports[0].guid();
+        assert_eq!(device.node_guid, Some(Guid(2)), "one number for both");
+        assert_eq!(whole.machine.cpu_quota, Some(1.5));
+        assert_eq!(whole.machine.memory_limit, Some(Bytes(1 << 20)));
         let mapped = whole.storage.devices.iter_mut().find(|d| d.name == "dm-0");
         mapped.unwrap().label = "masked".to_owned();
         let remote = whole

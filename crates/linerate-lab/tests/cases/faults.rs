@@ -350,22 +350,22 @@ pub(super) fn a_quota_throttles_or_is_refused_in_words() {
         ran / start.elapsed().as_nanos() as f64
     };
     let fault: Fault = "quota:near,20%".parse().expect("a fault");
-    if let Err(refused) = lab.plant(&fault) {
-        let refused = refused.to_string();
-        assert!(refused.contains("control group"), "{refused}");
-        println!("{refused}");
-        return;
-    }
-    let throttled = share(Host::Near);
-    let other = share(Host::Far);
-    lab.remove(&fault).expect("removed");
-    let free = share(Host::Near);
-    println!("{throttled:.2} of a CPU, {other:.2} on the other side, {free:.2} without");
-    assert!(throttled < 0.25, "{throttled}");
-    assert!(
-        other > 0.3 && free > 0.3,
-        "{other} on the other side, {free} without"
-    );
+    // A machine that others use leaves less than a CPU to whoever is not throttled.
+    answer(|| {
+        if let Err(refused) = lab.plant(&fault) {
+            let refused = refused.to_string();
+            assert!(refused.contains("control group"), "{refused}");
+            println!("{refused}");
+            return Ok(());
+        }
+        let throttled = share(Host::Near);
+        let other = share(Host::Far);
+        lab.remove(&fault).expect("removed");
+        let free = share(Host::Near);
+        println!("{throttled:.2} of a CPU, {other:.2} on the other side, {free:.2} without");
+        assert!(throttled < 0.25, "{throttled}");
+        within(other, &(0.3..2.0)).and(within(free, &(0.3..2.0)))
+    });
     drop(lab);
     let left = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(|base| {
         let entries = std::fs::read_dir(base).into_iter().flatten().flatten();

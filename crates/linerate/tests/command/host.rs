@@ -1,5 +1,4 @@
 //! `linerate host` on machines that are not here: captures of trees, and trees with little in them.
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

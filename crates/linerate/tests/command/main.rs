@@ -8,6 +8,7 @@
 mod cli;
 mod diff;
 mod document;
+mod fabric;
 mod host;
 mod hostile;
 mod schema;

@@ -375,3 +375,110 @@ pub(crate) fn capture(guest: &mut Guest) {
     let address = "525400000002";
     assert!(open.contains(address) && !masked.contains(address));
 }
+
+/// A target by TCP in the guest itself, with so many portals, and a controller for each.
+const TARGET: &str = "
+    modprobe -a nvmet nvmet-tcp nvme-tcp null_blk
+    ip link set lo up
+    mount -t configfs none /sys/kernel/config
+    target=/sys/kernel/config/nvmet
+    mkdir $target/subsystems/lab
+    echo 1 >$target/subsystems/lab/attr_allow_any_host
+    for space in 1 2; do
+      mkdir $target/subsystems/lab/namespaces/$space
+      echo -n /dev/nullb0 >$target/subsystems/lab/namespaces/$space/device_path
+      echo 1 >$target/subsystems/lab/namespaces/$space/enable
+    done
+    for port in $PORTS; do
+      mkdir $target/ports/$port
+      echo tcp >$target/ports/$port/addr_trtype
+      echo ipv4 >$target/ports/$port/addr_adrfam
+      echo 127.0.0.1 >$target/ports/$port/addr_traddr
+      echo 442$port >$target/ports/$port/addr_trsvcid
+      ln -s $target/subsystems/lab $target/ports/$port/subsystems/lab
+      host=hostnqn=nqn.2014-08.org.nvmexpress:uuid:1b4e28ba-2fa1-11d2-883f-0016d3cca427
+      host=$host,hostid=1b4e28ba-2fa1-11d2-883f-0016d3cca427
+      echo transport=tcp,traddr=127.0.0.1,trsvcid=442$port,nqn=lab,$host >/dev/nvme-fabrics
+    done
+    until [ -b /dev/nvme1n2 ]; do sleep 0.1; done\n";
+
+const NO_TARGET: &str = "
+    target=/sys/kernel/config/nvmet
+    mount -t configfs none /sys/kernel/config
+    for controller in /sys/class/nvme/*; do
+      if grep -q tcp $controller/transport; then echo 1 >$controller/delete_controller; fi
+    done
+    rm $target/ports/*/subsystems/lab
+    rmdir $target/ports/* $target/subsystems/lab/namespaces/* $target/subsystems/lab
+    rmmod nvmet_tcp nvmet nvme_tcp nvme_fabrics null_blk";
+
+pub(crate) fn ways(guest: &mut Guest) {
+    for ports in [1, 2] {
+        let list: Vec<String> = (1..=ports).map(|port| port.to_string()).collect();
+        let got = guest.host(&format!("PORTS='{}'\n{TARGET}", list.join(" ")));
+        let names = texts(&got, "disks", "name");
+        let of_target: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with("nvme1"))
+            .collect();
+        assert_eq!(of_target, ["nvme1n1", "nvme1n2"], "{}", got["disks"]);
+        for name in of_target {
+            let disk = named(&got, "disks", name);
+            assert_eq!(
+                (&disk["transport"], &disk["ways"]),
+                (&json!("tcp"), &json!(ports))
+            );
+            let way = &disk["paths"][0];
+            assert_eq!(
+                (&way["name"], &way["state"], &way["ana_state"]),
+                (&json!("nvme1"), &json!("live"), &json!("optimized"))
+            );
+            let address = way["address"].as_str().unwrap();
+            assert!(
+                address.contains("traddr=127.0.0.1,trsvcid=4421"),
+                "{address}"
+            );
+        }
+        let gaps = texts(&got, "unknown", "why");
+        assert!(!gaps.iter().any(|why| why.contains("nvme1")), "{gaps:?}");
+        // One policy for both disks.
+        let idle = got["odd"].as_array().unwrap();
+        let idle: Vec<_> = idle
+            .iter()
+            .filter(|odd| odd["id"] == "disk-way-idle")
+            .collect();
+        assert_eq!(idle.len(), ports - 1, "{}", got["odd"]);
+        if let [idle] = idle[..] {
+            let fix = idle["do"].as_str().unwrap();
+            let file = fix
+                .split_whitespace()
+                .find(|word| word.starts_with("/sys/"))
+                .unwrap();
+            assert_eq!(guest.ask(&format!("cat {file}")), "numa\n");
+        }
+        guest.ask(NO_TARGET);
+    }
+}
+
+pub(crate) fn software_device(guest: &mut Guest) {
+    let got = guest.host(
+        "modprobe rdma_rxe
+         ip link add near type veth peer name far
+         ip link set near up; ip link set far up
+         rdma link add rxe0 type rxe netdev near",
+    );
+    let device = named(&got, "rdma", "rxe0");
+    assert_eq!(device["software"], true, "{device}");
+    let port = &device["ports"][0];
+    assert_eq!(
+        (&port["layer"], &port["rate_bps"]),
+        (&json!("Ethernet"), &Value::Null)
+    );
+    assert!(port["nominal_bps"].is_u64(), "{port}");
+    assert!(
+        !odd(&got).iter().any(|id| id.starts_with("ib-")),
+        "{}",
+        got["odd"]
+    );
+    guest.ask("rdma link del rxe0; ip link del near; rmmod rdma_rxe");
+}

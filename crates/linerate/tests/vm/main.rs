@@ -25,7 +25,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 16] = [
+const CASES: [(&str, Case); 18] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -40,6 +40,8 @@ const CASES: [(&str, Case); 16] = [
     ),
     ("long::what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
+    ("a_disk_with_several_ways", host::ways),
+    ("long::a_software_device_has_no_rate", host::software_device),
     // It leaves interrupts where the CPU was not.
     ("long::a_cpu_that_is_off", host::offline_cpu),
     ("long::a_path_while_the_clock_is_set", path::clock_set),

@@ -1,8 +1,14 @@
 //! Ports of RDMA devices that carry nothing, or less than they could.
 
+use self::function::Function;
 use super::Oddity;
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+
+mod function;
+mod manager;
+
+pub(super) use manager::not_set_up;
 
 /// Counters of a port that should stand still.
 const FAULTS: [&str; 5] = [
@@ -43,10 +49,12 @@ fn ports(
 
 /// A wire that does not work.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-no-link", |_, port| {
+    ports(inventory, "ib-no-link", |device, port| {
+        let (name, number) = (&device.name, port.number);
         let enable = match port.layer {
             Some(Layer::Ethernet) => "sudo ip link set DEVICE up".to_owned(),
-            _ => format!("sudo ibportstate -D 0 {} enable", port.number),
+            // Without its own name and port it would be the first port of the first device.
+            _ => format!("sudo ibportstate -C {name} -P {number} -D 0 {number} enable"),
         };
         let (what, why, fix) = match port.physical? {
             PhysicalState::Polling => (
@@ -70,28 +78,43 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     })
 }
 
-/// A working wire that nobody has set up. RoCE has no subnet manager.
-pub(super) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-not-set-up", |_, port| {
-        if port.physical != Some(PhysicalState::LinkUp) || port.layer != Some(Layer::InfiniBand) {
+/// A logical link that is down on a wire that works.
+pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-held-down", |device, port| {
+        if (port.physical?, port.state?) != (PhysicalState::LinkUp, LinkState::Down) {
             return None;
         }
-        let (what, why, fix) = match port.state? {
-            LinkState::Initializing => (
-                "Initializing: the wire works, but the port has no address yet",
-                "no subnet manager runs on this fabric, or it does not reach this port",
-                "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo",
-            ),
-            LinkState::Armed => (
-                "Armed: the port was set up but not started",
-                "the subnet manager stopped half-way, or the first packet has not come yet",
-                "sudo systemctl restart opensm, where it runs",
-            ),
-            _ => return None,
+        let what = "Down although the wire works (LinkUp): the link is held down on this side";
+        let is_card = matches!(Function::of(inventory, device), Function::Card);
+        let (why, fix) = if port.layer == Some(Layer::Ethernet) {
+            let netdev = port.gids.iter().find(|gid| !gid.netdev.is_empty());
+            let netdev = netdev.map_or("DEVICE", |gid| gid.netdev.as_str());
+            (
+                "its network port is down",
+                format!("sudo ip link set {netdev} up"),
+            )
+        } else if !is_card {
+            (
+                "the card's host holds the links of virtual functions down until it is told to let them follow the \
+                 wire",
+                function::set(inventory, device, "state auto"),
+            )
+        } else if function::is_omni_path(inventory, device) {
+            (HELD, "sudo opaportconfig bounce".to_owned())
+        } else {
+            let (name, number) = (&device.name, port.number);
+            let fix = format!(
+                "sudo ibportstate -C {name} -P {number} -D 0 {number} enable; if it stays down, load the driver again \
+                 and see sudo dmesg"
+            );
+            (HELD, fix)
         };
-        Some((what.to_owned(), why, fix.to_owned()))
+        Some((what.to_owned(), why, fix))
     })
 }
+
+const HELD: &str =
+    "an administrator or the driver holds the link down; no subnet manager can set up such a port";
 
 /// One lane, or the slowest speed, on an InfiniBand link.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {

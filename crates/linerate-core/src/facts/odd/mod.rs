@@ -34,6 +34,7 @@ const RULES: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
     infiniband::not_set_up,
+    infiniband::held_down,
     infiniband::narrow,
     infiniband::below_its_like,
     pci::slot,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, QueueLimits, Storage};
+use linerate_core::facts::block::{
+    BlockDevice, FileSystem, Layer, Namespace, Path, QueueLimits, Storage,
+};
 use linerate_core::parse::mounts::{self, Mount};
 use linerate_core::parse::{sysctl, sysfs};
 use linerate_core::units::Bytes;
@@ -70,9 +72,11 @@ pub fn storage(machine: &dyn Machine) -> Storage {
 }
 
 impl Reader<'_> {
-    /// All devices that hold something. Those without their files, because they went away or
-    /// because a tree of files lacks them, share a gap.
+    /// All devices that hold something, and that programs can open. Those without their files, because they went
+    /// away or because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
+        let (hidden, names): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| self.is_hidden(name));
         let (mut devices, mut missing) = (Vec::new(), Vec::new());
         for name in names {
             match read(
@@ -81,7 +85,7 @@ impl Reader<'_> {
                 sysctl::number,
             ) {
                 Ok(0) => {}
-                Ok(sectors) => devices.push(self.block_device(name, sectors)),
+                Ok(sectors) => devices.push(self.block_device(name, sectors, &hidden)),
                 Err(error) => missing.push((name.as_str(), error)),
             }
         }
@@ -93,7 +97,21 @@ impl Reader<'_> {
         devices
     }
 
-    fn block_device(&mut self, name: &str, sectors: u64) -> BlockDevice {
+    /// Whether the kernel hides a device from programs, as it does with the ways to an NVMe disk. Without the file, as
+    /// before Linux 4.15, the name decides.
+    fn is_hidden(&self, name: &str) -> bool {
+        let hidden = read(
+            self.machine,
+            &format!("{CLASS}/{name}/hidden"),
+            sysctl::number,
+        );
+        hidden.map_or_else(
+            |_| Namespace::of(name).is_some_and(|way| way.controller.is_some()),
+            |hidden| hidden == 1,
+        )
+    }
+
+    fn block_device(&mut self, name: &str, sectors: u64, hidden: &[&String]) -> BlockDevice {
         let folder = format!("{CLASS}/{name}");
         let mut device = BlockDevice {
             name: name.to_owned(),
@@ -108,7 +126,7 @@ impl Reader<'_> {
         self.layer(&mut device, &folder);
         if device.layer == Layer::Disk {
             device.queue = self.queue_limits(&folder);
-            self.disk(&mut device, &folder);
+            self.disk(&mut device, &folder, hidden);
         }
         device
     }
@@ -155,14 +173,17 @@ impl Reader<'_> {
             return QueueLimits::default();
         }
         let path = |name: &str| format!("{queue}/{name}");
+        // A disk without a request queue of its own, such as the head of NVMe multipath, has neither file from Linux
+        // 6.12 on.
+        let requests = self.look("block.queue", &path("nr_requests"), sysctl::number);
+        let scheduler = self.look("block.queue", &path("scheduler"), sysfs::chosen);
         let mut number =
             |name: &str| self.get("block.queue", &path(name), "lsblk -t", sysctl::number);
-        let (rotational, requests) = (number("rotational"), number("nr_requests"));
+        let rotational = number("rotational");
         let (largest, hardware) = (number("max_sectors_kb"), number("max_hw_sectors_kb"));
         let ahead = number("read_ahead_kb");
         let (logical, physical) = (number("logical_block_size"), number("physical_block_size"));
         let kib = |n: Option<u64>| n.and_then(|n| n.checked_mul(1024)).map(Bytes);
-        let scheduler = self.get("block.queue", &path("scheduler"), "lsblk -t", sysfs::chosen);
         // Only SCSI devices have a depth of their own.
         let depth = read(
             self.machine,

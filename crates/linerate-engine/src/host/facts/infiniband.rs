@@ -12,6 +12,10 @@ use linerate_core::parse::{Malformed, infiniband, sysctl, sysfs};
 use super::{Reader, SYS};
 use crate::host::{Machine, gap, read};
 
+mod function;
+
+pub(in crate::host) use function::SOFTWARE;
+
 const CLASS: &str = "/sys/class/infiniband";
 /// Why there is no fact of what a port could do.
 const ALLOWED: &str = "sysfs does not tell the width and speed that a port and its peer allow";
@@ -23,10 +27,11 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
         gaps: Vec::new(),
     };
     let names = reader.ib_names();
-    let devices: Vec<_> = names
+    let mut devices: Vec<_> = names
         .iter()
         .filter_map(|name| reader.ib_device(name))
         .collect();
+    reader.number_functions(&mut devices);
     let mut ports = devices.iter().flat_map(|device: &IbDevice| &device.ports);
     if ports.any(|port| port.layer == Some(Layer::InfiniBand)) {
         reader
@@ -68,6 +73,14 @@ impl Reader<'_> {
             firmware: self.optional_line(&format!("{folder}/fw_ver")),
             board: self.optional_line(&format!("{folder}/board_id")),
             node: self.node_of(&pci),
+            node_guid: read(
+                self.machine,
+                &format!("{folder}/node_guid"),
+                infiniband::guid,
+            )
+            .ok(),
+            virtual_of: self.virtual_of(&pci),
+            software: self.is_soft_device(&folder),
             pci,
             ports: numbers
                 .into_iter()
@@ -163,7 +176,9 @@ impl Reader<'_> {
 mod tests {
     use std::path::Path;
 
-    use linerate_core::facts::infiniband::{Infiniband, Layer, LinkState, PhysicalState};
+    use linerate_core::facts::infiniband::{
+        Guid, Infiniband, Layer, LinkState, PhysicalState, VirtualOf,
+    };
     use linerate_core::facts::{Inventory, odd};
     use linerate_core::units::Rate;
 
@@ -184,8 +199,18 @@ mod tests {
 
     const DEVICE: &str = "/sys/devices/pci0000:00/0000:03:00.0/infiniband/mlx5_0";
 
-    /// A port of a device whose link has these values.
+    /// A port of a device whose link has these values. A manager serves it.
     fn port(state: &str, physical: &str, rate: &str, layer: &str) -> Vec<(String, String)> {
+        managed(state, physical, rate, layer, "0x1")
+    }
+
+    fn managed(
+        state: &str,
+        physical: &str,
+        rate: &str,
+        layer: &str,
+        manager: &str,
+    ) -> Vec<(String, String)> {
         let file =
             |name: &str, text: &str| (format!("{DEVICE}/ports/1/{name}"), format!("{text}\n"));
         vec![
@@ -194,7 +219,11 @@ mod tests {
             file("rate", rate),
             file("link_layer", layer),
             file("lid", "0x3"),
-            file("sm_lid", "0x1"),
+            file("sm_lid", manager),
+            (
+                format!("{DEVICE}/node_guid"),
+                "0002:c903:0001:0200\n".to_owned(),
+            ),
             file("gids/0", "fe80:0000:0000:0000:0002:c903:0001:0203"),
             file("gids/1", "0000:0000:0000:0000:0000:0000:0000:0000"),
             file("gid_attrs/types/0", "IB/RoCE v1"),
@@ -274,6 +303,9 @@ mod tests {
             (port.gids.len(), port.gids[0].kind.as_str()),
             (1, "IB/RoCE v1")
         );
+        assert_eq!(device.node_guid, Some(Guid(0x0002_c903_0001_0200)));
+        assert_eq!(port.guid(), Some(Guid(0x0002_c903_0001_0203)));
+        assert_eq!((&device.virtual_of, device.software), (&None, false));
         let counters: Vec<_> = port
             .counters
             .iter()
@@ -306,8 +338,20 @@ mod tests {
                 "InfiniBand",
                 Some("cable"),
             ),
+            (
+                "1: DOWN",
+                "5: LinkUp",
+                "InfiniBand",
+                Some("holds the link down"),
+            ),
+            (
+                "1: DOWN",
+                "5: LinkUp",
+                "Ethernet",
+                Some("network port is down"),
+            ),
         ] {
-            let mut files = port(state, physical, "56 Gb/sec (4X FDR)", layer);
+            let mut files = managed(state, physical, "56 Gb/sec (4X FDR)", layer, "0x0");
             files.retain(|(path, _)| !path.ends_with("symbol_error"));
             let machine = Inventory {
                 infiniband: of(plant(&files).path()),
@@ -323,6 +367,62 @@ mod tests {
                 want.is_none_or(|want| whys[0].contains(want)),
                 "{state} {physical}: {whys:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_virtual_function_has_the_number_that_its_card_gives_it() {
+        let bus = "/sys/bus/pci/devices";
+        let own = |more: &[(&str, &str)]| {
+            let mut files = port("4: ACTIVE", "5: LinkUp", "56 Gb/sec (4X FDR)", "InfiniBand");
+            let more = more
+                .iter()
+                .map(|(path, text)| (format!("{bus}/{path}"), (*text).to_owned()));
+            files.extend(more);
+            of(plant(&files).path()).devices[0].virtual_of.clone()
+        };
+        let card = ("0000:03:00.0/physfn/uevent", "PCI_SLOT_NAME=0000:04:00.0\n");
+        let first = (
+            "0000:04:00.0/virtfn0/uevent",
+            "PCI_SLOT_NAME=0000:03:00.1\n",
+        );
+        let tenth = (
+            "0000:04:00.0/virtfn10/uevent",
+            "PCI_SLOT_NAME=0000:03:00.0\n",
+        );
+        let want = |number| {
+            Some(VirtualOf {
+                pci: "0000:04:00.0".to_owned(),
+                number,
+            })
+        };
+        assert_eq!(own(&[]), None);
+        assert_eq!(own(&[card, first, tenth]), want(Some(10)));
+        assert_eq!(own(&[card, first]), want(None));
+        assert_eq!(own(&[card]), want(None));
+    }
+
+    #[test]
+    fn software_devices_are_told_from_hardware() {
+        let of = |files: &[(&str, &str)]| {
+            let folder = "/sys/class/infiniband/x";
+            let mut files: Vec<_> = files
+                .iter()
+                .map(|(name, text)| (format!("{folder}/{name}"), (*text).to_owned()))
+                .collect();
+            files.push((format!("{folder}/ports/1/state"), "4: ACTIVE\n".to_owned()));
+            of(plant(&files).path()).devices[0].software
+        };
+        let place = ("device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
+        // Newer kernels: no `device` link.
+        assert!(of(&[("node_desc", "rxe\n"), ("parent", "eth0\n")]));
+        assert!(of(&[("node_desc", "Software iWARP stack\n")]));
+        assert!(of(&[("node_desc", "renamed\n")]));
+        // Older kernels: the link of the network port.
+        assert!(of(&[place, ("parent", "eth0\n")]));
+        assert!(of(&[place, ("node_desc", "Software iWARP stack\n")]));
+        for card in [place, ("hca_type", "MT4115\n"), ("board_id", "MT_1\n")] {
+            assert!(!of(&[card, ("node_desc", "host mlx5_0\n")]), "{card:?}");
         }
     }
 

@@ -15,15 +15,20 @@ impl Reader<'_> {
     pub(super) fn pci_above(&self, folder: &str) -> String {
         let mut place = folder.to_owned();
         for _ in 0..LEVELS {
-            let slot = read(self.machine, &format!("{place}/uevent"), |text| {
-                Ok(sysctl::value_text(text, "PCI_SLOT_NAME"))
-            });
-            if let Ok(Some(slot)) = slot {
+            if let Some(slot) = self.slot_name(&place) {
                 return slot;
             }
             place.push_str("/..");
         }
         String::new()
+    }
+
+    /// Address of the PCI function in `folder`; `None` where it is none.
+    pub(super) fn slot_name(&self, folder: &str) -> Option<String> {
+        let name = read(self.machine, &format!("{folder}/uevent"), |text| {
+            Ok(sysctl::value_text(text, "PCI_SLOT_NAME"))
+        });
+        name.ok().flatten()
     }
 
     /// What the USB device signals whose function is in `folder`: `speed` of the device, in Mb/s.

@@ -35,6 +35,31 @@ impl Addresses {
         *text = format!("{}\n", bytes.join(":")).into_bytes();
     }
 
+    /// A GUID, or a GID, whose lower half is one: groups of four digits. The upper half of a GID names a subnet, all
+    /// but the one that is everybody's. Says whether it is such a text.
+    pub(super) fn in_groups(&mut self, text: &mut Vec<u8>) -> bool {
+        const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+        let line = String::from_utf8_lossy(text);
+        let group = |group: &str| {
+            let is_group = group.len() == 4 && group.bytes().all(|b| b.is_ascii_hexdigit());
+            is_group.then(|| u16::from_str_radix(group, 16).ok())?
+        };
+        let groups: Option<Vec<u16>> = line.trim_end().split(':').map(group).collect();
+        let Some(groups) = groups.filter(|groups| [4, 8].contains(&groups.len())) else {
+            return false;
+        };
+        let mut bytes: Vec<u8> = groups.into_iter().flat_map(u16::to_be_bytes).collect();
+        for half in bytes.chunks_mut(8).filter(|half| **half != LINK_LOCAL) {
+            self.replace(half);
+        }
+        let groups: Vec<String> = bytes
+            .chunks(2)
+            .map(|pair| format!("{:02x}{:02x}", pair[0], pair[1]))
+            .collect();
+        *text = format!("{}\n", groups.join(":")).into_bytes();
+        true
+    }
+
     /// Addresses in names that udev makes: a letter or more, an `x`, and all digits of the address
     /// (`enx020000000007`).
     pub(super) fn in_names(&mut self, text: &mut [u8]) {
@@ -88,6 +113,34 @@ mod tests {
         let mut none = [0; 6];
         all.replace(&mut none);
         assert_eq!(none, [0; 6]);
+    }
+
+    #[test]
+    fn a_guid_is_the_same_number_in_the_gid_of_its_port() {
+        let mut all = Addresses::default();
+        let mut masked = |text: &str| {
+            let mut bytes = format!("{text}\n").into_bytes();
+            assert!(all.in_groups(&mut bytes), "{text}");
+            String::from_utf8(bytes).unwrap().trim_end().to_owned()
+        };
+        assert_eq!(masked("0002:c903:004c:5e32"), "0000:0000:0000:0001");
+        let link_local = masked("fe80:0000:0000:0000:0002:c903:004c:5e32");
+        assert_eq!(link_local, "fe80:0000:0000:0000:0000:0000:0000:0001");
+        let subnet = masked("fec0:0000:0000:0007:0002:c903:004c:5e33");
+        assert_eq!(subnet, "0000:0000:0000:0002:0000:0000:0000:0003");
+        // Zeros are a fact, and name nobody.
+        assert_eq!(masked("0000:0000:0000:0000"), "0000:0000:0000:0000");
+        let none = "fe80:0000:0000:0000:0000:0000:0000:0000";
+        assert_eq!(masked(none), none);
+        for other in [
+            "",
+            "0002:c903:004c",
+            "0002:c903:004c:5e3x",
+            "+002:c903:004c:5e32",
+        ] {
+            let mut bytes = other.as_bytes().to_vec();
+            assert!(!all.in_groups(&mut bytes), "{other}");
+        }
     }
 
     #[test]

@@ -1,20 +1,47 @@
 //! Disks, how they are reached, and the file systems on them.
 
 use linerate_core::facts::Inventory;
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Storage};
+use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 
 use super::super::Page;
 use super::super::words::count;
 use super::ports::{few, place};
 use super::{alike, put};
 
-/// What all other block devices are made of in the end; those that are alike on one line.
+/// What all other block devices are made of in the end; those that are alike on one line. Below a disk stand the ways
+/// to it.
 pub(super) fn disks(page: &mut Page, inventory: &Inventory) {
     let disks = inventory.storage.disks();
-    let lines = alike(disks.map(|disk| (disk.name.as_str(), words(inventory, disk))));
-    for (i, line) in lines.iter().enumerate() {
+    let lines = alike(disks.map(|disk| (disk.name.as_str(), lines(inventory, disk))));
+    let lines = lines.iter().flat_map(|lines| lines.split('\n'));
+    for (i, line) in lines.enumerate() {
         put(page, if i == 0 { "Disks" } else { "" }, line);
     }
+}
+
+/// A disk, and on a line each the ways to it, where there are several or might be.
+fn lines(inventory: &Inventory, disk: &BlockDevice) -> String {
+    let is_shown = |path: &&Path| disk.paths.len() > 1 || !path.device.is_empty();
+    let ways = disk.paths.iter().filter(is_shown).map(way);
+    let lines: Vec<String> = std::iter::once(words(inventory, disk))
+        .chain(ways)
+        .collect();
+    lines.join("\n")
+}
+
+/// `by nvme0: tcp, traddr=192.0.2.1,trsvcid=4420, live, optimized (nvme0c0n1)`.
+fn way(path: &Path) -> String {
+    let known = [&path.transport, &path.address, &path.state, &path.ana_state];
+    let known: Vec<&str> = known
+        .into_iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let device = match path.device.as_str() {
+        "" => String::new(),
+        device => format!(" ({device})"),
+    };
+    format!("by {}: {}{device}", path.name, known.join(", "))
 }
 
 /// File systems, those that are alike on one line.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::Inventory;
-use linerate_core::facts::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{Direction, Network, Nic, Offloads, Setting};
 pub(super) use linerate_core::facts::odd::few;
@@ -252,8 +252,8 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
         Some(PhysicalState::LinkUp) | None => state.to_owned(),
         Some(physical) => format!("{state} ({})", physical.name()),
     });
-    let rate = port.rate.as_ref();
-    parts.extend(rate.map(|r| format!("{} ({}X {})", r.rate, r.width, r.speed)));
+    parts.extend(rate(device, port));
+    parts.extend(guids(device, port));
     // Ethernet has no such numbers.
     if port.layer != Some(Layer::Ethernet) {
         parts.extend(port.lid.map(|lid| format!("lid {lid}")));
@@ -261,4 +261,29 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     }
     parts.extend(place(inventory, device.node, &device.pci));
     parts.join(", ")
+}
+
+/// What the two ends of a link agreed on. A port without one shows the rate of no link.
+fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
+    if port.has_link() == Some(false) {
+        return Some("no link".to_owned());
+    }
+    let rate = port.agreed()?;
+    let words = format!("{} ({}X {})", rate.rate, rate.width, rate.speed);
+    Some(if device.software {
+        format!("software device, nominal rate {words}")
+    } else {
+        words
+    })
+}
+
+/// The GUIDs of a port and its device, as tools take them.
+fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
+    let words = |what: &str, guid: Guid| match guid {
+        Guid::NONE => format!("no {what}"),
+        guid => format!("{what} {guid}"),
+    };
+    let port = port.guid().map(|guid| words("port GUID", guid));
+    let node = device.node_guid.map(|guid| words("node GUID", guid));
+    port.into_iter().chain(node).collect()
 }

@@ -7,6 +7,8 @@ use super::storage;
 use crate::host::testing::tree;
 use crate::host::{Capture, Live, Replay};
 
+mod nvme;
+
 fn of(root: &Path) -> Storage {
     let machine = Capture::new(Live::under(root).unwrap());
     let live = storage(&machine);

@@ -1,11 +1,13 @@
 //! How a disk is reached, and by which ways.
 
-use linerate_core::facts::block::{BlockDevice, Path};
+use linerate_core::facts::block::{BlockDevice, Namespace, Path};
 use linerate_core::parse::{sysctl, sysfs};
 
 use super::super::Reader;
+use super::CLASS;
 use crate::host::read;
 
+const NVME: &str = "/sys/class/nvme";
 /// Drivers of SCSI hosts (`proc_name`) that tell how their disks are reached. SRP has no such name:
 /// only its hosts have `local_ib_device`.
 const HOSTS: [(&str, &str); 6] = [
@@ -25,11 +27,11 @@ const CLASSES: [(&str, &str); 3] = [
 
 impl Reader<'_> {
     /// Model, transport and place of a disk.
-    pub(super) fn disk(&mut self, device: &mut BlockDevice, folder: &str) {
+    pub(super) fn disk(&mut self, device: &mut BlockDevice, folder: &str, hidden: &[&String]) {
         let above = format!("{folder}/device");
         device.model = self.optional_line(&format!("{above}/model"));
         if device.name.starts_with("nvme") {
-            self.nvme(device, &above);
+            self.nvme(device, &above, hidden);
         } else if let Some(transport) = self.scsi(&above) {
             transport.clone_into(&mut device.transport);
         } else {
@@ -80,24 +82,37 @@ impl Reader<'_> {
         }
     }
 
-    /// A namespace hangs on its controller or, where there may be several, on their subsystem.
-    fn nvme(&mut self, device: &mut BlockDevice, above: &str) {
+    /// A namespace hangs on its controller or, where there may be several, on their subsystem. Each way to it then
+    /// is a hidden device, which hangs on the way's controller.
+    fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
-        let controllers: Vec<&str> = if names.iter().any(|name| name == "iopolicy") {
+        let several = names.iter().any(|name| name == "iopolicy");
+        if several {
             device.policy = self.optional_line(&format!("{above}/iopolicy"));
-            names
-                .iter()
-                .map(String::as_str)
-                .filter(|name| is_controller(name))
+        }
+        let mut ways: Vec<(u32, &str)> = hidden
+            .iter()
+            .filter_map(|name| Some((Namespace::of(name)?, name.as_str())))
+            .filter(|(way, _)| way.is_way_to(&device.name))
+            .filter_map(|(way, name)| Some((way.controller?, name)))
+            .collect();
+        ways.sort_unstable();
+        device.paths = if !ways.is_empty() {
+            let ways = ways.into_iter();
+            ways.map(|(controller, name)| self.way(controller, name))
+                .collect()
+        } else if several {
+            // A kernel of old, or a tree of files, does not show ways.
+            let controllers = names.iter().filter(|name| is_controller(name));
+            controllers
+                .map(|name| self.controller(name, &format!("{NVME}/{name}")))
+                .filter(|path| !path.transport.is_empty())
                 .collect()
         } else {
-            // nvme0n1 of nvme0.
-            let end = device.name.rfind('n').unwrap_or(0);
-            vec![&device.name[..end]]
+            self.only_controller(&device.name, above)
+                .into_iter()
+                .collect()
         };
-        let paths = controllers.into_iter().map(|name| self.controller(name));
-        // A tree of files, or a kernel of old, may not show them.
-        device.paths = paths.filter(|path| !path.transport.is_empty()).collect();
         if let Some(first) = device.paths.first() {
             device.transport.clone_from(&first.transport);
             if first.transport == "pcie" {
@@ -106,8 +121,45 @@ impl Reader<'_> {
         }
     }
 
-    fn controller(&self, name: &str) -> Path {
-        let folder = format!("/sys/class/nvme/{name}");
+    /// The controller of a disk with one way. The disk has its number as a rule: the subsystem's own number is that
+    /// of its first controller.
+    fn only_controller(&self, disk: &str, above: &str) -> Option<Path> {
+        let by_name = &disk[..disk.rfind('n').unwrap_or(0)];
+        let name = self.device_name(above);
+        let name = name.filter(|name| is_controller(name));
+        let name = name.as_deref().unwrap_or(by_name);
+        let path = self.controller(name, &format!("{NVME}/{name}"));
+        Some(path).filter(|path| !path.transport.is_empty())
+    }
+
+    /// A way to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    fn way(&self, controller: u32, name: &str) -> Path {
+        let folder = format!("{CLASS}/{name}");
+        let above = format!("{folder}/device");
+        let controller = self
+            .device_name(&above)
+            .unwrap_or_else(|| format!("nvme{controller}"));
+        let mut path = self.controller(&controller, &above);
+        if path.transport.is_empty() {
+            // A tree of files may lack the link that leads there.
+            path = self.controller(&controller, &format!("{NVME}/{controller}"));
+        }
+        Path {
+            ana_state: self.optional_line(&format!("{folder}/ana_state")),
+            device: name.to_owned(),
+            ..path
+        }
+    }
+
+    /// Name that the device in `folder` has in /dev.
+    fn device_name(&self, folder: &str) -> Option<String> {
+        let name = read(self.machine, &format!("{folder}/uevent"), |text| {
+            Ok(sysctl::value_text(text, "DEVNAME"))
+        });
+        name.ok().flatten()
+    }
+
+    fn controller(&self, name: &str, folder: &str) -> Path {
         let line = |file: &str| self.optional_line(&format!("{folder}/{file}"));
         let number = |file: &str| {
             let number = read(
@@ -125,6 +177,7 @@ impl Reader<'_> {
             node: number("numa_node").and_then(|node| u32::try_from(node).ok()),
             queues: number("queue_count"),
             depth: number("sqsize"),
+            ..Path::default()
         }
     }
 

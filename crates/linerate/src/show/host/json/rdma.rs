@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use linerate_core::facts::infiniband::{
+    Gid, Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState, VirtualOf,
+};
 use serde::Serialize;
 
 use super::{exact, known};
@@ -15,7 +17,16 @@ pub(super) struct RdmaOut<'a> {
     pci: Option<&'a str>,
     node: Option<u32>,
     board: Option<&'a str>,
+    node_guid: Option<String>,
+    virtual_of: Option<VirtualOut<'a>>,
+    software: bool,
     ports: Vec<RdmaPortOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct VirtualOut<'a> {
+    pci: &'a str,
+    number: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -27,6 +38,8 @@ struct RdmaPortOut<'a> {
     rate_bps: Option<u64>,
     lanes: Option<u32>,
     lane_speed: Option<&'a str>,
+    nominal_bps: Option<u64>,
+    guid: Option<String>,
     lid: Option<u64>,
     sm_lid: Option<u64>,
     gids: Vec<GidOut<'a>>,
@@ -49,12 +62,23 @@ pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
         pci: known(&device.pci),
         node: device.node,
         board: known(&device.board),
-        ports: device.ports.iter().map(rdma_port).collect(),
+        node_guid: device.node_guid.as_ref().map(Guid::to_string),
+        virtual_of: device.virtual_of.as_ref().map(virtual_of),
+        software: device.software,
+        ports: device.ports.iter().map(|p| rdma_port(device, p)).collect(),
     }
 }
 
-fn rdma_port(port: &IbPort) -> RdmaPortOut<'_> {
-    let rate = port.rate.as_ref();
+fn virtual_of(card: &VirtualOf) -> VirtualOut<'_> {
+    VirtualOut {
+        pci: &card.pci,
+        number: card.number,
+    }
+}
+
+fn rdma_port<'a>(device: &IbDevice, port: &'a IbPort) -> RdmaPortOut<'a> {
+    let rate = port.agreed().filter(|_| !device.software);
+    let nominal = port.agreed().filter(|_| device.software);
     let counters = port.counters.iter();
     RdmaPortOut {
         port: port.number,
@@ -64,6 +88,8 @@ fn rdma_port(port: &IbPort) -> RdmaPortOut<'_> {
         rate_bps: rate.map(|r| exact(r.rate.0)),
         lanes: rate.map(|r| r.width),
         lane_speed: rate.and_then(|r| known(&r.speed)),
+        nominal_bps: nominal.map(|r| exact(r.rate.0)),
+        guid: port.guid().map(|guid| guid.to_string()),
         lid: port.lid.map(exact),
         sm_lid: port.sm_lid.map(exact),
         gids: port.gids.iter().map(gid).collect(),

@@ -1,0 +1,195 @@
+//! InfiniBand ports with a working wire that have no address: whether a subnet manager serves their
+//! network, and why it has not set them up.
+//!
+//! A second manager on a network that has one can take it over, so starting one is advised only where nothing
+//! shows that there is one.
+
+use super::super::Oddity;
+use super::function::{Function, driver, give_guid, is_omni_path};
+use super::{Odd, all, ports};
+use crate::facts::Inventory;
+use crate::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
+
+/// A port with its device.
+type Port<'a> = (&'a IbDevice, &'a IbPort);
+
+/// A working wire that nobody has set up. RoCE and iWARP have no subnet manager.
+pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
+    ports(inventory, "ib-not-set-up", |device, port| {
+        if !is_wired(port) {
+            return None;
+        }
+        match port.state? {
+            LinkState::Initializing => Some(initializing(inventory, device, port)),
+            LinkState::Armed => Some((
+                "Armed: the port was set up but not started".to_owned(),
+                "the subnet manager stopped half-way, or the first packet has not come yet",
+                "on the host where the subnet manager runs: see its log".to_owned(),
+            )),
+            _ => None,
+        }
+    })
+}
+
+/// Whether this is a port of InfiniBand or Omni-Path whose wire works.
+fn is_wired(port: &IbPort) -> bool {
+    port.physical == Some(PhysicalState::LinkUp) && port.layer == Some(Layer::InfiniBand)
+}
+
+/// Whether a manager has been seen at a port.
+fn is_served(port: &IbPort) -> bool {
+    is_wired(port) && (port.is_active() || port.manager().is_some())
+}
+
+/// Whether two ports share one wire: those of a card and of its virtual functions.
+fn share_a_wire(a: Port<'_>, b: Port<'_>) -> bool {
+    let wire = |(device, port): Port<'_>| {
+        let card = device
+            .virtual_of
+            .as_ref()
+            .map_or(&device.pci, |own| &own.pci);
+        (!card.is_empty()).then(|| (card.clone(), port.number))
+    };
+    wire(a).is_some_and(|own| wire(b) == Some(own))
+}
+
+fn name((device, port): Port<'_>) -> String {
+    format!("{} port {}", device.name, port.number)
+}
+
+/// The evidence that a manager serves the network of a port, and an active port to query it from.
+fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Option<Port<'a>>)> {
+    let served = |port: &Port<'_>| is_served(port.1) && share_a_wire(own, *port);
+    let active = all(inventory)
+        .filter(served)
+        .max_by_key(|(_, port)| port.is_active());
+    let asked = active.filter(|(_, port)| port.is_active());
+    match (own.1.manager(), active) {
+        (Some(lid), _) => Some((format!("LID {lid}"), asked)),
+        (None, Some(port)) => Some((format!("{} on the same wire is served", name(port)), asked)),
+        (None, None) => None,
+    }
+}
+
+/// A port of another wire of this host that a manager serves.
+fn served_beside<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<Port<'a>> {
+    let mut others = all(inventory).filter(|port| !share_a_wire(own, *port) && is_served(port.1));
+    others.find(|port| name(*port) != name(own))
+}
+
+fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd {
+    const WHAT: &str = "Initializing: the wire works, but the port has no address yet";
+    let own = (device, port);
+    let manager = manager_of(inventory, own);
+    if device.node_guid == Some(Guid::NONE) || port.guid() == Some(Guid::NONE) {
+        let served = manager.map_or(String::new(), |(by, _)| {
+            format!(". A subnet manager serves this network ({by})")
+        });
+        return (
+            format!("Initializing: the wire works, but this function has no GUID{served}"),
+            "a subnet manager does not set up a port without a GUID",
+            give_guid(inventory, device, port),
+        );
+    }
+    if let Some((by, asked)) = manager {
+        let what = format!("{WHAT}. A subnet manager serves this network ({by})");
+        return (what, PASSED_OVER, ask(inventory, device, asked));
+    }
+    if let Function::Lent = Function::of(inventory, device) {
+        let why =
+            "the subnet manager has not reached this virtual function, or its network has none";
+        let fix = "on the host of this guest: ibstat shows whether the card's own port is active";
+        return (WHAT.to_owned(), why, fix.to_owned());
+    }
+    if let Some(other) = served_beside(inventory, own) {
+        let what = format!(
+            "{WHAT}. A subnet manager serves the network of {}",
+            name(other)
+        );
+        return (what, BESIDE, bind(inventory, device, port));
+    }
+    (WHAT.to_owned(), NONE, start(inventory, device, port))
+}
+
+const PASSED_OVER: &str = "the manager has not reached this port yet, ignores it, or has stopped since; a second manager on the same \
+                           network would do damage";
+const BESIDE: &str = "this port's network has no manager, or the manager runs on this host and is bound to the other \
+                      port: it serves the network of one port only";
+const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
+
+/// How to find out why a manager does not set up a port.
+fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<Port<'_>>) -> String {
+    let tool = if is_omni_path(inventory, device) {
+        "opafabricinfo".to_owned()
+    } else {
+        match asked {
+            Some((device, port)) => format!("sudo sminfo -C {} -P {}", device.name, port.number),
+            None => "sudo sminfo, on a host whose port is active,".to_owned(),
+        }
+    };
+    let log = format!("{tool} shows where the manager runs; read its log there");
+    let is_virtual = !matches!(Function::of(inventory, device), Function::Card);
+    if is_virtual && driver(inventory, device) == "mlx5_core" {
+        return format!(
+            "{log}, and see whether it supports virtual functions (virt_enabled 2, NVIDIA's manager only)"
+        );
+    }
+    log
+}
+
+/// GUID of the port that a manager of this network binds to: for a virtual function that of its card.
+fn bound_to(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+    let card = all(inventory)
+        .filter(|(card, _)| {
+            device
+                .virtual_of
+                .as_ref()
+                .is_some_and(|own| own.pci == card.pci)
+        })
+        .find(|(_, other)| other.number == port.number);
+    let (device, port) = card.unwrap_or((device, port));
+    match port.guid().filter(|guid| *guid != Guid::NONE) {
+        Some(guid) => guid.to_string(),
+        None => format!(
+            "GUID (the port GUID that `ibstat {} {}` shows)",
+            device.name, port.number
+        ),
+    }
+}
+
+/// How to serve the network of one more port.
+fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+    let guid = bound_to(inventory, device, port);
+    if is_omni_path(inventory, device) {
+        return format!(
+            "if no manager serves what the cable leads to: an instance with PortGUID {guid} in \
+             /etc/opa-fm/opafm.xml, then sudo systemctl restart opafm"
+        );
+    }
+    format!(
+        "see what the cable leads to: sudo ibnetdiscover -C {} -P {}; if no manager serves that: sudo opensm -B -g \
+         {guid}",
+        device.name, port.number
+    )
+}
+
+/// How to start a first manager.
+fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+    if is_omni_path(inventory, device) {
+        return "start one on one host (sudo systemctl start opafm) or in the switch; then: opafabricinfo".to_owned();
+    }
+    let start =
+        "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo";
+    let own = (device, port);
+    let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));
+    if others.any(|other| name(other) != name(own)) {
+        let guid = bound_to(inventory, device, port);
+        return format!(
+            "{start}. It serves one port of a host: for this one sudo opensm -B -g {guid}"
+        );
+    }
+    start.to_owned()
+}
+
+#[cfg(test)]
+mod tests;
