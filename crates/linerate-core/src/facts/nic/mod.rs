@@ -81,6 +81,8 @@ pub struct Nic {
     pub pause: Option<Pause>,
     /// How received packets are spread over queues.
     pub rss: Option<Rss>,
+    /// Whether kernel threads poll the queues (threaded NAPI), on any CPU; `None` when unknown.
+    pub threaded: Option<bool>,
     /// Queues with what serves them, receive queues first.
     pub queues: Vec<Queue>,
     /// What it is made of.

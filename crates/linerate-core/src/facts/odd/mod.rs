@@ -7,6 +7,7 @@ use super::Inventory;
 mod block;
 mod cpu;
 mod infiniband;
+mod interrupts;
 mod memory;
 mod nic;
 mod pci;
@@ -41,6 +42,7 @@ const RULES: &[Rule] = &[
     nic::mtu_above,
     nic::refused,
     nic::offloads_off,
+    interrupts::crowded,
     memory::empty_node,
     memory::channels,
     memory::speed,

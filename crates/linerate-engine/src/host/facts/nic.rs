@@ -254,6 +254,12 @@ impl Port<'_, '_> {
             .collect();
         nic.queues
             .sort_by_key(|queue| (queue.direction, queue.number));
+        let threaded = format!("{class}/threaded");
+        nic.threaded = match self.reader.optional_line(&threaded).as_str() {
+            "0" => Some(false),
+            "1" | "2" => Some(true),
+            _ => None,
+        };
     }
 
     fn queue(&self, folder: &str, name: &str) -> Option<Queue> {
