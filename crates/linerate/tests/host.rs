@@ -5,6 +5,7 @@
 )]
 
 mod document;
+mod odd;
 mod schema;
 
 use std::io::{BufRead, BufReader};

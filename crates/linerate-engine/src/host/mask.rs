@@ -59,7 +59,10 @@ impl Captured {
                 addresses.in_names(reply);
             }
         }
-        for target in self.links.values_mut().flat_map(|answers| replies(answers)) {
+        let links = self.links.iter_mut();
+        // Links in /sys name places of devices.
+        let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
+        for target in links.flat_map(|(_, answers)| replies(answers)) {
             // Other links name files.
             if !target.starts_with("socket:[") {
                 "masked".clone_into(target);

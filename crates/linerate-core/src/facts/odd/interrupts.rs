@@ -214,18 +214,20 @@ mod tests {
         assert!(!odd(32, &[&[0, 1, 2, 3][..]; 16]), "several CPUs each");
     }
 
+    type Change = fn(&mut Inventory);
+
     #[test]
     fn slow_ports_ports_that_are_down_and_cpus_kept_for_others_are_not_odd() {
         let base = || machine(32, &[&[0][..]; 16]);
-        let with = |change: fn(&mut Inventory)| {
+        let with = |change: Change| {
             let mut machine = base();
             change(&mut machine);
             ids(&machine)
         };
         assert_eq!(with(|_| {}), ["irq-crowded"]);
-        let silent: [(&str, fn(&mut Inventory)); 6] = [
+        let silent: [(&str, Change); 6] = [
             ("slow", |m| {
-                m.network.nics[0].link.speed = Some(Rate(FAST.0 - 1))
+                m.network.nics[0].link.speed = Some(Rate(FAST.0 - 1));
             }),
             ("speed unknown", |m| m.network.nics[0].link.speed = None),
             ("down", |m| m.network.nics[0].up = false),

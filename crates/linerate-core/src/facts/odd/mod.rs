@@ -5,6 +5,7 @@
 use super::Inventory;
 
 mod block;
+mod carrier;
 mod cpu;
 mod infiniband;
 mod interrupts;
@@ -39,6 +40,7 @@ const RULES: &[Rule] = &[
     infiniband::below_its_like,
     pci::slot,
     pci::link,
+    carrier::beyond,
     nic::mtu_above,
     nic::refused,
     nic::offloads_off,
@@ -62,6 +64,8 @@ const RULES: &[Rule] = &[
     cpu::offline,
     pci::payload,
     pci::unknown_node,
+    pci::slot_enough,
+    pci::link_enough,
     infiniband::no_link,
     nic::no_link,
 ];

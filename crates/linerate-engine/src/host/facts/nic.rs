@@ -211,6 +211,7 @@ impl Port<'_, '_> {
         nic.node = self.reader.node_of(&above);
         if link.bus == USB {
             nic.usb = self.reader.usb_speed(folder);
+            nic.usb_hubs = self.reader.usb_hubs(&link.device);
         } else {
             nic.pci = above;
         }
