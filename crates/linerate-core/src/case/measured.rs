@@ -5,7 +5,8 @@ use toml::{Table, Value};
 
 use super::{CaseError, Link};
 use crate::ceiling::pcie;
-use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::crossing::{Crossing, is_made_up};
+use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
 use crate::plan::Side;

@@ -3,9 +3,12 @@
 use super::predict::{one_rate, scaled, wanted};
 use super::underlay::{may_bind, untold};
 use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
+use crate::ceiling::usb;
 use crate::facts::Gap;
+use crate::facts::crossing::{Crossing, is_made_up};
 use crate::facts::nic::Nic;
-use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::pci::Address;
+use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
 use crate::plan::{Direction, Side};
@@ -106,6 +109,7 @@ fn narrowest<'a>(model: &'a Model, ceiling: &Ceiling) -> Option<Crossing<'a>> {
     let cards = route.wires()?.into_iter();
     cards
         .flat_map(|nic| route.crossings(nic))
+        .filter(|crossing| crossing.rate().is_some())
         .min_by_key(Crossing::rate)
 }
 
@@ -210,7 +214,11 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
         {
             None
         }
-        Underlay::Wires(_) | Underlay::Hidden => Some(unread_link(host)),
+        Underlay::Wires(wires) => Some(
+            tunnel(host, &wires)
+                .map_or_else(|| unread_link(host), |cable| unknown_cable(host, cable)),
+        ),
+        Underlay::Hidden => Some(unread_link(host)),
     }
 }
 
@@ -228,33 +236,53 @@ fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     })
 }
 
-/// Share of what USB signals from which it may be what binds: its controller and its protocol take up to half.
-//= Universal Serial Bus Specification 2.0, section 5.8.4: 53 of 60 MB/s at the most, and controllers differ
-const USB_LEAVES: f64 = 0.5;
+/// The first device at the end of a Thunderbolt or USB4 cable between these ports and the processor.
+fn tunnel(host: &Host, wires: &[&Nic]) -> Option<Address> {
+    let route = host.facts.route.as_ref()?;
+    let links = wires.iter().flat_map(|nic| route.crossings(nic));
+    let tunnel = links.into_iter().find(|link| link.is_tunnel)?;
+    Some(tunnel.device.address)
+}
 
 /// What nobody knows of a port on USB, where goodput comes up to it.
 fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
     let wires = host.facts.route.as_ref()?.wires()?;
-    let slow = |nic: &&&Nic| {
-        let signalled = nic.usb.map_or(f64::MAX, |usb| usb.0 as f64);
-        load.goodput.at_most() >= signalled * USB_LEAVES
+    let slow = |nic: &&Nic| {
+        let (hub, signals) = nic.slowest_usb()?;
+        let may_bind = load.goodput.at_most() >= usb::leaves(signals).low();
+        may_bind.then(|| (nic.name.clone(), hub.map(ToOwned::to_owned), signals))
     };
-    let nic = wires.iter().find(slow)?;
-    let signals = nic.usb.unwrap_or_default();
+    let (name, hub, signals) = wires.iter().find_map(slow)?;
+    let hub = hub.map_or_else(String::new, |hub| format!(" at the hub {hub}"));
     Some(Gap {
-        what: format!("what USB leaves the {} port {}", host.side.name(), nic.name),
-        why: format!("it signals {signals}, of which controllers leave half or more"),
+        what: format!("what USB leaves the {} port {name}", host.side.name()),
+        why: format!("it signals {signals}{hub}, of which controllers leave half or more"),
         hint: "lsusb -t; the same adapter in a faster socket".to_owned(),
     })
 }
 
-fn unread_link(host: &Host) -> Gap {
-    let name = match &host.facts.port {
+fn slot_of(host: &Host) -> String {
+    match &host.facts.port {
         Some(port) => format!("the slot of the {} port {}", host.side.name(), port.name),
         None => format!("the slot of the {} port", host.side.name()),
-    };
+    }
+}
+
+fn unknown_cable(host: &Host, cable: Address) -> Gap {
     Gap {
-        what: name,
+        what: slot_of(host),
+        why: format!(
+            "{cable} hangs on a cable of Thunderbolt or USB4, and the figures of its link are made up: what the \
+             cable carries is not known"
+        ),
+        hint: "cat /sys/bus/thunderbolt/devices/*/rx_speed; the same card in a slot of the board"
+            .to_owned(),
+    }
+}
+
+fn unread_link(host: &Host) -> Gap {
+    Gap {
+        what: slot_of(host),
         why: "its link was not read, or its port is not Ethernet: what it carries is not known"
             .to_owned(),
         hint: match host.side {

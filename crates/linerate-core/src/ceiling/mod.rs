@@ -20,6 +20,7 @@ pub mod pci;
 pub mod pcie;
 pub mod roce;
 pub mod storage;
+pub mod usb;
 
 pub use bounds::{Bounds, End};
 pub use resource::{Cost, Demand, Flow, Input, Packet, Path, Resource, Source};

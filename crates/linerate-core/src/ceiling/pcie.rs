@@ -5,7 +5,7 @@
 //! data are on the link, at the lower one acknowledgements and credits as often as recommended.
 
 use super::{Bounds, Cost};
-use crate::facts::pci::line_code;
+use crate::facts::pci::{Link, Payload, line_code};
 use crate::units::Transfers;
 
 /// Bytes around the payload of a memory write: framing and data link 8, header 4, address 12.
@@ -104,6 +104,28 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
+    /// A link, with packets as large as the card at its end makes them; `None` where its speed or its width
+    /// is not known.
+    pub fn of(link: Link, payload: Option<Payload>) -> Option<Self> {
+        let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
+        Some(Self {
+            generations: vec![generation(link.speed?)?],
+            lanes: vec![link.width?.into()],
+            payloads: one_or(payload.map(|p| p.now), &USUAL_PAYLOADS),
+            requests: one_or(payload.map(|p| p.read_request), &SIZES),
+        })
+    }
+
+    /// Bits per second of frames that it leaves a card each way: from what it writes at the least to what it
+    /// reads at the most.
+    pub fn leaves(&self) -> Bounds {
+        let (capacity, write, read) = (self.capacity(), self.write(), self.read());
+        Bounds::new(
+            capacity.low() * 8.0 / write.per_byte.high(),
+            capacity.high() * 8.0 / read.per_byte.low(),
+        )
+    }
+
     /// Bytes per second of each direction, after the line code.
     pub fn capacity(&self) -> Bounds {
         let rates = self.links().map(|(g, l)| f64::from(l) * lane(g) / 8.0);
@@ -253,6 +275,27 @@ mod tests {
         assert_eq!(limits, [163, 203, 182]);
         let limits = [128, 256, 512].map(|p| acknowledge_after(3, 16, p) as u32);
         assert_eq!(limits, [144, 168, 182]);
+    }
+
+    #[test]
+    fn a_link_leaves_what_both_ways_and_all_payloads_allow() {
+        let link = Link {
+            speed: Some(Transfers(8_000_000_000)),
+            width: Some(8),
+        };
+        let payload = |now| Payload {
+            now,
+            max: 512,
+            read_request: 512,
+        };
+        let known = Slot::of(link, Some(payload(256))).unwrap();
+        assert_eq!(known, slot(3, 8, &[256]));
+        // 63.02 Gb/s x 256/280 less 8 %, and x 256/276.
+        about(known.leaves().low() / 1e9, 52.91);
+        about(known.leaves().high() / 1e9, 58.45);
+        let open = Slot::of(link, None).unwrap().leaves();
+        assert!(open.low() < known.leaves().low() && known.leaves().high() < open.high());
+        assert_eq!(Slot::of(Link::default(), None), None);
     }
 
     #[test]

@@ -63,11 +63,14 @@ impl Irq {
         let number = name[stem.len()..].parse().ok()?;
         let stem = stem.trim_end_matches(['-', '.', '_']);
         let ends = |words: &[&str]| words.iter().any(|word| stem.ends_with(word));
-        let direction = if ends(&["txrx", "rxtx", "tx-rx", "rx-tx", "comp"]) {
+        let last = stem.rsplit(['-', '_']).next().unwrap_or_default();
+        // mlx5, then mlx4; qede and bnx2x; be2net and mana; gve.
+        let pair = ends(&["comp", "ntfy-blk", "ntfy-block"]) || ["mlx4", "fp", "q"].contains(&last);
+        let direction = if ends(&["txrx", "rxtx", "tx-rx", "rx-tx"]) || pair {
             None
-        } else if ends(&["rx", "input"]) {
+        } else if ends(&["rx", "input", "rxq"]) {
             Some(Direction::Rx)
-        } else if ends(&["tx", "output"]) {
+        } else if ends(&["tx", "output", "txq"]) {
             Some(Direction::Tx)
         } else {
             return None;
@@ -124,7 +127,8 @@ impl<'a> Signs<'a> {
             if !nic.pci.is_empty() {
                 signs.addresses.entry(&nic.pci).or_default().push(nic.index);
             }
-            for name in [&nic.device, &nic.name] {
+            // In the middle of some names an address stands: `hns3-0000:7d:00.0-TxRx-0`.
+            for name in [&nic.device, &nic.name, &nic.pci] {
                 if !name.is_empty() {
                     signs.names.entry(name).or_default().push(nic.index);
                 }
@@ -205,6 +209,19 @@ mod tests {
             ("virtio2-input.0", Some((0, Some(Rx)))),
             ("virtio2-output.1", Some((1, Some(Tx)))),
             ("ixgbe: eth0-rx-5", Some((5, Some(Rx)))),
+            ("ice-eth0-TxRx-5", Some((5, None))),
+            ("hns3-0000:7d:00.0-TxRx-5", Some((5, None))),
+            ("mlx4-11@pci:0000:03:00.0", Some((11, None))),
+            ("eth0-fp-3", Some((3, None))),
+            ("eth0-q2", Some((2, None))),
+            ("mana_q6@pci:7870:00:00.0", Some((6, None))),
+            ("gve-ntfy-blk4@pci:0000:00:04.0", Some((4, None))),
+            ("eth0-ntfy-block.4", Some((4, None))),
+            ("eth0_rxq7", Some((7, Some(Rx)))),
+            ("mlx4-async@pci:0000:03:00.0", None),
+            ("mana_hwc@pci:7870:00:00.0", None),
+            ("ena-mgmnt@pci:0000:00:05.0", None),
+            ("seq0", None),
             ("eth0-q0-tx", None),
             ("virtio2-config", None),
             ("mlx5_async0@pci:0000:03:00.0", None),

@@ -9,7 +9,9 @@ use underlay::Underlay;
 
 pub mod block;
 mod bounded;
+pub mod carrier;
 pub mod cpu;
+pub mod crossing;
 pub mod infiniband;
 pub mod irq;
 pub mod machine;
@@ -21,6 +23,7 @@ pub mod route;
 pub mod shaping;
 pub mod topology;
 pub mod underlay;
+pub mod usb;
 pub mod watch;
 
 /// Everything that is known of one machine before anything is measured. A run's own facts are the

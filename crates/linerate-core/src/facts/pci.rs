@@ -215,6 +215,9 @@ pub struct Device {
     pub iommu_group: Option<u32>,
     /// Whether it is a virtual function of another device.
     pub is_virtual: bool,
+    /// Whether it can be pulled out, as the kernel says, while something is attached to the machine by
+    /// Thunderbolt or USB4.
+    pub tunneled: bool,
 }
 
 impl Device {
@@ -236,6 +239,11 @@ impl Device {
             (0x0c, 0x03) => "USB",
             _ => "device",
         }
+    }
+
+    /// Whether it is a network card: Ethernet, InfiniBand and the like.
+    pub fn is_network(&self) -> bool {
+        self.class >> 16 == 0x02 || self.class >> 8 == 0x0c06
     }
 
     /// Whether data of a path crosses it: networks, storage, accelerators.

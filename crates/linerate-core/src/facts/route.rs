@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::at_most;
+use super::crossing::{self, Crossing};
 use super::nic::Nic;
-use super::pci::{self, Device, Link};
+use super::pci::{self, Device};
 use crate::units::Rate;
 
 /// Most ports of a stack that are kept.
@@ -54,29 +55,6 @@ pub struct Other {
     pub networks: Vec<(IpAddr, u8)>,
 }
 
-/// A PCI Express link that the bytes cross.
-#[derive(Debug, Clone, Copy)]
-pub struct Crossing<'a> {
-    /// The end away from memory: the card, or a switch on the way to it.
-    pub device: &'a Device,
-    /// The end towards memory: the slot's side.
-    pub slot: &'a Device,
-    /// The link as it runs.
-    pub now: Link,
-}
-
-impl Crossing<'_> {
-    /// The best that both ends could do together; `None` where one of them does not say.
-    pub fn best(&self) -> Option<Link> {
-        Some(self.device.max?.common(self.slot.max?))
-    }
-
-    /// Bits that it carries each second and way before packets take theirs.
-    pub fn rate(&self) -> Option<Rate> {
-        self.now.rate()
-    }
-}
-
 impl Route {
     /// The port with this index.
     pub fn nic(&self, index: u32) -> Option<&Nic> {
@@ -103,16 +81,7 @@ impl Route {
         let Some(card) = card.and_then(|address| pci::at(&self.pci, address)) else {
             return Vec::new();
         };
-        let above = pci::bridges_above(&self.pci, card);
-        let ends = std::iter::once(card).chain(above);
-        ends.filter_map(|device| {
-            Some(Crossing {
-                device,
-                slot: pci::other_end(&self.pci, device)?,
-                now: device.now?,
-            })
-        })
-        .collect()
+        crossing::crossings(&self.pci, card)
     }
 
     /// The wire that is used one way at a time, if one is.
@@ -127,13 +96,6 @@ impl Route {
         let first = self.ports.first();
         first.is_some_and(|nic| nic.kind.is_empty() || nic.kind == "bond")
     }
-}
-
-/// Whether the link of a card is none: integrated ports have one that is made up. No card is built
-/// whose own link carries less than half of what one of its ports does.
-pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
-    let own = crossings.first().and_then(|c| c.device.max?.rate());
-    own.is_some_and(|own| own.0.saturating_mul(2) < port.0)
 }
 
 /// Whether `address` lies in the network of `own`.

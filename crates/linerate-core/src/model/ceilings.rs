@@ -2,9 +2,10 @@
 //! and from the packets that were sent.
 
 use super::{Ceiling, Shaping, TcpShares};
-use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie};
+use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie, usb};
+use crate::facts::crossing::{Crossing, is_made_up};
 use crate::facts::nic::Nic;
-use crate::facts::route::{Crossing, Route, is_made_up};
+use crate::facts::route::Route;
 use crate::plan::{Direction, Side};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
@@ -115,6 +116,8 @@ struct Wire<'a> {
     speed: Rate,
     /// From the card to the processor; empty where that is not known, or where there is no slot.
     crossings: Vec<Crossing<'a>>,
+    /// The slowest wire of USB that it hangs on, by the name of its hub, if it is one of a hub.
+    usb: Option<(Option<&'a str>, Rate)>,
 }
 
 impl<'a> Ports<'a> {
@@ -133,6 +136,7 @@ impl<'a> Ports<'a> {
                 wires: vec![Wire {
                     speed: nominal?,
                     crossings: Vec::new(),
+                    usb: None,
                 }],
                 sends_by_one: false,
             });
@@ -169,6 +173,7 @@ impl<'a> Ports<'a> {
         for depth in 0..deepest.unwrap_or(0) {
             self.slots(&mut path, depth, packets);
         }
+        self.usb(&mut path, packets);
         let ceilings = path.ceilings(direction).into_iter().map(|found| Ceiling {
             rate: Rate(found.goodput.high() as u64),
             least: Rate(found.goodput.low() as u64),
@@ -220,6 +225,35 @@ impl<'a> Ports<'a> {
             );
             known.push((address, pair));
             self.cross(&mut path.flows[at], pair, &slot, packets);
+        }
+    }
+
+    /// The USB that all of the wires hang on, if they do. What hangs on one hub shares its wire.
+    fn usb(&self, path: &mut Path, packets: &Packets) {
+        let wires: Option<Vec<_>> = self.wires.iter().map(|wire| wire.usb).collect();
+        let frame = (f64::from(packets.mtu) + HEADER) / f64::from(packets.payload);
+        let cost = Cost::bytes(Bounds::exact(frame.max(1.0)));
+        let mut known: Vec<(&str, usize)> = Vec::new();
+        for (at, (hub, signals)) in wires.into_iter().flatten().enumerate() {
+            let shared = known.iter().find(|(name, _)| Some(*name) == hub);
+            let resource = shared.map_or_else(
+                || {
+                    let bits = usb::leaves(signals);
+                    let bytes = Bounds::new(bits.low() / 8.0, bits.high() / 8.0);
+                    self.add(path, Stage::Pcie, &format!("USB of {}", self.name), bytes)
+                },
+                |(_, resource)| *resource,
+            );
+            known.extend(hub.map(|hub| (hub, resource)));
+            path.flows[at].demands.push(Demand {
+                resource,
+                cost,
+                formula: format!(
+                    "{}, at the most, and {:.0} % for headers",
+                    usb::words(signals),
+                    (frame - 1.0) * 100.0
+                ),
+            });
         }
     }
 
@@ -285,25 +319,23 @@ fn flow(direction: Direction, packets: &Packets) -> Flow {
     }
 }
 
-fn wire<'a>(route: &'a Route, nic: &Nic, speed: Rate) -> Wire<'a> {
+fn wire<'a>(route: &'a Route, nic: &'a Nic, speed: Rate) -> Wire<'a> {
     let mut crossings = route.crossings(nic);
     if is_made_up(&crossings, speed) {
         crossings.clear();
     }
-    Wire { speed, crossings }
+    Wire {
+        speed,
+        crossings,
+        usb: nic.slowest_usb(),
+    }
 }
 
 /// A link as the formulas of PCI Express need it; packets are as large as the card makes them.
 fn slot(crossings: &[Crossing<'_>], depth: usize) -> Option<pcie::Slot> {
     let link = crossings.get(depth)?.now;
     let payload = crossings.first()?.device.payload;
-    let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
-    Some(pcie::Slot {
-        generations: vec![pcie::generation(link.speed?)?],
-        lanes: vec![link.width?.into()],
-        payloads: one_or(payload.map(|p| p.now), &pcie::USUAL_PAYLOADS),
-        requests: one_or(payload.map(|p| p.read_request), &pcie::SIZES),
-    })
+    pcie::Slot::of(link, payload)
 }
 
 #[cfg(test)]

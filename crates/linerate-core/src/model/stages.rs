@@ -2,8 +2,8 @@
 //! is made of, and what it can carry.
 
 use super::{Ceiling, DirectionModel, Load, Model};
+use crate::facts::crossing::Crossing;
 use crate::facts::nic::{Nic, speed_of_mbps};
-use crate::facts::route::Crossing;
 use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
 use crate::plan::{Direction, Side};
@@ -166,6 +166,12 @@ fn slots(facts: &HostFacts) -> Vec<String> {
 /// `0000:01:00.0 at 8 GT/s x4 (card 8 GT/s x8, slot 8 GT/s x4), payload 256 B`.
 fn link(crossing: &Crossing<'_>) -> String {
     let (device, now) = (crossing.device, crossing.now);
+    if crossing.is_tunnel {
+        return format!(
+            "{} through a Thunderbolt or USB4 cable, its rate unknown",
+            device.address
+        );
+    }
     let ends = match (device.max, crossing.slot.max) {
         (Some(card), Some(slot)) if card == now && slot == now => String::new(),
         (Some(card), Some(slot)) => format!(" (card {card}, slot {slot})"),

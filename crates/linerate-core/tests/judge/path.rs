@@ -1,7 +1,7 @@
 //! What the facts of the path say of the ports and slots in use.
 
 use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
-use linerate_core::facts::pci::Device;
+use linerate_core::facts::pci::{Buses, Device, PortKind, find_parents};
 use linerate_core::facts::route::{Other, Route};
 use linerate_core::units::Transfers;
 
@@ -173,6 +173,57 @@ fn what_usb_leaves_a_port_is_unknown_from_half_of_what_it_signals() {
     };
     assert_eq!((at(2.39e8, 2.4e8), at(2.41e8, 2.4e8)), ("clear", "unknown"));
     assert_eq!(at(2.41e8, 2.8e8), "clear", "two streams carried more");
+}
+
+#[test]
+fn what_a_cable_carries_is_unknown_and_the_slot_in_its_box_is_not_blamed_for_it() {
+    let at = |tunneled: bool| {
+        let mut m = narrow(None, 8e9);
+        m.directions[0].ceilings.remove(0);
+        m.directions[0].sweep[0].goodput.mean = 8e9;
+        let route = m.hosts[1].facts.route.as_mut().expect("a route");
+        let [root, card] = &route.pci[..] else {
+            panic!("a card in a slot: {:?}", route.pci)
+        };
+        let behind = |secondary| {
+            Some(Buses {
+                secondary,
+                subordinate: 3,
+            })
+        };
+        let bridge = |address: &str, kind, secondary| Device {
+            address: address.parse().expect("an address"),
+            kind: Some(kind),
+            buses: behind(secondary),
+            ..root.clone()
+        };
+        let mut upper = bridge("0000:01:00.0", PortKind::Upstream, 2);
+        upper.tunneled = tunneled;
+        let mut all = vec![
+            bridge("0000:00:01.0", PortKind::Root, 1),
+            upper,
+            bridge("0000:02:00.0", PortKind::Downstream, 3),
+            Device {
+                address: "0000:03:00.0".parse().expect("an address"),
+                ..card.clone()
+            },
+        ];
+        find_parents(&mut all);
+        route.pci = all;
+        let nic = &mut route.ports[0];
+        nic.device = "0000:03:00.0".into();
+        nic.pci.clone_from(&nic.device);
+        match cause("pcie-slot")
+            .expect("a known cause")
+            .check(&m, Direction::Forward)
+        {
+            Answer::Unknown(gaps) => gaps[0].why.clone(),
+            other => format!("{other:?}"),
+        }
+    };
+    let why = at(true);
+    assert!(why.starts_with("0000:01:00.0 hangs on a cable"), "{why}");
+    assert!(at(false).starts_with("Clear"), "{}", at(false));
 }
 
 #[test]

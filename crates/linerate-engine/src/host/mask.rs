@@ -84,7 +84,11 @@ impl Captured {
                 addresses.in_names(reply);
             }
         }
-        for target in self.links.values_mut().flat_map(|answers| replies(answers)) {
+        // Links in /sys name places of devices.
+        let links = self.links.iter_mut();
+        let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
+        for target in links.flat_map(|(_, answers)| replies(answers)) {
+            // Other links name files.
             if !NO_FILES.iter().any(|kind| target.starts_with(kind)) {
                 "masked".clone_into(target);
             }

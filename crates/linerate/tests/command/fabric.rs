@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{json as shown, printed};
+use super::host::{json as shown, printed};
 
 /// A tree of files; a text that starts with `->` makes a link.
 struct Tree(TempDir);

@@ -1,4 +1,5 @@
 //! `linerate host` on machines that are not here: captures of trees, and trees with little in them.
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -33,14 +34,14 @@ fn host(args: &[&str]) -> Output {
 }
 
 /// What it prints when all is well.
-fn printed(args: &[&str]) -> String {
+pub(crate) fn printed(args: &[&str]) -> String {
     let output = host(args);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*told), (Some(0), ""), "{args:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn json(root: &Path) -> Value {
+pub(crate) fn json(root: &Path) -> Value {
     document(&printed(&["--json", "--root", root.to_str().unwrap()]))
 }
 

@@ -5,12 +5,14 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod carriers;
 mod cli;
 mod diff;
 mod document;
 mod fabric;
 mod host;
 mod hostile;
+
 mod schema;
 mod single;
 mod ssh;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Gap;
 use super::shaping::Shaper;
+use super::usb::{self, HUBS_MAX, Hub};
 use crate::units::Rate;
 
 pub use errors::{Counter, PortErrors};
@@ -53,6 +54,9 @@ pub struct Nic {
     pub pci: String,
     /// What the USB that it hangs on signals, headers and waits included; `None` where it hangs on none.
     pub usb: Option<Rate>,
+    /// The hubs above it on USB, the nearest first.
+    #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
+    pub usb_hubs: Vec<Hub>,
     /// NUMA node.
     pub node: Option<u32>,
     /// True for ports without a wire of their own: a speed is nominal and gives no ceiling.
@@ -81,6 +85,8 @@ pub struct Nic {
     pub pause: Option<Pause>,
     /// How received packets are spread over queues.
     pub rss: Option<Rss>,
+    /// Whether kernel threads poll the queues (threaded NAPI), on any CPU; `None` when unknown.
+    pub threaded: Option<bool>,
     /// Queues with what serves them, receive queues first.
     pub queues: Vec<Queue>,
     /// What it is made of.
@@ -140,6 +146,11 @@ impl Nic {
     /// How many queues of one way are known.
     pub fn queues_of(&self, way: Direction) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
+    }
+
+    /// The slowest wire of USB between it and its controller, by [`usb::slowest`].
+    pub fn slowest_usb(&self) -> Option<(Option<&str>, Rate)> {
+        self.usb.map(|own| usb::slowest(own, &self.usb_hubs))
     }
 
     /// Whether it was made by software: no device sends interrupts for it.

@@ -5,8 +5,10 @@
 use super::Inventory;
 
 mod block;
+mod carrier;
 mod cpu;
 mod infiniband;
+mod interrupts;
 mod memory;
 mod nic;
 mod pci;
@@ -39,9 +41,11 @@ const RULES: &[Rule] = &[
     infiniband::below_its_like,
     pci::slot,
     pci::link,
+    carrier::beyond,
     nic::mtu_above,
     nic::refused,
     nic::offloads_off,
+    interrupts::crowded,
     memory::empty_node,
     memory::channels,
     memory::speed,
@@ -61,6 +65,8 @@ const RULES: &[Rule] = &[
     cpu::offline,
     pci::payload,
     pci::unknown_node,
+    pci::slot_enough,
+    pci::link_enough,
     infiniband::no_link,
     nic::no_link,
 ];

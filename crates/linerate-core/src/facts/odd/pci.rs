@@ -2,21 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use super::carrier::excess;
 use super::{Oddity, few};
+use crate::ceiling::pcie;
 use crate::facts::Inventory;
+use crate::facts::carrier::Need;
+use crate::facts::crossing::Crossing;
 use crate::facts::pci::{self, Device, Link};
 
 /// Base class of graphics cards.
 const DISPLAY: u32 = 0x03;
 
-/// Devices with a link whose traffic matters, with the port at its other end: cards, and switches
-/// that cards stand behind. The functions of a card share its link: the first stands for all.
-fn links(all: &[Device]) -> impl Iterator<Item = (&Device, &Device)> {
+/// The links of devices whose traffic matters: cards, and switches that cards stand behind. The functions of
+/// a card share its link: the first stands for all. Tunnels have no figures, and where a link runs faster than its
+/// slot could a hypervisor made up the slot.
+fn links(all: &[Device]) -> impl Iterator<Item = Crossing<'_>> {
     let mut known = BTreeSet::new();
     all.iter()
         .filter(|d| !d.is_virtual && (d.carries_data() || d.buses.is_some()))
-        .filter_map(|d| Some((d, pci::other_end(all, d)?)))
-        .filter(move |(_, port)| known.insert(port.address))
+        .filter_map(|d| Crossing::above(all, d))
+        .filter(|link| !link.is_tunnel && !contradicts_itself(link))
+        .filter(move |link| known.insert(link.slot.address))
+}
+
+fn contradicts_itself(link: &Crossing<'_>) -> bool {
+    let (now, slot) = (link.now, link.slot.max.unwrap_or_default());
+    let speeds = now.speed.zip(slot.speed);
+    let widths = now.width.zip(slot.width);
+    speeds.is_some_and(|(now, most)| now > most) || widths.is_some_and(|(now, most)| now > most)
 }
 
 /// The card at the end of a link, with the names of all its functions.
@@ -42,16 +55,86 @@ fn words(link: Link) -> String {
         .map_or(link.to_string(), |rate| format!("{link} ({rate})"))
 }
 
-/// The card could do more than its slot lets it. A link runs at what both ends can do: the lanes of a
-/// slot that is faster than the card do not stand in for those that it lacks.
+/// Whether what runs over a link may fill it at this speed and width.
+enum Room {
+    /// It may; with the ports that are faster than the link as it runs, if some are.
+    May(Option<String>),
+    /// It cannot, or that is unknown: why that matters, and what the link is enough for.
+    Enough(&'static str, String),
+}
+
+const HOLDS_NOTHING: &str = "this link holds nothing back; a faster port behind it might need more";
+
+impl Room {
+    fn of(inventory: &Inventory, link: &Crossing<'_>, at: Link) -> Self {
+        let slot = link.slot.address;
+        let leaves = pcie::Slot::of(at, link.device.payload).map(|slot| slot.leaves());
+        match Need::behind(inventory, slot) {
+            Need::Ports {
+                rate,
+                frames,
+                all_known,
+            } if leaves.is_some_and(|leaves| frames <= leaves.low()) => match (all_known, rate.0) {
+                (false, 0) => Self::Enough(
+                    "whether it holds anything back cannot be told while no port has a speed",
+                    "what its ports need is not known".to_owned(),
+                ),
+                (true, _) => Self::Enough(HOLDS_NOTHING, format!("enough for its ports ({rate})")),
+                (false, _) => Self::Enough(
+                    HOLDS_NOTHING,
+                    format!("enough for its ports whose speed is known ({rate})"),
+                ),
+            },
+            // What the ports exceed is the link as it runs.
+            _ => Self::May(excess(inventory, slot).filter(|_| at == link.now)),
+        }
+    }
+}
+
+/// The oddity of a link if it belongs to this list: of links that may bind, or of those that do not.
+fn found(room: Room, may_bind: bool, binding: Oddity, fix: String) -> Option<Oddity> {
+    match (room, may_bind) {
+        (Room::May(excess), true) => Some(Oddity {
+            what: [Some(binding.what), excess]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; "),
+            ..binding
+        }),
+        (Room::Enough(why, enough), false) => Some(Oddity {
+            what: format!("{}: {enough}", binding.what),
+            why,
+            fix,
+            ..binding
+        }),
+        _ => None,
+    }
+}
+
+/// The card could do more than its slot lets it, and may need it.
 pub(super) fn slot(inventory: &Inventory) -> Vec<Oddity> {
+    slots(inventory, true)
+}
+
+/// The card could do more than its slot lets it, and its ports need less.
+pub(super) fn slot_enough(inventory: &Inventory) -> Vec<Oddity> {
+    slots(inventory, false)
+}
+
+/// A link runs at what both ends can do: the lanes of a slot that is faster than the card do not stand in for those
+/// that it lacks.
+fn slots(inventory: &Inventory, may_bind: bool) -> Vec<Oddity> {
     let all = &inventory.pci;
-    let odd = |(device, port): (&Device, &Device)| {
-        let own = device.max?;
-        let both = own.common(port.max?);
-        (both.rate()? < own.rate()?).then(|| Oddity {
+    let odd = |link: Crossing<'_>| {
+        let (own, both) = (link.device.max?, link.best()?);
+        if both.rate()? >= own.rate()? {
+            return None;
+        }
+        let port = link.slot;
+        let odd = Oddity {
             id: "pcie-slot",
-            subject: card(all, device),
+            subject: card(all, link.device),
             what: format!(
                 "the card could use {}, and its slot (port {}) leaves it {} at most",
                 words(own),
@@ -60,7 +143,14 @@ pub(super) fn slot(inventory: &Inventory) -> Vec<Oddity> {
             ),
             why: "no traffic of this card, of all its ports together, can be faster than its slot",
             fix: format!("move it to a slot of {own}, or {}", divided(all, port)),
-        })
+        };
+        let room = Room::of(inventory, &link, both);
+        found(
+            room,
+            may_bind,
+            odd,
+            format!("nothing, or a slot of {own} for a faster port"),
+        )
     };
     links(all).filter_map(odd).collect()
 }
@@ -86,19 +176,30 @@ fn divided(all: &[Device], port: &Device) -> String {
     )
 }
 
-/// The link runs below what both of its ends can do.
+/// The link runs below what both of its ends can do, and the card may need more.
 pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
+    below_best(inventory, true)
+}
+
+/// The link runs below what both of its ends can do, and the ports of the card need less.
+pub(super) fn link_enough(inventory: &Inventory) -> Vec<Oddity> {
+    below_best(inventory, false)
+}
+
+fn below_best(inventory: &Inventory, may_bind: bool) -> Vec<Oddity> {
     let all = &inventory.pci;
-    let odd = |(device, port): (&Device, &Device)| {
-        let both = device.max?.common(port.max?);
-        let now = device.now?;
+    let odd = |link: Crossing<'_>| {
+        let (now, both) = (link.now, link.best()?);
         let narrow = now.width? < both.width?;
         let slow = now.speed? < both.speed?;
         // Graphics cards slow their links down on purpose while they idle.
-        let rests = !narrow && device.class >> 16 == DISPLAY;
-        ((narrow || slow) && !rests).then(|| Oddity {
+        let rests = !narrow && link.device.class >> 16 == DISPLAY;
+        if !(narrow || slow) || rests {
+            return None;
+        }
+        let odd = Oddity {
             id: "pcie-link",
-            subject: card(all, device),
+            subject: card(all, link.device),
             what: format!(
                 "the link runs at {}, and both its ends could do {}",
                 words(now),
@@ -110,7 +211,9 @@ pub(super) fn link(inventory: &Inventory) -> Vec<Oddity> {
                   setup for a limit on this slot. A few cards slow down while idle: look again \
                   under load"
                     .to_owned(),
-        })
+        };
+        let fix = odd.fix.clone();
+        found(Room::of(inventory, &link, now), may_bind, odd, fix)
     };
     links(all).filter_map(odd).collect()
 }
@@ -175,6 +278,7 @@ mod tests {
     use super::super::ids;
     use super::*;
     use crate::facts::cpu::Node;
+    use crate::facts::nic::{Nic, speed_of_mbps};
     use crate::facts::pci::{Buses, Payload, PortKind};
     use crate::units::Transfers;
 
@@ -213,10 +317,25 @@ mod tests {
         };
         let mut pci = vec![port, device];
         pci::find_parents(&mut pci);
-        Inventory {
+        let mut machine = Inventory {
             pci,
             ..Inventory::default()
-        }
+        };
+        machine.network.nics = vec![nic(0, 25_000)];
+        machine
+    }
+
+    /// Port `eth0` of the first function, `eth1` of the second.
+    fn nic(function: u8, mbps: u64) -> Nic {
+        let mut nic = Nic {
+            name: format!("eth{function}"),
+            index: u32::from(function) + 2,
+            pci: format!("0000:01:00.{function}"),
+            up: true,
+            ..Nic::default()
+        };
+        nic.link.speed = speed_of_mbps(mbps);
+        nic
     }
 
     #[test]
@@ -252,6 +371,80 @@ mod tests {
         assert!(what.contains("leaves it 8 GT/s x4 (31.5 Gb/s)"), "{what}");
         assert_eq!(
             ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 8))),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_slot_or_a_link_that_leaves_enough_for_the_ports_comes_last() {
+        // 31.5 Gb/s with packets of 128 to 512 bytes: 24.1 to 30.3 Gb/s of frames.
+        let order = |mbps: u64, now: Link| {
+            let mut machine = machine(Some(now), lanes(8, 8), lanes(8, 4));
+            machine.network.nics = vec![nic(0, mbps)];
+            machine.processors.offline = vec![3];
+            let found = super::super::find(&machine).into_iter();
+            found.map(|odd| (odd.id, odd.what)).collect::<Vec<_>>()
+        };
+        let four = lanes(8, 4).unwrap();
+        let ids = |found: &[(&'static str, String)]| found.iter().map(|f| f.0).collect::<Vec<_>>();
+        let surely = order(40_000, four);
+        assert_eq!(ids(&surely), ["pcie-slot", "cpu-offline"]);
+        assert!(
+            surely[0].1.ends_with("; eth0 (40 Gb/s) alone is faster"),
+            "{}",
+            surely[0].1
+        );
+        let perhaps = order(25_000, four);
+        assert_eq!(ids(&perhaps), ["pcie-slot", "cpu-offline"]);
+        assert!(perhaps[0].1.ends_with("at most"), "{}", perhaps[0].1);
+        let never = order(20_000, four);
+        assert_eq!(ids(&never), ["cpu-offline", "pcie-slot"]);
+        assert!(
+            never[1].1.ends_with(": enough for its ports (20 Gb/s)"),
+            "{}",
+            never[1].1
+        );
+        let unknown = order(0, four);
+        assert_eq!(ids(&unknown), ["cpu-offline", "pcie-slot"]);
+        assert!(
+            unknown[1].1.ends_with("what its ports need is not known"),
+            "{}",
+            unknown[1].1
+        );
+        // The slot leaves enough, and the link in it does not.
+        let slow = order(20_000, lanes(5, 4).unwrap());
+        assert_eq!(ids(&slow), ["pcie-link", "cpu-offline", "pcie-slot"]);
+        let little = order(10_000, lanes(5, 4).unwrap());
+        assert_eq!(ids(&little), ["cpu-offline", "pcie-slot", "pcie-link"]);
+    }
+
+    #[test]
+    fn disks_take_what_their_slot_leaves_them() {
+        let mut machine = machine(lanes(8, 2), lanes(8, 4), lanes(8, 2));
+        machine.pci[1].class = 0x01_0802;
+        machine.network.nics.clear();
+        machine.processors.offline = vec![3];
+        assert_eq!(ids(&machine), ["pcie-slot", "cpu-offline"]);
+    }
+
+    #[test]
+    fn figures_of_tunnels_and_of_slots_that_were_made_up_are_not_odd() {
+        let mut tunnel = machine(lanes(2, 1), lanes(8, 4), lanes(8, 4));
+        tunnel.pci[1].buses = Some(Buses {
+            secondary: 2,
+            subordinate: 2,
+        });
+        (tunnel.pci[1].class, tunnel.pci[1].kind) = (0x06_0400, Some(PortKind::Upstream));
+        assert_eq!(ids(&tunnel), ["pcie-link"]);
+        tunnel.pci[1].tunneled = true;
+        assert_eq!(ids(&tunnel), [""; 0]);
+        // The port of an emulated machine above a card that is passed through.
+        assert_eq!(
+            ids(&machine(lanes(8, 8), lanes(8, 8), lanes(2, 1))),
+            [""; 0]
+        );
+        assert_eq!(
+            ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 4))),
             [""; 0]
         );
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::facts::nic::{Bond, LinkModes, Stack};
 use crate::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use crate::facts::usb::Hub;
 use crate::facts::{HostFacts, Port};
 use crate::units::{Bytes, Transfers};
 
@@ -214,13 +215,19 @@ fn an_unread_payload_widens_the_interval_and_an_unread_link_gives_none() {
 
 #[test]
 fn a_link_that_no_card_with_such_a_port_could_have_is_made_up() {
-    // x8 of generation 3 are 63 Gb/s: half of a port of 126, but not of one of 127.
-    let slots = |gigabits: u64| {
-        let host = in_slot(lanes(8, 8), Some(256), gigabits * 1_000);
+    let slots = |tenths: u64, gigabits: u64| {
+        let mut host = in_slot(lanes(8, 8), Some(256), gigabits * 1_000);
+        let route = host.facts.route.as_mut().unwrap();
+        let card = route.pci.iter_mut().find(|device| device.buses.is_none());
+        let own = card.unwrap().max.as_mut().unwrap();
+        own.speed = Some(Transfers(tenths * 100_000_000));
         let found = all(&[host], Direction::Forward);
         found.iter().filter(|c| c.stage == Stage::Pcie).count()
     };
-    assert_eq!((slots(126), slots(127)), (1, 0));
+    // x8 of generation 1 are 16 Gb/s: half of a port of 32, but not of one of 33.
+    assert_eq!((slots(25, 32), slots(25, 33)), (1, 0));
+    // A card that several hosts share has such links of the third generation.
+    assert_eq!(slots(80, 200), 1);
 }
 
 #[test]
@@ -232,6 +239,104 @@ fn a_link_that_carried_more_than_it_could_is_made_up() {
     };
     // 29.2 Gb/s, and 2 % more.
     assert_eq!((slots(29.7e9), slots(29.9e9)), (1, 0));
+}
+
+/// A card behind a switch, whose links run at these, with `change` made to the switch's upper side.
+fn behind_a_switch(change: fn(&mut Device)) -> Vec<String> {
+    let [mut root, mut upper] = pair(1, lanes(8, 2), None);
+    let [mut lower, card] = pair(3, lanes(8, 4), Some(256));
+    let behind = |from, to| {
+        Some(Buses {
+            secondary: from,
+            subordinate: to,
+        })
+    };
+    root.buses = behind(1, 3);
+    (upper.buses, upper.kind) = (behind(2, 3), Some(PortKind::Upstream));
+    (lower.address, lower.kind) = ("0000:02:00.0".parse().unwrap(), Some(PortKind::Downstream));
+    change(&mut upper);
+    let host = routed(
+        vec![nic(1, "0000:03:00.0", 40_000)],
+        &[[root, upper], [lower, card]],
+    );
+    let found = all(&[host], Direction::Forward);
+    found.into_iter().map(|ceiling| ceiling.name).collect()
+}
+
+#[test]
+fn a_link_above_a_switch_is_a_ceiling_and_a_tunnel_is_none() {
+    let all = behind_a_switch(|_| {});
+    assert_eq!(
+        all,
+        [
+            "near switch 1 above eth1",
+            "near slot of eth1",
+            "near port eth1"
+        ]
+    );
+    let cable = behind_a_switch(|upper| upper.tunneled = true);
+    assert_eq!(cable, ["near slot of eth1", "near port eth1"]);
+}
+
+/// A port on USB, at the wires of which it hangs.
+fn on_usb(own: u64, hub: Option<u64>, mbps: u64) -> Vec<Ceiling> {
+    let mut port = nic(1, "", mbps);
+    port.usb = Some(Rate(own * 1_000_000));
+    port.usb_hubs = vec![Hub {
+        name: "6-1".to_owned(),
+        speed: hub.map(|hub| Rate(hub * 1_000_000)),
+    }];
+    all(&[routed(vec![port], &[])], Direction::Forward)
+}
+
+#[test]
+fn usb_is_a_ceiling_at_its_slowest_wire() {
+    let found = on_usb(480, None, 1_000);
+    assert_eq!(found[0].name, "near USB of eth1");
+    // 425.984 Mb/s and 240 Mb/s x 1448/1514.
+    assert_eq!(found[0].rate.0 / 100_000, 4_074);
+    assert_eq!(found[0].least.0 / 100_000, 2_295);
+    assert_eq!(
+        found[0].formula,
+        "13 packets of 512 B in 125 us, at the most, and 5 % for headers"
+    );
+    let names =
+        |found: Vec<Ceiling>| -> Vec<String> { found.into_iter().map(|c| c.name).collect() };
+    let port = "near port eth1";
+    assert_eq!(
+        names(on_usb(5_000, None, 1_000)),
+        [port, "near USB of eth1"]
+    );
+    // 10 Gb/s of the adapter, and a hub at 5 Gb/s: 3.83 Gb/s.
+    let found = on_usb(10_000, Some(5_000), 10_000);
+    assert_eq!(
+        (found[0].rate.0 / 10_000_000, found[1].name.as_str()),
+        (382, port)
+    );
+    assert_eq!(names(on_usb(10_000, Some(10_000), 10_000)).len(), 2);
+}
+
+#[test]
+fn two_members_of_a_bond_share_the_wire_of_their_hub() {
+    let rate = |second: &str| {
+        let mut host = bonded("802.3ad", ["", ""], &[]);
+        let route = host.facts.route.as_mut().unwrap();
+        for (port, hub) in route.ports[1..].iter_mut().zip(["6-1", second]) {
+            port.usb = Some(Rate(10_000_000_000));
+            port.usb_hubs = vec![Hub {
+                name: hub.to_owned(),
+                speed: Some(Rate(5_000_000_000)),
+            }];
+        }
+        let found = all(&[host], Direction::Forward);
+        found
+            .iter()
+            .find(|c| c.stage == Stage::Pcie)
+            .unwrap()
+            .rate
+            .0
+    };
+    assert_eq!(rate("7-1") / rate("6-1"), 2);
 }
 
 #[test]

@@ -211,6 +211,7 @@ impl Port<'_, '_> {
         nic.node = self.reader.node_of(&above);
         if link.bus == USB {
             nic.usb = self.reader.usb_speed(folder);
+            nic.usb_hubs = self.reader.usb_hubs(&link.device);
         } else {
             nic.pci = above;
         }
@@ -254,6 +255,12 @@ impl Port<'_, '_> {
             .collect();
         nic.queues
             .sort_by_key(|queue| (queue.direction, queue.number));
+        let threaded = format!("{class}/threaded");
+        nic.threaded = match self.reader.optional_line(&threaded).as_str() {
+            "0" => Some(false),
+            "1" | "2" => Some(true),
+            _ => None,
+        };
     }
 
     fn queue(&self, folder: &str, name: &str) -> Option<Queue> {

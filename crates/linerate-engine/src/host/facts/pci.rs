@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use linerate_core::facts::Gap;
+use linerate_core::facts::crossing::Crossing;
+use linerate_core::facts::odd::few;
 use linerate_core::facts::pci::{self, Address, Device, Link};
 use linerate_core::parse::pci_config::{self, Config, Express};
 use linerate_core::parse::sysctl;
@@ -11,6 +14,7 @@ use crate::host::{gap, invalid};
 
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
+const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
 /// Folders of a device that hold the names that users know it by.
 const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
@@ -36,6 +40,7 @@ impl Reader<'_> {
         }
         self.lacks_of_links(&all, &hidden);
         pci::find_parents(&mut all);
+        self.gaps.extend(cables(&all));
         all
     }
 
@@ -90,12 +95,24 @@ impl Reader<'_> {
             max: self.pci_link(&folder, "max").or(here.and_then(|c| c.max)),
             payload: here.map(|c| c.payload),
             node: node.flatten(),
+            tunneled: self.is_tunneled(&folder),
             ..Device::default()
         };
         if device.carries_data() {
             self.pci_names(&folder, &mut device);
         }
         device
+    }
+
+    /// Whether a device can be pulled out while something is attached by Thunderbolt or USB4. Slots for other
+    /// cards may be removable, too; then nothing is attached.
+    //= Linux, Documentation/ABI/testing/sysfs-devices-removable and sysfs-bus-thunderbolt
+    fn is_tunneled(&self, folder: &str) -> bool {
+        self.optional_line(&format!("{folder}/removable")) == "removable"
+            && self
+                .machine
+                .list(THUNDERBOLT)
+                .is_ok_and(|names| names.iter().any(|name| is_attached(name)))
     }
 
     fn config(&mut self, path: &str) -> Option<Config> {
@@ -150,6 +167,36 @@ impl Reader<'_> {
         }
         found
     }
+}
+
+/// Whether a name on the bus of Thunderbolt is that of a device on a cable: `0-1`, `1-301`. The host's own
+/// controller is `0-0`; what has further parts (`0-0:1.1`, `0-1.0`) is no device of PCI Express.
+fn is_attached(name: &str) -> bool {
+    let route = name
+        .split_once('-')
+        .filter(|(domain, _)| domain.parse::<u32>().is_ok());
+    let is_hex = |route: &str| !route.is_empty() && route.bytes().all(|b| b.is_ascii_hexdigit());
+    route.is_some_and(|(_, route)| is_hex(route) && route.bytes().any(|b| b != b'0'))
+}
+
+/// A gap for the cables that tunnel PCI Express: their capacity is unknown.
+pub(super) fn cables(all: &[Device]) -> Option<Gap> {
+    let tunnels = all.iter().filter_map(|device| Crossing::above(all, device));
+    let ends: Vec<String> = tunnels
+        .filter(|link| link.is_tunnel)
+        .map(|link| link.device.address.to_string())
+        .collect();
+    (!ends.is_empty()).then(|| {
+        let why = format!(
+            "what the Thunderbolt or USB4 cable to {} carries: the figures of its link are made up",
+            few(&ends)
+        );
+        gap(
+            "facts.pci.cable",
+            &why,
+            "cat /sys/bus/thunderbolt/devices/*/rx_speed",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -258,6 +305,40 @@ pub(super) mod tests {
             (got.pci[1].names.as_slice(), got.pci[1].is_virtual),
             (&["ens3".to_owned()][..], false)
         );
+    }
+
+    #[test]
+    fn devices_on_a_cable_have_routes_other_than_the_host_itself() {
+        for name in ["0-1", "1-3", "0-301", "12-a01"] {
+            assert!(super::is_attached(name), "{name}");
+        }
+        for name in [
+            "0-0",
+            "1-0",
+            "domain0",
+            "0-0:1.1",
+            "0-1.0",
+            "usb4_port1",
+            "-1",
+            "0-",
+            "",
+        ] {
+            assert!(!super::is_attached(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_pulled_out_is_on_a_cable_where_one_has_a_device() {
+        let tunneled = |word: &str, names: &[&str]| {
+            let fake = machine(&[])
+                .file(&format!("{DEVICES}/{CARD}/removable"), &[word])
+                .list("/sys/bus/thunderbolt/devices", names);
+            read(fake).pci[1].tunneled
+        };
+        assert!(tunneled("removable\n", &["0-0", "0-1"]));
+        assert!(!tunneled("removable\n", &["0-0"]));
+        assert!(!tunneled("fixed\n", &["0-0", "0-1"]));
+        assert!(!read(machine(&[])).pci[1].tunneled);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The route to the other end, down to the slots of the cards that carry it.
 
+use linerate_core::facts::Gap;
 use linerate_core::facts::nic::Nic;
 use linerate_core::facts::pci::{self, Address, Device};
 use linerate_core::facts::route::Route;
 use linerate_core::parse::route;
 
 use super::Reader;
-use super::pci::DEVICES;
+use super::pci::{DEVICES, cables};
 use crate::host::{Toward, gap};
 
 /// Most bridges between a card and the processor; a switch has two.
@@ -39,6 +40,10 @@ impl Reader<'_> {
         }
         all.sort_unstable_by_key(|device: &Device| device.address);
         pci::find_parents(&mut all);
+        self.gaps.extend(cables(&all).map(|gap| Gap {
+            what: "facts.route.cable".to_owned(),
+            ..gap
+        }));
         if let Some(first) = hidden.first() {
             let why = format!("what {first} tells of the payload of its packets is for root");
             self.lack(gap("facts.route.payload", &why, "sudo linerate ..."));

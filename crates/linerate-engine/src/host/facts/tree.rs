@@ -1,5 +1,6 @@
 //! What several facts need of the tree of devices in /sys.
 
+use linerate_core::facts::usb::{self, Hub};
 use linerate_core::parse::{sysctl, sysfs};
 use linerate_core::units::Rate;
 
@@ -36,6 +37,21 @@ impl Reader<'_> {
         let path = format!("{folder}/../speed");
         let mbps = read(self.machine, &path, sysfs::number_or_none).ok()??;
         mbps.checked_mul(1_000_000).map(Rate)
+    }
+
+    /// The hubs between the interface of an adapter and its controller, the nearest first.
+    pub(super) fn usb_hubs(&self, interface: &str) -> Vec<Hub> {
+        let hub = |name: String| {
+            let path = format!("/sys/bus/usb/devices/{name}/speed");
+            let mbps = read(self.machine, &path, sysfs::number_or_none)
+                .ok()
+                .flatten();
+            Hub {
+                name,
+                speed: mbps.and_then(|m| m.checked_mul(1_000_000)).map(Rate),
+            }
+        };
+        usb::hubs_above(interface).into_iter().map(hub).collect()
     }
 
     /// NUMA node of a PCI function; `None` where it has no meaning.

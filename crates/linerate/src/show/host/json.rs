@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Load, Node, Process, Processors};
+use linerate_core::facts::crossing::Crossing;
 use linerate_core::facts::machine::Machine;
 use linerate_core::facts::memory::{Memory, Module};
 use linerate_core::facts::odd::{self, Oddity};
@@ -173,6 +174,7 @@ struct DeviceOut<'a> {
     driver: Option<&'a str>,
     link: Option<LinkOut>,
     link_max: Option<LinkOut>,
+    tunnel: bool,
     payload_bytes: Option<u32>,
     payload_max_bytes: Option<u32>,
     read_request_bytes: Option<u32>,
@@ -222,7 +224,11 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         cpus: cpus(&inventory.processors),
         nodes: inventory.processors.nodes.iter().map(node).collect(),
         memory: memory(&inventory.memory),
-        pci: inventory.pci.iter().map(device).collect(),
+        pci: inventory
+            .pci
+            .iter()
+            .map(|own| device(&inventory.pci, own))
+            .collect(),
         ports: port::ports(inventory),
         rdma: inventory
             .infiniband
@@ -378,7 +384,13 @@ fn slot(module: &Module) -> SlotOut<'_> {
     }
 }
 
-fn device(device: &Device) -> DeviceOut<'_> {
+fn device<'a>(all: &[Device], device: &'a Device) -> DeviceOut<'a> {
+    let tunnel = Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
+    let link = |link: Link| LinkOut {
+        transfers_per_sec: link.speed.map(|s| s.0),
+        lanes: link.width,
+        rate_bps: link.rate().filter(|_| !tunnel).map(|r| r.0),
+    };
     let payload = |field: fn(&Payload) -> u32| device.payload.as_ref().map(field);
     DeviceOut {
         address: device.address.to_string(),
@@ -392,20 +404,13 @@ fn device(device: &Device) -> DeviceOut<'_> {
         driver: known(&device.driver),
         link: device.now.map(link),
         link_max: device.max.map(link),
+        tunnel,
         payload_bytes: payload(|p| p.now),
         payload_max_bytes: payload(|p| p.max),
         read_request_bytes: payload(|p| p.read_request),
         node: device.node,
         iommu_group: device.iommu_group,
         is_virtual: device.is_virtual,
-    }
-}
-
-fn link(link: Link) -> LinkOut {
-    LinkOut {
-        transfers_per_sec: link.speed.map(|s| s.0),
-        lanes: link.width,
-        rate_bps: link.rate().map(|r| r.0),
     }
 }
 

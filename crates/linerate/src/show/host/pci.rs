@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linerate_core::facts::crossing::Crossing;
 use linerate_core::facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
 
 use super::super::page::LABEL;
@@ -69,12 +70,23 @@ fn below(
     for device in all.iter().filter(here) {
         let margin = if page.is_narrow() { 2 } else { LABEL } + 2 * depth;
         let head = format!("{}{}", " ".repeat(margin), device.address);
-        page.columns(Ink::Plain, &head, &words(device), margin + 4);
+        page.columns(Ink::Plain, &head, &words(all, device), margin + 4);
         below(page, all, kept, Some(device.address), depth + 1);
     }
 }
 
-fn words(device: &Device) -> String {
+/// The link above a device, as it runs and at best. Figures of a tunnel are made up.
+fn link(all: &[Device], device: &Device) -> Vec<String> {
+    if Crossing::above(all, device).is_some_and(|link| link.is_tunnel) {
+        return vec!["on a Thunderbolt or USB4 cable".to_owned()];
+    }
+    let best = device.max.filter(|best| Some(*best) != device.now);
+    let best = best.map(|best| format!("could do {best}"));
+    let now = device.now.map(|now| now.to_string());
+    now.into_iter().chain(best).collect()
+}
+
+fn words(all: &[Device], device: &Device) -> String {
     let is_bridge = device.buses.is_some();
     let mut what = match device.kind {
         Some(kind) if is_bridge && kind != PortKind::Other => kind.name().to_owned(),
@@ -90,13 +102,7 @@ fn words(device: &Device) -> String {
             parts.push(device.driver.clone());
         }
     }
-    parts.extend(device.now.map(|l| l.to_string()));
-    parts.extend(
-        device
-            .max
-            .filter(|m| Some(*m) != device.now)
-            .map(|m| format!("could do {m}")),
-    );
+    parts.extend(link(all, device));
     if !is_bridge {
         let payload = device.payload.map(|p| {
             format!(

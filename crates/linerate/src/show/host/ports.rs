@@ -48,7 +48,7 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
             let own = irqs.get(&nic.index).map_or(&[][..], Vec::as_slice);
             parts.extend(served(nic, own));
             parts.extend(place(inventory, nic.node, &nic.pci));
-            parts.extend(nic.usb.map(|usb| format!("USB at {usb}")));
+            parts.extend(usb(nic));
             return Some(format!("{}: {}", nic.name, parts.join(", ")));
         }
         let names: Vec<&str> = alike.iter().map(|nic| nic.name.as_str()).collect();
@@ -57,6 +57,16 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
         is_first.then(|| format!("{}: {}", few(&names), parts.join(", ")))
     };
     words.iter().zip(cards).filter_map(line).collect()
+}
+
+/// What the USB of a port signals, and the hub that signals less.
+fn usb(nic: &Nic) -> Option<String> {
+    let own = nic.usb?;
+    let hub = match nic.slowest_usb()? {
+        (Some(hub), speed) => format!(" (the hub {hub} at {speed})"),
+        (None, _) => String::new(),
+    };
+    Some(format!("USB at {own}{hub}"))
 }
 
 fn has_device(nic: &Nic) -> bool {

@@ -12,6 +12,8 @@ use super::{disks, foot, pci, ports, put};
 
 /// Oddities of one sort that are told in full; of more only the subjects are.
 const ODD_SHOWN: usize = 4;
+/// Commands of one oddity that are shown.
+const COMMANDS_SHOWN: usize = 16;
 /// A process that uses less of a CPU is not shown.
 const SHOWN: f64 = 0.05;
 
@@ -88,7 +90,21 @@ fn odd(page: &mut Page, label: &str, odd: &Oddity) {
         2,
     );
     page.entry("", &[(Ink::Dim, "why: "), (Ink::Plain, odd.why)], 5);
-    page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, &odd.fix)], 5);
+    // Lines behind the first are commands, which stand by themselves.
+    let mut lines = odd.fix.lines();
+    let fix = lines.next().unwrap_or_default();
+    page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, fix)], 5);
+    for line in lines.by_ref().take(COMMANDS_SHOWN) {
+        page.entry("", &[(Ink::Plain, line)], 0);
+    }
+    let more = lines.count();
+    if more > 0 {
+        page.entry(
+            "",
+            &[(Ink::Plain, &format!("... and {more} more in --json"))],
+            0,
+        );
+    }
 }
 
 fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {

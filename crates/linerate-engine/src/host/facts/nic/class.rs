@@ -89,6 +89,9 @@ impl Reader<'_> {
         let bus = alias.split(':').next().unwrap_or_default();
         if bus == USB {
             nic.usb = self.usb_speed(&device);
+            let target = self.machine.target(&device).unwrap_or_default();
+            let interface = target.rsplit('/').next().unwrap_or_default();
+            nic.usb_hubs = self.usb_hubs(interface);
         } else {
             nic.pci = above;
         }
@@ -303,12 +306,17 @@ mod tests {
                 (&format!("{place}/uevent"), "PCI_SLOT_NAME=0000:00:14.0\n"),
                 (&uevent, &format!("DRIVER=r8152\nMODALIAS={alias}\n")),
                 (&format!("{place}/usb2/2-1/speed"), "480\n"),
+                ("/sys/class/net/eth0/threaded", "1\n"),
                 ("/sys/class/net/eth0/ifindex", "2\n"),
                 ("/sys/class/net/eth0/device", &link),
             ]);
             let nics = network(&Live::under(root.path()).unwrap()).nics;
             assert_eq!((nics[0].pci.as_str(), nics[0].usb), (want, usb), "{alias}");
             assert!(!nics[0].is_virtual, "{alias}");
+            assert_eq!(
+                (&nics[0].usb_hubs[..], nics[0].threaded),
+                (&[][..], Some(true))
+            );
         }
     }
 

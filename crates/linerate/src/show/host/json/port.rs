@@ -9,6 +9,7 @@ use linerate_core::facts::nic::{
     Rings, Rss,
 };
 use linerate_core::facts::shaping::Shaper;
+use linerate_core::facts::usb::Hub;
 use serde::Serialize;
 
 use super::{exact, known};
@@ -40,6 +41,7 @@ pub(super) struct PortOut<'a> {
     rss: Option<RssOut<'a>>,
     rx_queues: Option<usize>,
     tx_queues: Option<usize>,
+    threaded: Option<bool>,
     queues: Vec<QueueOut<'a>>,
     interrupts: Vec<IrqOut<'a>>,
     vlan: Option<u16>,
@@ -52,9 +54,16 @@ pub(super) struct PortOut<'a> {
     device: Option<&'a str>,
     pci: Option<&'a str>,
     usb_bps: Option<u64>,
+    usb_hubs: Vec<HubOut<'a>>,
     node: Option<u32>,
     live_errors: ErrorsOut,
     live_counters: BTreeMap<&'a str, u64>,
+}
+
+#[derive(Serialize)]
+struct HubOut<'a> {
+    name: &'a str,
+    usb_bps: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -177,6 +186,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         rss: nic.rss.as_ref().map(rss),
         rx_queues: queues(Direction::Rx),
         tx_queues: queues(Direction::Tx),
+        threaded: nic.threaded,
         queues: nic.queues.iter().map(queue).collect(),
         interrupts: irqs.into_iter().map(irq).collect(),
         vlan: nic.stack.vlan,
@@ -193,11 +203,19 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         device: known(&nic.device),
         pci: known(&nic.pci),
         usb_bps: nic.usb.map(|s| exact(s.0)),
+        usb_hubs: nic.usb_hubs.iter().map(hub).collect(),
         node: nic.node,
         live_errors: errors(&nic.errors),
         live_counters: counters
             .map(|c| (c.name.as_str(), exact(c.value)))
             .collect(),
+    }
+}
+
+fn hub(hub: &Hub) -> HubOut<'_> {
+    HubOut {
+        name: &hub.name,
+        usb_bps: hub.speed.map(|speed| exact(speed.0)),
     }
 }
 

@@ -1,0 +1,320 @@
+//! What carries the traffic of ports to memory: PCI Express links and USB, which several ports may share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Inventory;
+use super::crossing::{Crossing, crossings, is_made_up};
+use super::infiniband::{IbPort, Layer, LinkState};
+use super::nic::{Nic, mode_speed};
+use super::pci::{self, Address, Device};
+use crate::ceiling::infiniband::Speed;
+use crate::ceiling::{Bounds, ethernet, infiniband, pcie, usb};
+use crate::units::Rate;
+
+/// MTU of a port whose MTU is unknown.
+const USUAL_MTU: u32 = 1500;
+/// Bytes that a packet of InfiniBand carries on most fabrics.
+const USUAL_PAYLOAD: u32 = 2048;
+/// Rates closer than this are the same: they come out of divisions.
+const SAME: f64 = 1e-6;
+
+/// A port and the rate that its wire runs at, or could run at where it is down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// Its name: `eth0`, `mlx5_0`.
+    pub name: String,
+    /// The rate of its wire; of InfiniBand without the line code.
+    pub rate: Rate,
+    /// Bits per second that it moves to memory or from it: frames of Ethernet, payload of InfiniBand.
+    pub frames: f64,
+    /// Whether it is up.
+    pub up: bool,
+    /// Whether it waits for another member of its bond to fail: nothing is sent by it until then.
+    pub stands_by: bool,
+}
+
+/// What carries the traffic of some ports.
+#[derive(Debug, Clone, Copy)]
+pub enum Via<'a> {
+    /// A PCI Express link.
+    Link(Crossing<'a>),
+    /// USB: the hub whose own wire it is, if it is not the adapter's, and what that signals.
+    Usb(Option<&'a str>, Rate),
+}
+
+/// A carrier with all ports whose traffic crosses it.
+#[derive(Debug, Clone)]
+pub struct Carrier<'a> {
+    /// What it is.
+    pub via: Via<'a>,
+    /// Bits per second of frames that it leaves them each way.
+    pub leaves: Bounds,
+    /// The ports, with what narrower carriers let through before this one.
+    pub ports: Vec<Arrival>,
+}
+
+/// What of a port may arrive at a carrier.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    /// The port.
+    pub load: Load,
+    /// Bits per second of frames while all other ports are idle.
+    alone: f64,
+    /// The same while all ports that are in use are busy; none of a port that is down or stands by.
+    shared: f64,
+}
+
+impl Load {
+    fn is_used(&self) -> bool {
+        self.up && !self.stands_by
+    }
+}
+
+impl Carrier<'_> {
+    /// The ports that are faster than this by themselves.
+    pub fn exceeded_by(&self) -> Vec<&Load> {
+        let beyond = |port: &&Arrival| exceeds(port.alone, self.leaves.high());
+        let ports = self.ports.iter().filter(beyond);
+        ports.map(|port| &port.load).collect()
+    }
+
+    /// The ports that are in use, where they are faster than this together and none is by itself.
+    pub fn exceeded_by_all(&self) -> Option<Vec<&Load>> {
+        let used = self.ports.iter().filter(|port| port.load.is_used());
+        let total = used.clone().map(|port| port.shared).sum();
+        let are_faster = self.exceeded_by().is_empty() && exceeds(total, self.leaves.high());
+        are_faster.then(|| used.map(|port| &port.load).collect())
+    }
+}
+
+fn exceeds(rate: f64, leaves: f64) -> bool {
+    rate > leaves * (1.0 + SAME)
+}
+
+/// The carriers of a machine's ports. Where several carry the traffic of the same ports, the one that leaves them
+/// least; of links that are alike the nearest, of hubs the farthest.
+///
+/// Unknown and left out: tunnels, links that were not read or are made up, ports without a speed.
+pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
+    let chains = chains(inventory);
+    let mut users: BTreeMap<Key<'_>, BTreeSet<usize>> = BTreeMap::new();
+    for (at, (_, chain)) in chains.iter().enumerate() {
+        for (key, ..) in chain {
+            users.entry(*key).or_default().insert(at);
+        }
+    }
+    let mut narrowest: BTreeMap<&BTreeSet<usize>, (Via<'_>, Bounds)> = BTreeMap::new();
+    for (key, via, leaves) in chains.iter().flat_map(|(_, chain)| chain) {
+        let least = narrowest.entry(&users[key]).or_insert((*via, *leaves));
+        // A slow hub slows down what hangs on it; a link is mended in the slot of its card.
+        let is_hub = matches!(via, Via::Usb(Some(_), _)) && leaves.high() <= least.1.high();
+        if is_hub || leaves.high() < least.1.high() {
+            *least = (*via, *leaves);
+        }
+    }
+    let mut found: Vec<_> = narrowest.into_iter().collect();
+    // What crosses a carrier has crossed those of fewer of its ports before.
+    found.sort_by_key(|(users, _)| users.len());
+    let mut arrivals: Vec<Arrival> = chains.iter().map(|(load, _)| Arrival::of(load)).collect();
+    let mut carriers = Vec::new();
+    for (users, (via, leaves)) in found {
+        carriers.push(Carrier {
+            via,
+            leaves,
+            ports: users.iter().map(|at| arrivals[*at].clone()).collect(),
+        });
+        let total: f64 = users.iter().map(|at| arrivals[*at].shared).sum();
+        for at in users {
+            arrivals[*at].shared *= (leaves.high() / total.max(1.0)).min(1.0);
+            arrivals[*at].alone = arrivals[*at].alone.min(leaves.high());
+        }
+    }
+    carriers
+}
+
+impl Arrival {
+    fn of(load: &Load) -> Self {
+        Self {
+            load: load.clone(),
+            alone: load.frames,
+            shared: if load.is_used() { load.frames } else { 0.0 },
+        }
+    }
+}
+
+/// Identity of a carrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'a> {
+    /// A link, by the port towards memory: all functions of a card share it.
+    Link(Address),
+    /// The wire of a hub, or of a port's own adapter.
+    Usb(&'a str),
+}
+
+type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
+
+/// Each port with what carries it, the nearest first.
+fn chains(inventory: &Inventory) -> Vec<(Load, Chain<'_>)> {
+    let loads = loads(inventory).into_iter().map(|(load, card)| {
+        let links = links(&inventory.pci, card, load.rate);
+        (load, links)
+    });
+    let on_usb = inventory
+        .network
+        .nics
+        .iter()
+        .filter(|nic| nic.usb.is_some());
+    let on_usb = on_usb.filter_map(|nic| Some((ethernet_load(inventory, nic)?, usb_chain(nic))));
+    loads.chain(on_usb).collect()
+}
+
+/// The ports whose rate is known, with the PCI addresses of their cards.
+fn loads(inventory: &Inventory) -> Vec<(Load, &str)> {
+    let nics = inventory
+        .network
+        .nics
+        .iter()
+        .filter(|nic| nic.usb.is_none());
+    let nics = nics.filter_map(|nic| Some((ethernet_load(inventory, nic)?, nic.pci.as_str())));
+    let devices = inventory.infiniband.devices.iter();
+    let ports = devices.flat_map(|device| {
+        device.ports.iter().filter_map(|port| {
+            let name = match device.ports.len() {
+                1 => device.name.clone(),
+                _ => format!("{} port {}", device.name, port.number),
+            };
+            Some((infiniband_load(name, port)?, device.pci.as_str()))
+        })
+    });
+    nics.chain(ports).collect()
+}
+
+/// A port of Ethernet with a wire of its own. One that is down may come up at the fastest mode that it supports.
+fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
+    let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
+    let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();
+    let modes = nic.link.supported.iter();
+    let rate = if nic.up {
+        nic.link.speed
+    } else {
+        modes.filter_map(|mode| mode_speed(mode)).max()
+    };
+    let mtu = nic.mtu.unwrap_or(USUAL_MTU).max(1);
+    let (frame, wire) = (f64::from(mtu) + 14.0, f64::from(ethernet::wire(mtu, 0)));
+    let load = |rate: Rate| Load {
+        name: nic.name.clone(),
+        rate,
+        frames: rate.0 as f64 * frame / wire,
+        up: nic.up,
+        stands_by: stands_by(inventory, nic),
+    };
+    rate.filter(|_| is_whole && is_own).map(load)
+}
+
+/// A port of InfiniBand: what it moves is what its line code leaves. One that is down has a nominal rate.
+fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
+    let rate = port.rate.as_ref()?;
+    let is_up = matches!(port.state, Some(LinkState::Active | LinkState::ActiveDefer));
+    let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
+    let data = f64::from(rate.width) * speed?.1.lane();
+    let headers = infiniband::rdma(&[USUAL_PAYLOAD])?.wire_per_byte.low();
+    (is_up && port.layer == Some(Layer::InfiniBand)).then_some(Load {
+        name,
+        rate: Rate(data as u64),
+        frames: data / headers,
+        up: true,
+        stands_by: false,
+    })
+}
+
+/// Whether a port is a standby member of a bond that sends by one member. Where the active member is unknown, it is taken
+/// to be the first.
+fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
+    let above = nic
+        .stack
+        .above
+        .and_then(|index| inventory.network.nic(index));
+    above.is_some_and(|above| {
+        let bond = above.stack.bond.as_ref();
+        let bond = bond.filter(|bond| bond.mode == "active-backup");
+        let active = bond.and_then(|bond| bond.active.or(above.stack.below.first().copied()));
+        active.is_some_and(|active| active != nic.index)
+    })
+}
+
+/// The PCI Express links of the card at an address.
+fn links<'a>(all: &'a [Device], card: &str, port: Rate) -> Chain<'a> {
+    let card = card.parse().ok().and_then(|address| pci::at(all, address));
+    let Some(card) = card.filter(|card| !card.is_virtual) else {
+        return Vec::new();
+    };
+    let links = crossings(all, card);
+    if is_made_up(&links, port) {
+        return Vec::new();
+    }
+    let known = links.into_iter().filter_map(|link| {
+        let leaves = pcie::Slot::of(link.now, card.payload)?.leaves();
+        Some((Key::Link(link.slot.address), Via::Link(link), leaves))
+    });
+    known.collect()
+}
+
+fn usb_chain(nic: &Nic) -> Chain<'_> {
+    let own = nic.usb.map(|speed| (None, speed));
+    let hubs = nic.usb_hubs.iter();
+    let hubs = hubs.filter_map(|hub| Some((Some(hub.name.as_str()), hub.speed?)));
+    let wires = own.into_iter().chain(hubs).map(|(hub, speed)| {
+        let key = Key::Usb(hub.unwrap_or(&nic.name));
+        (key, Via::Usb(hub, speed), usb::leaves(speed))
+    });
+    wires.collect()
+}
+
+/// What the devices behind a PCI Express link need of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Need {
+    /// All of them are networks: bits per second of frames of the ports whose rate is known, and whether it
+    /// is known of all.
+    Ports {
+        /// The rates of the wires together.
+        rate: Rate,
+        /// Frames of them together.
+        frames: f64,
+        /// Whether each function has a port whose rate is known.
+        all_known: bool,
+    },
+    /// Disks or accelerators are among them, which take what they get.
+    Open,
+}
+
+impl Need {
+    /// Of the devices behind the link whose end towards memory is at `slot`.
+    pub fn behind(inventory: &Inventory, slot: Address) -> Self {
+        let all = &inventory.pci;
+        let is_behind = |d: &&Device| {
+            let above = pci::bridges_above(all, d);
+            !d.is_virtual && d.carries_data() && above.iter().any(|b| b.address == slot)
+        };
+        let devices: Vec<&Device> = all.iter().filter(is_behind).collect();
+        if devices.iter().any(|device| !device.is_network()) {
+            return Self::Open;
+        }
+        let mut need = (0u64, 0.0);
+        let mut known = BTreeSet::new();
+        for (load, card) in loads(inventory) {
+            let card: Option<Address> = card.parse().ok();
+            if let Some(card) = card.filter(|card| devices.iter().any(|d| d.address == *card)) {
+                need = (need.0.saturating_add(load.rate.0), need.1 + load.frames);
+                known.insert(card);
+            }
+        }
+        Self::Ports {
+            rate: Rate(need.0),
+            frames: need.1,
+            all_known: known.len() == devices.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

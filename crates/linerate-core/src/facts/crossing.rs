@@ -1,0 +1,204 @@
+//! The PCI Express links between a card and the processor, and which of their figures mean something.
+
+use super::pci::{self, Device, Link};
+use crate::units::{Rate, Transfers};
+
+/// A PCI Express link that the bytes cross.
+#[derive(Debug, Clone, Copy)]
+pub struct Crossing<'a> {
+    /// The end away from memory: the card, or a switch on the way to it.
+    pub device: &'a Device,
+    /// The end towards memory: the slot's side.
+    pub slot: &'a Device,
+    /// The link as it runs; empty where it is a tunnel.
+    pub now: Link,
+    /// Whether it runs through a cable that tunnels PCI Express: its figures are made up.
+    pub is_tunnel: bool,
+}
+
+impl<'a> Crossing<'a> {
+    /// The link above a device; `None` where none is known.
+    pub fn above(all: &'a [Device], device: &'a Device) -> Option<Self> {
+        let slot = pci::other_end(all, device)?;
+        let is_tunnel = is_tunnel(all, device, slot);
+        Some(Self {
+            device,
+            slot,
+            now: device.now.filter(|_| !is_tunnel).unwrap_or_default(),
+            is_tunnel,
+        })
+    }
+
+    /// The best that both ends could do together; `None` where one of them does not say.
+    pub fn best(&self) -> Option<Link> {
+        let both = self.device.max?.common(self.slot.max?);
+        (!self.is_tunnel).then_some(both)
+    }
+
+    /// Bits that it carries each second and way before packets take theirs.
+    pub fn rate(&self) -> Option<Rate> {
+        self.now.rate()
+    }
+}
+
+/// The links between a card and the processor, the card's own first.
+pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
+    let ends = std::iter::once(card).chain(pci::bridges_above(all, card));
+    ends.filter_map(|device| Crossing::above(all, device))
+        .collect()
+}
+
+/// Whether the link of a card is none: a port inside of the processor has one that is made up. No
+/// card is built whose own link, at the lowest speed there is, carries less than half of what one of
+/// its ports does. At higher speeds such cards exist: an adapter that several hosts share leaves each of
+/// them a few of its lanes.
+pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
+    let own = crossings.first().and_then(|c| c.device.max);
+    own.is_some_and(|own| {
+        let is_slowest = own.speed.is_some_and(|speed| speed <= SLOWEST);
+        is_slowest && own.rate().is_some_and(|r| r.0.saturating_mul(2) < port.0)
+    })
+}
+
+/// The speed of the first generation. The ends of a tunnel show this speed at any capacity.
+//= Linux dmesg of a Thunderbolt dock: "8.000 Gb/s available PCIe bandwidth, limited by 2.5 GT/s PCIe x4 link
+//= (capable of 31.504 Gb/s with 8.0 GT/s PCIe x4 link)"
+const SLOWEST: Transfers = Transfers(2_500_000_000);
+
+const INTEL: u16 = 0x8086;
+/// Bridges of Intel's Thunderbolt and USB4 controllers: on the board of a host, and in docks and boxes.
+//= Linux drivers/thunderbolt/nhi.h and include/linux/pci_ids.h, PCI_DEVICE_ID_INTEL_*_RIDGE*
+const BRIDGES: [u16; 24] = [
+    0x0b26, 0x1136, 0x1513, 0x151a, 0x151b, 0x1547, 0x1548, 0x1549, 0x1567, 0x1569, 0x156b, 0x156d,
+    0x1576, 0x1578, 0x157e, 0x15c0, 0x15d3, 0x15da, 0x15e7, 0x15ea, 0x15ef, 0x5780, 0x5786, 0x57a4,
+];
+
+fn is_controller(device: &Device) -> bool {
+    device.vendor == INTEL && BRIDGES.contains(&device.device)
+}
+
+/// Whether a link is a tunnel through a Thunderbolt or USB4 cable. At the far end of a tunnel stands a
+/// switch, never a card: the links behind it are real.
+///
+/// The kernel says what can be pulled out, which a slot for other cards may be, too: a device says
+/// [`Device::tunneled`] only where something is attached by Thunderbolt or USB4. Before Linux 5.14
+/// nothing says so, and only the ids of the controllers are known. A controller on a card of its own
+/// has a real link above it, which is faster than what a tunnel shows.
+fn is_tunnel(all: &[Device], device: &Device, slot: &Device) -> bool {
+    let inside = |device: &Device| {
+        device.tunneled || pci::bridges_above(all, device).iter().any(|b| b.tunneled)
+    };
+    let speed = device.now.and_then(|link| link.speed);
+    let is_slowest = speed.is_none_or(|speed| speed <= SLOWEST);
+    let is_first = !inside(slot) && !is_controller(device);
+    device.buses.is_some()
+        && (inside(device) && (is_first || is_slowest)
+            || is_slowest && [device, slot].into_iter().any(is_controller))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::pci::{Buses, PortKind};
+
+    fn lanes(tenths: u64, width: u8) -> Link {
+        Link {
+            speed: Some(Transfers(tenths * 100_000_000)),
+            width: Some(width),
+        }
+    }
+
+    fn device(address: &str, buses: Option<(u8, u8)>, kind: PortKind, now: Link) -> Device {
+        Device {
+            address: address.parse().unwrap(),
+            vendor: 0x1022,
+            buses: buses.map(|(secondary, subordinate)| Buses {
+                secondary,
+                subordinate,
+            }),
+            kind: Some(kind),
+            now: Some(now),
+            max: Some(now),
+            ..Device::default()
+        }
+    }
+
+    /// Two boxes in a chain, the second with a card: of each link whether it is a tunnel, the card's first.
+    fn chain(tunnel: Link, change: impl Fn(&mut [Device])) -> Vec<bool> {
+        let real = lanes(80, 4);
+        let mut all = vec![
+            device("0000:00:07.0", Some((1, 9)), PortKind::Root, tunnel),
+            device("0000:01:00.0", Some((2, 9)), PortKind::Upstream, tunnel),
+            device("0000:02:01.0", Some((3, 9)), PortKind::Downstream, tunnel),
+            device("0000:03:00.0", Some((4, 9)), PortKind::Upstream, tunnel),
+            device("0000:04:01.0", Some((5, 5)), PortKind::Downstream, real),
+            device("0000:05:00.0", None, PortKind::Endpoint, real),
+        ];
+        change(&mut all);
+        pci::find_parents(&mut all);
+        crossings(&all, &all[5])
+            .iter()
+            .map(|c| c.is_tunnel)
+            .collect()
+    }
+
+    #[test]
+    fn links_through_cables_are_tunnels_and_the_card_in_the_box_has_a_real_one() {
+        let slow = lanes(25, 4);
+        let marked = |all: &mut [Device]| all[1].tunneled = true;
+        assert_eq!(chain(slow, marked), [false, true, true]);
+        // Kernels mark all that is behind the first cable.
+        let behind = |all: &mut [Device]| all[1..].iter_mut().for_each(|d| d.tunneled = true);
+        assert_eq!(chain(slow, behind), [false, true, true]);
+        // A switch inside a box, of which nothing says that it is a tunnel.
+        assert_eq!(chain(lanes(50, 4), marked), [false, false, true]);
+        assert_eq!(
+            chain(slow, |_| {}),
+            [false; 3],
+            "a slot that can be pulled out"
+        );
+    }
+
+    #[test]
+    fn controllers_are_known_by_their_ids_where_their_links_are_as_slow_as_tunnels_show() {
+        let docks = |all: &mut [Device]| {
+            for device in &mut all[1..5] {
+                (device.vendor, device.device) = (INTEL, 0x15ef);
+            }
+        };
+        assert_eq!(chain(lanes(25, 4), docks), [false, true, true]);
+        assert_eq!(chain(lanes(80, 4), docks), [false; 3]);
+        let other = |all: &mut [Device]| all[1].device = 0x15ef;
+        assert_eq!(chain(lanes(25, 4), other), [false; 3], "of another vendor");
+        // A controller on the board: its own link is real, and what it leads to can be pulled out.
+        let host = |all: &mut [Device]| {
+            (all[1].vendor, all[1].device) = (INTEL, 0x15ea);
+            all[1].now = Some(lanes(80, 4));
+            all[1..].iter_mut().for_each(|d| d.tunneled = true);
+        };
+        assert_eq!(chain(lanes(25, 4), host), [false, true, false]);
+    }
+
+    #[test]
+    fn a_card_in_the_first_place_that_can_be_pulled_out_is_no_tunnel() {
+        let marked = |all: &mut [Device]| all[5].tunneled = true;
+        assert_eq!(chain(lanes(25, 4), marked), [false; 3]);
+    }
+
+    #[test]
+    fn what_a_tunnel_shows_is_not_its_rate() {
+        let slow = lanes(25, 1);
+        let mut all = vec![
+            device("0000:00:07.0", Some((1, 1)), PortKind::Root, slow),
+            device("0000:01:00.0", Some((2, 2)), PortKind::Upstream, slow),
+        ];
+        all[1].tunneled = true;
+        pci::find_parents(&mut all);
+        let found = Crossing::above(&all, &all[1]).unwrap();
+        assert_eq!((found.rate(), found.best()), (None, None));
+        all[1].tunneled = false;
+        let found = Crossing::above(&all, &all[1]).unwrap();
+        assert_eq!(found.rate(), Some(Rate(2_000_000_000)));
+        assert_eq!(found.best(), Some(slow));
+    }
+}

@@ -1,0 +1,148 @@
+//! Ports that are faster than what carries their traffic to memory.
+
+use super::Oddity;
+use crate::facts::Inventory;
+use crate::facts::carrier::{Carrier, Load, Via, carriers};
+use crate::facts::crossing::Crossing;
+use crate::facts::pci::{Address, Link};
+use crate::units::Rate;
+
+/// Ports that a PCI Express link or USB caps, where the link is the best that both its ends can do: of one that is
+/// not, the rules of slots and links speak.
+pub(super) fn beyond(inventory: &Inventory) -> Vec<Oddity> {
+    let all = carriers(inventory);
+    let capped = all.iter().filter_map(|carrier| {
+        let excess = Excess::of(carrier)?;
+        match &carrier.via {
+            Via::Link(link) if is_short(link) => None,
+            Via::Link(link) => Some(by_link(carrier, link, &excess)),
+            Via::Usb(hub, signals) => Some(by_usb(carrier, (*hub, *signals), &excess)),
+        }
+    });
+    capped.collect()
+}
+
+/// What the ports behind the link with this end towards memory want of it, where that is more than it carries:
+/// `eth0 (25 Gb/s) alone is faster`.
+pub(super) fn excess(inventory: &Inventory, slot: Address) -> Option<String> {
+    let all = carriers(inventory);
+    let here = |carrier: &&Carrier<'_>| match &carrier.via {
+        Via::Link(link) => link.slot.address == slot,
+        Via::Usb(..) => false,
+    };
+    Some(Excess::of(all.iter().find(here)?)?.words())
+}
+
+/// Whether a link runs below what an end of it could do.
+pub(super) fn is_short(link: &Crossing<'_>) -> bool {
+    let below = |now: Link, best: Link| now.rate() < best.rate();
+    link.best().is_some_and(|best| {
+        below(link.now, best) || link.device.max.is_some_and(|own| below(best, own))
+    })
+}
+
+/// The ports that are faster than a carrier: each alone, or only together.
+enum Excess<'a> {
+    Alone(Vec<&'a Load>),
+    Together(Vec<&'a Load>),
+}
+
+impl<'a> Excess<'a> {
+    fn of(carrier: &'a Carrier<'_>) -> Option<Self> {
+        match carrier.exceeded_by() {
+            alone if alone.is_empty() => carrier.exceeded_by_all().map(Self::Together),
+            alone => Some(Self::Alone(alone)),
+        }
+    }
+
+    fn loads(&self) -> &[&'a Load] {
+        match self {
+            Self::Alone(loads) | Self::Together(loads) => loads,
+        }
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.loads().iter().map(|l| l.name.as_str()).collect();
+        names.join(" ")
+    }
+
+    /// `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
+    fn words(&self) -> String {
+        let port = |load: &&Load| {
+            let down = if load.up { "" } else { " once it is up" };
+            format!("{} ({}{down})", load.name, load.rate)
+        };
+        let ports: Vec<String> = self.loads().iter().map(port).collect();
+        let ports = ports.join(" and ");
+        match self {
+            Self::Alone(loads) if loads.len() == 1 => format!("{ports} alone is faster"),
+            Self::Alone(_) => format!("{ports} are faster, each alone"),
+            Self::Together(_) => format!("{ports} are faster together, though not each alone"),
+        }
+    }
+}
+
+fn at_most(carrier: &Carrier<'_>) -> Rate {
+    Rate(carrier.leaves.high() as u64)
+}
+
+fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> Oddity {
+    let (device, slot, now) = (link.device, link.slot, link.now);
+    let raw = now.rate().unwrap_or_default();
+    let end = match device.buses {
+        Some(_) => "the switch above",
+        None => "the card",
+    };
+    Oddity {
+        id: "port-carrier",
+        subject: format!("{} {}", device.address, excess.names()),
+        what: format!(
+            "the PCIe link between {end} and port {} runs at {now} ({raw}) and leaves {} of frames at most; {}",
+            slot.address,
+            at_most(carrier),
+            excess.words()
+        ),
+        why: "what comes over the wire beyond this waits or is dropped in the card, and nothing is sent faster",
+        fix: match link.best() {
+            Some(_) => format!(
+                "{now} is the best that both ends can do: count on {}, or share the load with a card on another link",
+                at_most(carrier)
+            ),
+            None => format!(
+                "see what both ends could do: sudo lspci -vv -s {}",
+                device.address
+            ),
+        },
+    }
+}
+
+/// Signals of the third version of USB: slower ones come from sockets, hubs or cables of the second.
+const USB3: Rate = Rate(5_000_000_000);
+
+fn by_usb(
+    carrier: &Carrier<'_>,
+    (hub, signals): (Option<&str>, Rate),
+    excess: &Excess<'_>,
+) -> Oddity {
+    let wire = match hub {
+        Some(hub) => format!("the USB hub {hub} that it hangs on"),
+        None => "the USB that it hangs on".to_owned(),
+    };
+    let fix = if signals < USB3 {
+        "move it to a socket of USB 3, by a cable and hubs of USB 3: lsusb -t shows what each of them signals".to_owned()
+    } else {
+        "a socket, cable and hubs that signal more, if the adapter can: lsusb -t shows what each of them signals"
+            .to_owned()
+    };
+    Oddity {
+        id: "port-carrier",
+        subject: excess.names(),
+        what: format!(
+            "{wire} signals {signals}, which leaves {} at most; {}",
+            at_most(carrier),
+            excess.words()
+        ),
+        why: "no traffic of the port can be faster than the USB that it hangs on",
+        fix,
+    }
+}

@@ -1,0 +1,343 @@
+//! Queues of a port whose interrupts all go to the same few CPUs.
+
+use std::collections::BTreeSet;
+
+use super::{Oddity, cpus, few, ranges};
+use crate::facts::Inventory;
+use crate::facts::cpu::{Cpu, Processors};
+use crate::facts::irq::{Irq, Served};
+use crate::facts::nic::{Direction, Nic};
+use crate::units::Rate;
+
+/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full frames of Ethernet arrive in a second, and 14.9
+/// million of the smallest. A tenth of that is within what any CPU can do.
+//= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
+const FAST: Rate = Rate(10_000_000_000);
+/// Three CPUs are not "all on one": somebody spread them.
+const CROWDED: usize = 2;
+/// What could have been spread over fewer than this many times the CPUs gains little.
+const GAIN: usize = 4;
+
+/// A fast port whose queues are served by one CPU, or by two, though it has queues and the machine has CPUs for more.
+pub(super) fn crowded(inventory: &Inventory) -> Vec<Oddity> {
+    let served = inventory.interrupts.by_port(&inventory.network.nics);
+    let odd = |nic: &Nic| {
+        let queues = queues(nic, served.get(&nic.index)?);
+        let by = served_by(&queues)?;
+        let all = &inventory.processors;
+        let could = usable(all).len().min(queues.len());
+        let is_crowded = by.len() <= CROWDED && by.len() * GAIN <= could;
+        (is_crowded && !is_spread_later(nic, &by)).then(|| oddity(nic, &queues, &by, all))
+    };
+    let ports = inventory.network.nics.iter();
+    ports.filter(|nic| is_fast(nic)).filter_map(odd).collect()
+}
+
+/// Whether it is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are real.
+fn is_fast(nic: &Nic) -> bool {
+    nic.up && !nic.is_software() && nic.link.speed.is_some_and(|speed| speed >= FAST)
+}
+
+/// The interrupts of the receive queues: as the kernel lists them, else by their names, else all of the port.
+fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
+    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
+    let numbers: BTreeSet<u32> = receive.filter_map(|q| q.irq).collect();
+    let has_names = irqs.iter().any(|irq| irq.queue().is_some());
+    let receives = |irq: &&Irq| match (numbers.is_empty(), has_names) {
+        (false, _) => numbers.contains(&irq.number),
+        (true, true) => irq.queue().is_some_and(Served::receives),
+        (true, false) => true,
+    };
+    irqs.iter().copied().filter(receives).collect()
+}
+
+/// The CPUs that serve these interrupts; `None` where those of one are unknown. Where the effective affinity is unknown,
+/// the CPU that served most of them counts.
+fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
+    let mut all = BTreeSet::new();
+    for irq in irqs {
+        if irq.effective.is_empty() {
+            all.insert(irq.busiest.filter(|_| irq.total > Some(0))?);
+        }
+        all.extend(&irq.effective);
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// Whether the work of these CPUs goes on elsewhere: RPS hands packets to others, threads that poll run anywhere.
+fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
+    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
+    let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
+    nic.threaded == Some(true) || handed.union(by).count() > CROWDED
+}
+
+/// CPUs that interrupts may be spread over: those that are kept for other work are left out.
+fn usable(all: &Processors) -> Vec<&Cpu> {
+    let usable = |cpu: &&Cpu| !all.isolated.contains(&cpu.id);
+    all.cpus.iter().filter(usable).collect()
+}
+
+fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> Oddity {
+    let by: Vec<u32> = by.iter().copied().collect();
+    let numbers: Vec<u32> = queues.iter().map(|irq| irq.number).collect();
+    let mut allowed: Vec<String> = queues.iter().map(|irq| ranges(&irq.allowed)).collect();
+    allowed.sort_unstable();
+    allowed.dedup();
+    allowed.retain(|list| !list.is_empty());
+    let affinity = match allowed.as_slice() {
+        [] => String::new(),
+        lists => format!(" (allowed: {}, effective: {})", few(lists), ranges(&by)),
+    };
+    Oddity {
+        id: "irq-crowded",
+        subject: nic.name.clone(),
+        what: format!(
+            "the interrupts of its {} queues ({}) all go to {} of {}{affinity}",
+            queues.len(),
+            ranges(&numbers),
+            cpus(&by),
+            all.cpus.len()
+        ),
+        why: "these CPUs take in every packet of the port, and are full long before its link is, while others rest",
+        fix: spread(nic, queues, all, &allowed),
+    }
+}
+
+/// The commands that give each queue a CPU of its own, as near to the card as there are.
+fn spread(nic: &Nic, queues: &[&Irq], all: &Processors, allowed: &[String]) -> String {
+    let close = nic.node.and_then(|node| all.topology().close_to(node));
+    let usable = usable(all);
+    let is_close = |cpu: &&Cpu| close.as_ref().is_none_or(|close| close.contains(&cpu.id));
+    let mut near: Vec<&Cpu> = usable.iter().copied().filter(is_close).collect();
+    if near.is_empty() {
+        near = usable;
+    }
+    // One thread of each core first.
+    let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
+    near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
+    let lines = queues.iter().zip(near.iter().cycle()).map(|(irq, cpu)| {
+        format!(
+            "\nsudo sh -c 'echo {} > /proc/irq/{}/smp_affinity_list'",
+            cpu.id, irq.number
+        )
+    });
+    let undo = match allowed {
+        [] => String::new(),
+        lists => format!(" (undo: the same with {})", few(lists)),
+    };
+    format!(
+        "sudo systemctl start irqbalance; or, where it does not run, each of them by hand{undo}:{}",
+        lines.collect::<String>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{find, ids};
+    use super::*;
+    use crate::facts::nic::Queue;
+
+    /// A port of 10 Gb/s whose queues have interrupts on these CPUs, on a machine of so many.
+    fn machine(cpus: u32, by: &[&[u32]]) -> Inventory {
+        let mut machine = Inventory::default();
+        machine.processors.cpus = (0..cpus)
+            .map(|id| Cpu {
+                id,
+                ..Cpu::default()
+            })
+            .collect();
+        let mut nic = Nic {
+            name: "eth0".to_owned(),
+            index: 2,
+            up: true,
+            ..Nic::default()
+        };
+        nic.link.speed = Some(FAST);
+        machine.network.nics = vec![nic];
+        let irq = |(at, effective): (usize, &&[u32])| Irq {
+            number: 27 + at as u32,
+            name: format!("eth0-TxRx-{at}"),
+            effective: effective.to_vec(),
+            allowed: (0..cpus).collect(),
+            ..Irq::default()
+        };
+        machine.interrupts.irqs = by.iter().enumerate().map(irq).collect();
+        machine
+    }
+
+    #[test]
+    fn all_queues_on_one_cpu_are_odd_with_the_lines_that_spread_them() {
+        let machine = machine(32, &[&[0][..]; 16]);
+        let found = find(&machine);
+        assert_eq!(ids(&machine), ["irq-crowded"]);
+        assert_eq!(
+            found[0].what,
+            "the interrupts of its 16 queues (27-42) all go to CPU 0 of 32 (allowed: 0-31, effective: 0)"
+        );
+        let lines: Vec<&str> = found[0].fix.lines().collect();
+        assert_eq!(lines.len(), 17);
+        assert_eq!(
+            lines[1],
+            "sudo sh -c 'echo 0 > /proc/irq/27/smp_affinity_list'"
+        );
+        assert_eq!(
+            lines[16],
+            "sudo sh -c 'echo 15 > /proc/irq/42/smp_affinity_list'"
+        );
+        assert!(
+            lines[0].contains("(undo: the same with 0-31)"),
+            "{}",
+            lines[0]
+        );
+    }
+
+    #[test]
+    fn one_cpu_of_four_is_too_few_and_two_of_eight_are() {
+        let odd = |cpus, by: &[&[u32]]| !ids(&machine(cpus, by)).is_empty();
+        assert!(odd(4, &[&[0][..]; 4]));
+        assert!(!odd(3, &[&[0][..]; 4]), "CPUs");
+        assert!(!odd(4, &[&[0][..]; 3]), "queues");
+        assert!(!odd(32, &[&[0]]), "a single queue");
+        let two = |count: usize| -> Vec<&[u32]> {
+            let halves = [&[0][..], &[1]];
+            halves.into_iter().cycle().take(count).collect()
+        };
+        assert!(odd(8, &two(8)));
+        assert!(!odd(7, &two(8)) && !odd(8, &two(7)));
+        assert!(!odd(4, &two(8)), "two of four");
+        let three: Vec<&[u32]> = [&[0][..], &[1], &[2]]
+            .into_iter()
+            .cycle()
+            .take(32)
+            .collect();
+        assert!(!odd(32, &three));
+        assert!(!odd(32, &[&[0, 1, 2, 3][..]; 16]), "several CPUs each");
+    }
+
+    type Change = fn(&mut Inventory);
+
+    #[test]
+    fn slow_ports_ports_that_are_down_and_cpus_kept_for_others_are_not_odd() {
+        let base = || machine(32, &[&[0][..]; 16]);
+        let with = |change: Change| {
+            let mut machine = base();
+            change(&mut machine);
+            ids(&machine)
+        };
+        assert_eq!(with(|_| {}), ["irq-crowded"]);
+        let silent: [(&str, Change); 6] = [
+            ("slow", |m| {
+                m.network.nics[0].link.speed = Some(Rate(FAST.0 - 1));
+            }),
+            ("speed unknown", |m| m.network.nics[0].link.speed = None),
+            ("down", |m| m.network.nics[0].up = false),
+            ("isolated", |m| m.processors.isolated = (3..32).collect()),
+            ("threads", |m| m.network.nics[0].threaded = Some(true)),
+            ("CPUs unknown", |m| m.processors.cpus.clear()),
+        ];
+        for (what, change) in silent {
+            assert_eq!(with(change), [""; 0], "{what}");
+        }
+        assert_eq!(
+            with(|m| m.processors.isolated = (4..32).collect()),
+            ["irq-crowded"]
+        );
+        // A cloud's port: its speed is nominal, and its interrupts are real.
+        assert_eq!(
+            with(|m| m.network.nics[0].is_virtual = true),
+            ["irq-crowded"]
+        );
+    }
+
+    #[test]
+    fn packets_that_others_work_on_are_spread() {
+        let with = |cpus: Option<Vec<u32>>| {
+            let mut machine = machine(32, &[&[0][..]; 16]);
+            machine.network.nics[0].queues = vec![Queue {
+                direction: Direction::Rx,
+                number: 0,
+                napi: None,
+                irq: None,
+                cpus,
+                flows: None,
+            }];
+            ids(&machine)
+        };
+        assert_eq!(with(Some(vec![])), ["irq-crowded"]);
+        assert_eq!(with(Some(vec![0, 1])), ["irq-crowded"]);
+        assert_eq!(with(Some(vec![1, 2])), [""; 0]);
+    }
+
+    #[test]
+    fn where_the_kernel_tells_no_cpu_the_counts_do() {
+        let mut machine = machine(32, &[&[][..]; 16]);
+        assert_eq!(ids(&machine), [""; 0], "nothing is known");
+        for irq in &mut machine.interrupts.irqs {
+            (irq.busiest, irq.total) = (Some(5), Some(1));
+        }
+        assert_eq!(ids(&machine), ["irq-crowded"]);
+        machine.interrupts.irqs[3].total = Some(0);
+        assert_eq!(ids(&machine), [""; 0], "one never came");
+    }
+
+    #[test]
+    fn names_that_tell_no_queue_are_all_of_them_and_others_are_left_out() {
+        let mut machine = machine(32, &[&[0][..]; 16]);
+        for irq in &mut machine.interrupts.irqs {
+            irq.name = "eth0".to_owned();
+        }
+        assert_eq!(ids(&machine), ["irq-crowded"]);
+        machine.interrupts.irqs.truncate(5);
+        for (at, irq) in machine.interrupts.irqs.iter_mut().enumerate() {
+            irq.name = format!("eth0-rx-{at}");
+        }
+        machine.interrupts.irqs[4].name = "eth0-tx-0".to_owned();
+        machine.interrupts.irqs[4].effective = vec![9];
+        assert_eq!(
+            ids(&machine),
+            ["irq-crowded"],
+            "one that tells of what was sent"
+        );
+        // The kernel knows better than names which interrupts are for queues.
+        let receive = |number: u32| Queue {
+            direction: Direction::Rx,
+            number,
+            napi: None,
+            irq: Some(27 + number),
+            cpus: None,
+            flows: None,
+        };
+        machine.network.nics[0].queues = (0..3).map(receive).collect();
+        assert_eq!(ids(&machine), [""; 0], "three queues");
+        machine.network.nics[0].queues.push(receive(3));
+        assert_eq!(ids(&machine), ["irq-crowded"]);
+    }
+
+    #[test]
+    fn each_queue_gets_a_core_near_the_card() {
+        let mut machine = machine(8, &[&[0][..]; 4]);
+        for cpu in &mut machine.processors.cpus {
+            let first = cpu.id / 2 * 2;
+            cpu.siblings = vec![first, first + 1];
+        }
+        let node = |id: u32| crate::facts::cpu::Node {
+            id,
+            cpus: Some((id * 4..id * 4 + 4).collect()),
+            distances: vec![10, 21],
+            ..Default::default()
+        };
+        machine.processors.nodes = vec![node(0), node(1)];
+        machine.processors.nodes[1].distances = vec![21, 10];
+        machine.network.nics[0].node = Some(1);
+        let found = find(&machine)
+            .into_iter()
+            .find(|odd| odd.id == "irq-crowded");
+        let fix = found.unwrap().fix;
+        let order: Vec<&str> = fix
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split(' ').nth(4))
+            .collect();
+        assert_eq!(order, ["4", "6", "5", "7"]);
+    }
+}
