@@ -9,7 +9,7 @@ mod lab;
 mod schema;
 mod skip;
 
-use disturbed::DISTURBED;
+use disturbed::is_disturbed;
 use linerate::show::flows::SCHEMA;
 use schema::fits;
 use serde_json::Value;
@@ -33,11 +33,12 @@ fn are_there(programs: &[&str]) -> bool {
 fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
     let mut document = seen_once(faults, far, near)?;
     for _ in 0..2 {
-        let disturbed = |flow: &Value| {
-            let named = causes(flow, "limits");
-            named.iter().any(|cause| DISTURBED.contains(cause))
-        };
-        if !document["flows"].as_array().unwrap().iter().any(disturbed) {
+        if !document["flows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(is_disturbed)
+        {
             break;
         }
         document = seen_once(faults, far, near)?;

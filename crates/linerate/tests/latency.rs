@@ -9,7 +9,7 @@ mod disturbed;
 mod lab;
 mod skip;
 
-use disturbed::DISTURBED;
+use disturbed::is_disturbed;
 use serde_json::Value;
 
 /// The result of a run through a fault, in its direction; `None` where there can be no lab.
@@ -27,13 +27,6 @@ fn of_latency(result: &Value) -> Vec<&Value> {
     let limits = result["verdict"]["limits"].as_array().unwrap();
     let is_latency = |limit: &&Value| limit["metric"] == "latency";
     limits.iter().filter(is_latency).collect()
-}
-
-/// Whether the machine stood still meanwhile, which makes a run of less worth.
-fn is_disturbed(result: &Value) -> bool {
-    let limits = result["verdict"]["limits"].as_array().unwrap();
-    let mut causes = limits.iter().filter_map(|limit| limit["cause"].as_str());
-    causes.any(|cause| DISTURBED.contains(&cause))
 }
 
 /// Whether the queue was proved in a run; it must be named, and no other limit of goodput than the rate.
@@ -63,7 +56,7 @@ fn a_deep_queue_is_proved_by_half_the_pace_beside_what_limits_goodput() {
         let Some(result) = verdict("path-rate:50Mb/s,deep,forward") else {
             return;
         };
-        if !is_disturbed(&result) && is_proved(&result) {
+        if !is_disturbed(&result["verdict"]) && is_proved(&result) {
             return;
         }
     }

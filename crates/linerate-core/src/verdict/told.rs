@@ -13,7 +13,7 @@ pub enum Told<'a> {
     Unknown(Direction),
 }
 
-/// All answers, the one to read first in front. A direction that carries less than half of the other one comes first,
+/// All answers, the one to read first in front: those about goodput, then those about latency. A direction that carries less than half of the other one comes first,
 /// also where what limits it is not known: what limits the faster one is no answer to why this one is slow.
 pub fn told<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Told<'a>> {
     let unknown = |direction: &Direction| {
@@ -25,10 +25,13 @@ pub fn told<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Told<'a>> {
         .filter(unknown)
         .partition(|direction| Some(*direction) == model.slower());
     let first = first.into_iter().map(Told::Unknown);
-    let limits = verdict.limits.iter().map(Told::Limit);
+    let is_goodput = |limit: &&Limit| limit.metric == Measure::Goodput;
+    let (goodput, latency): (Vec<&Limit>, Vec<&Limit>) =
+        verdict.limits.iter().partition(is_goodput);
     first
-        .chain(limits)
+        .chain(goodput.into_iter().map(Told::Limit))
         .chain(last.into_iter().map(Told::Unknown))
+        .chain(latency.into_iter().map(Told::Limit))
         .collect()
 }
 

@@ -70,6 +70,17 @@ fn a_proved_limit_precedes_a_supported_one_but_not_one_of_a_far_slower_direction
 }
 
 #[test]
+fn an_unknown_of_goodput_precedes_what_makes_round_trips_long() {
+    let m = model(load());
+    let mut verdict = judge(&m);
+    let goodput = told(&m, &verdict).len();
+    verdict.limits[0].metric = Measure::Latency;
+    let told = told(&m, &verdict);
+    assert_eq!((goodput, told.len()), (1, 2));
+    assert_eq!(told[0], Told::Unknown(Direction::Forward));
+}
+
+#[test]
 fn the_headline_is_the_first_answer_and_nothing_where_nothing_was_measured() {
     let mut m = both(unexplained(1e9), unexplained(1e9));
     let verdict = judge(&m);

@@ -149,7 +149,7 @@ fn a_direction_that_carries_less_than_half_is_looked_into_first() {
 }
 
 #[test]
-fn what_invalidates_a_run_is_named_first() {
+fn what_disturbs_a_run_is_told_apart_from_what_limits_it() {
     let path = SimPath {
         other_session: Some((
             Span {
@@ -162,8 +162,12 @@ fn what_invalidates_a_run_is_named_first() {
     };
     let verdict = verdict_of(&path, Knobs::default(), 7);
     assert_eq!(
-        first(&verdict).map(|l| l.cause),
-        Some("contended"),
+        verdict
+            .disturbances
+            .iter()
+            .map(|d| d.cause)
+            .collect::<Vec<_>>(),
+        ["contended"],
         "{}",
         explain(&verdict)
     );
@@ -177,8 +181,12 @@ fn what_invalidates_a_run_is_named_first() {
     };
     let verdict = verdict_of(&path, Knobs::default(), 7);
     assert_eq!(
-        first(&verdict).map(|l| l.cause),
-        Some("interrupted"),
+        verdict
+            .disturbances
+            .iter()
+            .map(|d| d.cause)
+            .collect::<Vec<_>>(),
+        ["interrupted"],
         "{}",
         explain(&verdict)
     );

@@ -6,7 +6,6 @@
 )]
 
 #[path = "../disturbed/mod.rs"]
-mod disturbed;
 #[path = "../document/mod.rs"]
 mod document;
 mod guest;
