@@ -1,0 +1,125 @@
+//! A program that takes the CPUs of a load, in a lab, beside a path that is shaped: the path is what limits it, and the
+//! program disturbs.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not take for tests"
+)]
+
+mod disturbed;
+mod lab;
+mod skip;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use disturbed::is_disturbed;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Takes each CPU for 4 ms of 10, before any program of ordinary priority: in real time, else at the highest
+/// priority. It prints a line for each CPU: whether one of them was allowed.
+const TAKER: &str = r#"
+import os, time
+parent = os.getpid()
+for cpu in os.sched_getaffinity(0):
+    if os.fork() == 0:
+        os.sched_setaffinity(0, {cpu})
+        allowed = True
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        except OSError:
+            try:
+                os.setpriority(os.PRIO_PROCESS, 0, -20)
+            except OSError:
+                allowed = False
+        print("allowed" if allowed else "refused", flush=True)
+        while allowed and os.getppid() == parent:
+            until = time.monotonic() + 0.004
+            while time.monotonic() < until:
+                pass
+            time.sleep(0.006)
+        os._exit(0)
+time.sleep(600)
+"#;
+
+/// That program, until it is dropped: its children end with it.
+struct Taker(Child);
+
+impl Taker {
+    /// `None` where it cannot be had, which is said loudly.
+    fn start() -> Option<Self> {
+        let mut python = Command::new("python3");
+        let Ok(mut child) = python.args(["-c", TAKER]).stdout(Stdio::piped()).spawn() else {
+            skip::skip("python3", "python3 is not installed");
+            return None;
+        };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let taker = Self(child);
+        if line.trim() != "allowed" {
+            skip::skip("nice", "no program may run before others here");
+            return None;
+        }
+        Some(taker)
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        // Nothing is left to do where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run over 100 Mb/s forward, and as fast as this machine is in reverse, beside that program. `None` where it cannot be
+/// made.
+fn verdict() -> Option<Value> {
+    let home = TempDir::new().unwrap();
+    let _taker = Taker::start()?;
+    let lab = [
+        "--congestion",
+        "cubic",
+        "--fault",
+        "path-rate:100Mb/s,deep,forward",
+        "--",
+    ];
+    let run = [lab::PROGRAM, "run", "FAR", "--open", "--no-save", "--quiet"];
+    let rest = ["--time", "40s", "--json"];
+    let [out, _] = lab::run(home.path(), &[&lab[..], &run, &rest].concat())?;
+    let result: Value = serde_json::from_str(&out).unwrap();
+    Some(result["verdict"].clone())
+}
+
+/// Whether a list of a verdict names a cause in a direction.
+fn tells(verdict: &Value, list: &str, cause: &str, direction: &str) -> bool {
+    let all = verdict[list].as_array().unwrap();
+    all.iter()
+        .any(|one| one["cause"] == cause && one["direction"] == direction)
+}
+
+/// A busy machine may leave the path unknown, or be disturbed otherwise: then it is asked again, twice at most. A wrong
+/// headline is never forgiven.
+#[test]
+fn a_program_that_takes_the_cpus_disturbs_and_the_path_is_the_headline() {
+    for _ in 0..3 {
+        let Some(told) = verdict() else {
+            return;
+        };
+        let headline = &told["headline"];
+        assert_eq!(headline["direction"], "forward", "{told:#}");
+        let cause = headline["cause"].as_str();
+        assert!(matches!(cause, None | Some("path-rate")), "{told:#}");
+        assert!(
+            !tells(&told, "limits", "cpu-contention", "forward"),
+            "{told:#}"
+        );
+        let beside = tells(&told, "disturbances", "cpu-contention", "forward");
+        if cause.is_some() && beside && !is_disturbed(&told) {
+            return;
+        }
+    }
+    panic!("unknown or disturbed three times");
+}
