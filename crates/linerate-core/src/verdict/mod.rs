@@ -249,7 +249,7 @@ pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
         let unread = answered.outcome == "unknown";
         crate::causes::cause(answered.cause)
             .filter(|cause| cause.metric() == Measure::Goodput)
-            .filter(|cause| !cause.only_disturbs() && !(unread && cause.may_be_unread()))
+            .filter(|cause| !(cause.only_disturbs() || unread && cause.may_be_unread()))
             .is_some_and(|cause| cause.explains().is_empty())
     };
     let of = |outcome| {

@@ -5,7 +5,6 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
-#[path = "../disturbed/mod.rs"]
 #[path = "../document/mod.rs"]
 mod document;
 mod guest;

@@ -200,6 +200,7 @@ mod tests {
 
     #[test]
     fn a_direction_below_half_of_the_other_is_answered_first_also_by_unknown() {
+        use Direction::{Forward, Reverse};
         let first = |share: f64| {
             let (record, mut model, mut verdict) = sample::healthy();
             model.directions[1].base.goodput.mean *= share;
@@ -215,7 +216,6 @@ mod tests {
             (directions(&runs), all)
         };
         let path = |direction, runs| (Some(("path-rate", direction)), runs);
-        use Direction::{Forward, Reverse};
         let slow = vec![(None, 2), path(Reverse, 1), path(Forward, 3)];
         assert_eq!(first(0.49), (vec![Reverse, Forward], slow));
         let alike = vec![path(Forward, 3), (None, 2), path(Reverse, 1)];
