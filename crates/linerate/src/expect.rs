@@ -4,10 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Latency, Model};
 use linerate_core::plan::Direction;
 use linerate_core::units::{Nanos, Percent, Rate};
-use linerate_core::verdict::Verdict;
+use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
 /// One bound.
@@ -291,17 +292,20 @@ impl Expect {
 
     fn cause(&self, id: &str, found: &Found<'_>) -> Result<(), String> {
         let verdict = found.verdict.ok_or("no causes were looked for")?;
-        let in_reach = || {
-            verdict
-                .limits
-                .iter()
-                .filter(|l| self.direction.is_none_or(|d| l.direction == d))
-        };
-        if in_reach().any(|l| l.cause == id) {
+        let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
+        // A cause that may be a limit, and only disturbed, does not limit the path.
+        let disturbs = |d: &&Disturbance| cause(d.cause).is_some_and(Cause::only_disturbs);
+        let disturbances = verdict.disturbances.iter().filter(disturbs);
+        let disturbances = disturbances.map(|d| (d.cause, d.direction));
+        let named = limits.chain(disturbances);
+        let in_reach = named.filter(|(_, way)| self.direction.is_none_or(|d| *way == d));
+        let in_reach: Vec<_> = in_reach.collect();
+        if in_reach.iter().any(|(cause, _)| *cause == id) {
             return Ok(());
         }
-        let found: Vec<_> = in_reach()
-            .map(|l| format!("{} ({})", l.cause, l.direction.name()))
+        let found = in_reach.iter();
+        let found: Vec<_> = found
+            .map(|(cause, way)| format!("{cause} ({})", way.name()))
             .collect();
         Err(if found.is_empty() {
             "no cause was found".into()
@@ -320,6 +324,19 @@ mod tests {
         let (_, model, verdict) = sample::limited();
         let expect: Expect = text.parse().unwrap();
         expect.check(&Direction::ALL, &Found::of(&model, &verdict))
+    }
+
+    #[test]
+    fn what_only_disturbs_holds_as_a_cause_and_what_may_be_a_limit_and_is_none_does_not() {
+        let (_, model, verdict) = sample::disturbed();
+        let check = |text: &str| {
+            let expect: Expect = text.parse().unwrap();
+            expect.check(&Direction::ALL, &Found::of(&model, &verdict))
+        };
+        assert_eq!(check("cause=contended"), Ok(()));
+        assert_eq!(check("cause=receive-window"), Ok(()));
+        assert!(check("cause=cpu-steal").is_err());
+        assert!(check("forward.cause=contended").is_err());
     }
 
     #[test]

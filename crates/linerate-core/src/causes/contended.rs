@@ -1,6 +1,6 @@
 //! Another session loaded a host, or traffic that is not ours a port, at the same time.
 
-use super::{Answer, Cause, Finding, base, percent};
+use super::{Answer, Cause, Took, disturbed, percent};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -22,35 +22,38 @@ impl Cause for Contended {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn invalidates(&self) -> bool {
+    fn only_disturbs(&self) -> bool {
         true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
+        let clear = "no other session was measuring on either host";
+        disturbed(self, model, direction, clear)
+    }
+    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+        let Some(load) = model.direction(direction).map(|d| &d.base) else {
+            return Vec::new();
         };
-        let mut evidence = Vec::new();
-        if load.contended {
-            evidence.push("another session was measuring on a host at the same time".to_owned());
-        }
-        if let Some(foreign) = load.foreign.filter(|f| f.share >= FOREIGN) {
-            evidence.push(format!(
+        let foreign = load.foreign.filter(|f| f.share >= FOREIGN);
+        let session = load
+            .contended
+            .then(|| "another session was measuring on a host at the same time".to_owned());
+        let traffic = foreign.map(|foreign| {
+            format!(
                 "beside this run's own bytes, the port of {} carried {} as many of others",
                 foreign.side.name(),
                 percent(foreign.share)
-            ));
-        }
+            )
+        });
+        let evidence: Vec<String> = session.into_iter().chain(traffic).collect();
         if evidence.is_empty() {
-            return Answer::Clear("no other session was measuring on either host".to_owned());
+            return Vec::new();
         }
-        Answer::Finding(Finding {
+        vec![Took {
             side: Place::Path,
-            share: 1.0,
-            enough: true,
-            reached: false,
+            // Of all that the port carried.
+            share: foreign.map(|foreign| foreign.share / (1.0 + foreign.share)),
             evidence,
-        })
+        }]
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None

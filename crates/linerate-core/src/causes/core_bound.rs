@@ -3,6 +3,7 @@
 use super::cpu_contention::CpuContention;
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
+use super::cpu_steal::CpuSteal;
 use super::predict::{GAIN, UNCOPIED, added_work, busiest, bystander, threads, wanted};
 use super::shared_core::{self, SharedCore};
 use super::{Answer, BUSY, Cause, Finding, base, datagrams, lacks, percent};
@@ -155,7 +156,7 @@ pub(super) fn kept_from_its_cpu(
     direction: Direction,
     side: Side,
 ) -> Option<&'static str> {
-    let causes: [&dyn Cause; 3] = [&CpuQuota, &CpuContention, &SharedCore];
+    let causes: [&dyn Cause; 4] = [&CpuQuota, &CpuContention, &CpuSteal, &SharedCore];
     let mut standing = causes
         .into_iter()
         .filter(|c| stands(*c, model, direction, side));

@@ -3,7 +3,7 @@
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
 use super::predict::{need, threads};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Answer, Cause, DISTURBS, Finding, Took, base, lacks, percent};
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
@@ -28,12 +28,31 @@ struct Crowded {
     busy: f64,
     waiting: f64,
     need: f64,
-    others: f64,
+    /// What others ran there at least; `None` where that was not read.
+    others: Option<f64>,
 }
 
 impl Crowded {
     fn got(&self) -> f64 {
         self.busy / (self.busy + self.waiting)
+    }
+
+    fn others(&self) -> f64 {
+        self.others.unwrap_or(0.0)
+    }
+
+    fn words(&self) -> String {
+        let place = self
+            .cpu
+            .map_or("its CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        format!(
+            "a thread of {} waited for {place} {} of the time and ran {}, while other programs ran there {} of \
+             the time at least",
+            self.side.name(),
+            percent(self.waiting),
+            percent(self.busy),
+            percent(self.others())
+        )
     }
 }
 
@@ -50,23 +69,24 @@ impl Cause for CpuContention {
             Err(answer) => return answer,
         };
         let used_up = crowded.need >= ENOUGH;
-        let place = crowded
-            .cpu
-            .map_or("its CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         Answer::Finding(Finding {
             side: Place::from(crowded.side),
             share: crowded.waiting,
             enough: used_up,
             reached: used_up,
-            evidence: vec![format!(
-                "a thread of {} waited for {place} {} of the time and ran {}, while other programs ran \
-                 there {} of the time at least",
-                crowded.side.name(),
-                percent(crowded.waiting),
-                percent(crowded.busy),
-                percent(crowded.others)
-            )],
+            evidence: vec![crowded.words()],
         })
+    }
+    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let waited = sides.filter_map(|side| waits(model, direction, side).ok());
+        let waited = waited.filter(|c| c.waiting >= DISTURBS && c.others() >= OTHERS);
+        let took = |crowded: Crowded| Took {
+            side: Place::from(crowded.side),
+            share: Some(crowded.waiting),
+            evidence: vec![crowded.words()],
+        };
+        waited.map(took).collect()
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         worst(model, direction).is_ok_and(|crowded| crowded.need >= NEEDS)
@@ -83,10 +103,13 @@ impl Cause for CpuContention {
         at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(crowded) = worst(model, direction) else {
+        // Where the thread waits, be that what limits the load or not.
+        let waiting = |side| waits(model, direction, side);
+        let Ok(crowded) = cpu_share::worst(direction, waiting, |c| c.waiting) else {
             return Vec::new();
         };
-        let gain = cpu_share::gain(model, direction, crowded.got());
+        let limit = worst(model, direction).ok();
+        let gain = limit.and_then(|limit| cpu_share::gain(model, direction, limit.got()));
         let free = idle(model, direction, crowded.side);
         let action = if free.is_empty() {
             let who = crowded.cpu.map_or(String::new(), |cpu| {
@@ -115,41 +138,45 @@ fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
     cpu_share::worst(direction, |side| at(model, direction, side), |c| c.waiting)
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
+/// The thread of an end that waited longest for its CPU.
+fn waits(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
     let load = base(model, direction)?;
-    let name = side.name();
     let waited = |t: &Thread| t.waiting.unwrap_or(0.0);
     let workers = threads(load, direction, side).iter();
     let thread = workers.max_by(|a, b| waited(a).total_cmp(&waited(b)));
     let read = thread.and_then(|t| Some((t, t.busy?, need(t)?)));
     let (thread, busy, need) = read.ok_or_else(|| lacks(model, "thread", side))?;
-    let waiting = waited(thread);
-    if waiting < LOST || need < SUSPECT {
+    Ok(Crowded {
+        side,
+        cpu: thread.home,
+        busy,
+        waiting: waited(thread),
+        need,
+        others: others(model, load, direction, side, thread),
+    })
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
+    let name = side.name();
+    let crowded = waits(model, direction, side)?;
+    if crowded.waiting < LOST || crowded.need < SUSPECT {
         return Err(Answer::Clear(format!(
             "threads of {name} waited for their CPUs {} of the time at most, and needed them {}",
-            percent(waiting),
-            percent(need)
+            percent(crowded.waiting),
+            percent(crowded.need)
         )));
     }
     if cpu_share::stands(&CpuQuota, model, direction, side) {
         return Err(Answer::Clear(format!("a CPU quota stopped {name}")));
     }
-    let others = others(model, load, direction, side, thread);
-    let others = others.ok_or_else(|| lacks(model, "cpu", side))?;
-    if others < OTHERS {
-        return Err(Answer::Clear(format!(
+    match crowded.others {
+        None => Err(lacks(model, "cpu", side)),
+        Some(others) if others < OTHERS => Err(Answer::Clear(format!(
             "other programs used the CPU of {name}'s thread only {} of the time",
             percent(others)
-        )));
+        ))),
+        Some(_) => Ok(crowded),
     }
-    Ok(Crowded {
-        side,
-        cpu: thread.home,
-        busy,
-        waiting,
-        need,
-        others,
-    })
 }
 
 /// The share of its CPU that other programs may have kept from an end's program at most.

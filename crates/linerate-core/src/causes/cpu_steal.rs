@@ -1,9 +1,13 @@
-//! The hypervisor gives a host's CPU to others.
+//! The hypervisor gives a host's CPU to others, and the load waits for it.
 
-use super::cpu_share::{cpus, home, worst};
-use super::predict::threads;
-use super::{Answer, Cause, Finding, base, lacks, percent};
-use crate::model::{Cpu, Load, Model};
+use super::cpu_quota::CpuQuota;
+use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
+use super::predict::{busiest, need, threads};
+use super::{
+    Answer, Cause, DISTURBS, Finding, Took, base, datagrams, lacks, percent, softirq_core,
+};
+use crate::facts::Gap;
+use crate::model::{Cpu, Load, Model, Thread};
 use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
@@ -13,20 +17,86 @@ use crate::verdict::{Advice, Place, Stage};
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
 
-/// Share of a CPU's time that must be stolen: without it the CPU had a tenth more.
-const STOLEN: f64 = 0.1;
+/// Share of its CPU that what works for the load must need before the steal can be what limits it. Less
+/// leaves the CPU idle while nothing wants it, and then something else paces the flow.
+const SUSPECT: f64 = 0.8;
 
-/// Share of its time that the CPU must be in use, stolen time included: what is stolen of one with
-/// time to spare is made up for.
-const WANTED: f64 = 0.8;
+/// Share of the samples in which a sender's socket is empty from which its thread does not come to write.
+const STARVED: f64 = 0.5;
 
-/// The same of any CPU, be there time to spare or not: what waits for it waits as long, and so does the other end.
-const HEAVY: f64 = 0.25;
-
-/// A CPU in use that was stolen.
-struct Stolen<'a> {
+/// Something that works for the load on a CPU that the hypervisor takes away.
+struct Robbed {
     side: Side,
-    cpu: &'a Cpu,
+    cpu: u32,
+    /// Share of time that the hypervisor took the CPU.
+    steal: f64,
+    /// Share of time that a thread ran there, or that packets were handled.
+    ran: f64,
+    /// Share of time that it ran or could have run at most.
+    need: f64,
+    /// Share of time that the steal kept it from running, at most.
+    lost: f64,
+    /// Whether it is the handling of packets, apart from the load's threads.
+    packets: bool,
+}
+
+impl Robbed {
+    /// A thread that stays on one CPU; `None` where it moved or was not read.
+    ///
+    /// A kernel with steal-time accounting leaves stolen time out of what a thread ran; it is then part of the
+    /// time in which the thread neither ran nor slept. One without counts it as time that the thread ran, and
+    /// what was stolen of the thread shows where both come to more than all of the time.
+    //= Linux, update_rq_clock_task(): CONFIG_PARAVIRT_TIME_ACCOUNTING
+    fn of_thread(side: Side, thread: &Thread, cpus: &[Cpu]) -> Option<Self> {
+        let cpu = home(thread, cpus)?;
+        let (ran, need) = (thread.busy?, need(thread)?);
+        let beside = (need - ran).min(cpu.steal);
+        let within = ran + thread.waiting.unwrap_or(0.0) + cpu.steal - 1.0;
+        Some(Self {
+            side,
+            cpu: cpu.number,
+            steal: cpu.steal,
+            ran,
+            need,
+            lost: beside.max(within).clamp(0.0, cpu.steal),
+            packets: false,
+        })
+    }
+
+    /// The handling of packets on a CPU of its own.
+    fn of_packets(side: Side, cpu: &Cpu) -> Self {
+        let need = (cpu.softirq + cpu.steal).min(cpu.busy);
+        Self {
+            side,
+            cpu: cpu.number,
+            steal: cpu.steal,
+            ran: cpu.softirq,
+            need,
+            lost: (need - cpu.softirq).max(0.0),
+            packets: true,
+        }
+    }
+
+    /// The share that it gets of what it needs.
+    fn got(&self) -> f64 {
+        1.0 - self.lost / self.need.max(0.01)
+    }
+
+    fn words(&self) -> String {
+        let who = if self.packets {
+            "packets were handled there"
+        } else {
+            "a thread of the load ran there"
+        };
+        format!(
+            "the hypervisor took CPU {} of {} away {} of the time; {who} {} of the time, and needed it {}",
+            self.cpu,
+            self.side.name(),
+            percent(self.steal),
+            percent(self.ran),
+            percent(self.need)
+        )
+    }
 }
 
 impl Cause for CpuSteal {
@@ -36,45 +106,64 @@ impl Cause for CpuSteal {
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
-    fn invalidates(&self) -> bool {
+    fn may_be_unread(&self) -> bool {
         true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let most = worst(
-            direction,
-            |side| at(model, direction, side),
-            |s| s.cpu.steal,
-        );
-        let Stolen { side, cpu } = match most {
-            Ok(stolen) => stolen,
+        let robbed = match worst(model, direction) {
+            Ok(robbed) => robbed,
             Err(answer) => return answer,
         };
+        let used_up = robbed.need >= ENOUGH && paces(model, direction, robbed.side);
         Answer::Finding(Finding {
-            side: Place::from(side),
-            share: cpu.steal,
-            enough: true,
-            reached: false,
-            evidence: vec![format!(
-                "the hypervisor took CPU {} of {} away {} of the time, which was in use {} of the time",
-                cpu.number,
-                side.name(),
-                percent(cpu.steal),
-                percent(cpu.busy)
-            )],
+            side: Place::from(robbed.side),
+            share: robbed.lost,
+            enough: used_up,
+            reached: used_up,
+            evidence: vec![robbed.words()],
         })
     }
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
+    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+        let Some(load) = model.direction(direction).map(|d| &d.base) else {
+            return Vec::new();
+        };
+        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let took = sides.filter_map(|side| {
+            let (place, steal, busy) = most_stolen(model, load, direction, side)?;
+            (steal >= DISTURBS).then(|| Took {
+                side: Place::from(side),
+                share: Some(steal),
+                evidence: vec![format!(
+                    "the hypervisor took {place} of {} away {} of the time, and it was idle {}",
+                    side.name(),
+                    percent(steal),
+                    percent((1.0 - busy).max(0.0))
+                )],
+            })
+        });
+        took.collect()
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        let robbed = worst(model, trial.direction).ok()?;
+        if robbed.packets {
+            return softirq_core::of_full(model, trial);
+        }
+        cpu_share::predict(model, trial, robbed.side, robbed.got())
     }
     fn decided_by(&self) -> &'static [Factor] {
-        &[]
+        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
     }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
+    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let robbed = worst(model, trial.direction);
+        robbed.is_ok_and(|r| !r.packets && cpu_share::is_about(trial, trial.direction, r.side))
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let robbed = worst(model, direction).ok();
         vec![Advice {
             action: "run again while the host below has time to spare, or take a machine with CPUs of its own"
                 .to_owned(),
             undo: String::new(),
-            gain: None,
+            gain: robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
         }]
     }
     fn page(&self) -> &'static str {
@@ -82,36 +171,128 @@ impl Cause for CpuSteal {
     }
 }
 
+/// Whether what is seen of the flow fits an end that does not come to work. The socket of such a sender runs
+/// empty, and that of a sender whose receiver is slow does not. Datagrams show it by what is lost, which is
+/// asked elsewhere, and by a pace, for which their sender waits.
+fn paces(model: &Model, direction: Direction, side: Side) -> bool {
+    let is_sender = side == direction.sender();
+    model.direction(direction).is_some_and(|dir| {
+        let load = &dir.base;
+        let of_datagrams = load.datagrams.is_some() && load.knobs.pacing.is_none();
+        let starved = load.tcp.starved.map(|share| share >= STARVED);
+        starved.map_or(of_datagrams, |starved| starved == is_sender)
+    })
+}
+
 /// The share of its CPU that the hypervisor may have kept from an end's program at most.
-pub(super) fn most(load: &Load, same_machine: bool, direction: Direction, side: Side) -> f64 {
-    let of_machine = |other: &Side| *other == side || same_machine;
+pub(super) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
+    let of_machine = |other: &Side| *other == side || model.same_machine;
     let sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
-    let stolen = sides.filter_map(|side| most_stolen(load, direction, side));
-    stolen.map(|cpu| cpu.steal).fold(0.0, f64::max)
+    let stolen = sides.filter_map(|side| most_stolen(model, load, direction, side));
+    stolen.map(|(_, steal, _)| steal).fold(0.0, f64::max)
 }
 
-/// Of the CPUs that an end's threads are kept on, or of all where they move, the one that was stolen
-/// most.
-fn most_stolen(load: &Load, direction: Direction, side: Side) -> Option<&Cpu> {
-    let cpus = cpus(load, direction, side);
-    let workers = threads(load, direction, side);
-    let homes: Option<Vec<&Cpu>> = workers.iter().map(|thread| home(thread, cpus)).collect();
-    let used = homes.unwrap_or_else(|| cpus.iter().collect()).into_iter();
-    used.max_by(|a, b| a.steal.total_cmp(&b.steal))
+/// Of the CPUs that work for the load at an end, the one that was stolen most: its name, the share that was
+/// stolen, and the share that it was not idle. Where a thread moves, the means of all that it may run on.
+fn most_stolen(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+) -> Option<(String, f64, f64)> {
+    let all = cpus(load, direction, side);
+    let workers = threads(load, direction, side).iter();
+    let homes: Option<Vec<&Cpu>> = workers.map(|thread| home(thread, all)).collect();
+    let Some(mut used) = homes.filter(|homes| !homes.is_empty()) else {
+        return mean_of(model, all, side);
+    };
+    used.extend(softirq_core::of_the_load(model, load, direction, side));
+    let most = used
+        .into_iter()
+        .max_by(|a, b| a.steal.total_cmp(&b.steal))?;
+    Some((format!("CPU {}", most.number), most.steal, most.busy))
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Stolen<'_>, Answer> {
+fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)> {
+    let allowed = &model.host(side)?.facts.cpus;
+    let may = |cpu: &&Cpu| allowed.is_empty() || allowed.contains(&cpu.number);
+    let used: Vec<&Cpu> = all.iter().filter(may).collect();
+    let mean = |of: fn(&Cpu) -> f64| used.iter().map(|c| of(c)).sum::<f64>() / used.len() as f64;
+    (!used.is_empty()).then(|| {
+        (
+            "a CPU in the mean".to_owned(),
+            mean(|c| c.steal),
+            mean(|c| c.busy),
+        )
+    })
+}
+
+fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
+    cpu_share::worst(direction, |side| at(model, direction, side), |r| r.lost)
+}
+
+/// What waits for a stolen CPU at an end, where that may be what limits the load.
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, Answer> {
     let load = base(model, direction)?;
-    let cpu = most_stolen(load, direction, side).ok_or_else(|| lacks(model, "cpu", side))?;
-    let little = cpu.steal < STOLEN || cpu.busy < WANTED;
-    if little && cpu.steal < HEAVY {
-        return Err(Answer::Clear(format!(
-            "CPU {} of {} was stolen {} of the time and in use {}",
-            cpu.number,
-            side.name(),
-            percent(cpu.steal),
-            percent(cpu.busy)
-        )));
+    let all = robbed(model, load, direction, side)?;
+    let may = |r: &Robbed| r.lost >= LOST && r.need >= SUSPECT;
+    let (found, rest): (Vec<Robbed>, Vec<Robbed>) = all.into_iter().partition(may);
+    let most = |all: Vec<Robbed>| all.into_iter().max_by(|a, b| a.lost.total_cmp(&b.lost));
+    let Some(found) = most(found) else {
+        let words = most(rest).map_or(String::new(), |r| r.words());
+        return Err(Answer::Clear(words));
+    };
+    if cpu_share::stands(&CpuQuota, model, direction, side) {
+        let name = side.name();
+        return Err(Answer::Clear(format!("a CPU quota stopped {name}")));
     }
-    Ok(Stolen { side, cpu })
+    // A reader of datagrams is not what is slow where its socket drops none.
+    let told = load.datagrams.as_ref();
+    if let Some(told) = told.filter(|_| side == direction.receiver()) {
+        datagrams::at_the_socket(model, direction, told)?;
+    }
+    Ok(found)
+}
+
+/// What works for the load at an end: its busiest thread, and the CPU that handles its packets.
+fn robbed(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+) -> Result<Vec<Robbed>, Answer> {
+    let all = cpus(load, direction, side);
+    let thread = busiest(threads(load, direction, side));
+    let thread = thread.ok_or_else(|| lacks(model, "thread", side))?;
+    if all.is_empty() {
+        return Err(lacks(model, "cpu", side));
+    }
+    let packets = softirq_core::of_the_load(model, load, direction, side);
+    let packets = packets.map(|cpu| Robbed::of_packets(side, cpu));
+    let stays = Robbed::of_thread(side, thread, all);
+    if stays.is_none() && packets.is_none() {
+        return Err(moved(model, all, side, thread));
+    }
+    Ok(stays.into_iter().chain(packets).collect())
+}
+
+/// The answer for a thread that did not stay on one CPU: how much of what was stolen it waited for is not
+/// known, unless it is too little in any case.
+fn moved(model: &Model, all: &[Cpu], side: Side, thread: &Thread) -> Answer {
+    let (steal, busy) =
+        mean_of(model, all, side).map_or((0.0, 0.0), |(_, steal, busy)| (steal, busy));
+    let need = need(thread).map(|need| (need + steal).min(1.0).min(busy.max(need)));
+    let name = side.name();
+    match need {
+        Some(need) if steal < LOST || need < SUSPECT => Answer::Clear(format!(
+            "the hypervisor took the CPUs of {name} away {} of the time, and a thread needed one {} at most",
+            percent(steal),
+            percent(need)
+        )),
+        _ => Answer::Unknown(vec![Gap {
+            what: format!("what the hypervisor took from the threads of {name}"),
+            why: "they moved from CPU to CPU".to_owned(),
+            hint: String::new(),
+        }]),
+    }
 }

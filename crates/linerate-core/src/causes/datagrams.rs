@@ -67,7 +67,7 @@ pub(crate) fn moot(
 ) -> Option<Answer> {
     let told = model.direction(direction)?.base.datagrams?;
     let aside = cause.is_ceiling()
-        || cause.invalidates()
+        || cause.only_disturbs()
         || cause.metric() == Measure::Latency
         || cause.id() == SharedCore.id()
         || matches!(cause.stage(), Stage::Port | Stage::Net);

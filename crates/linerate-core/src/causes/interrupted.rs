@@ -1,6 +1,6 @@
 //! The path or an end was away for part of the measurement.
 
-use super::{Answer, Cause, Finding, base};
+use super::{Answer, Cause, Took, disturbed};
 use crate::model::Model;
 use crate::plan::Direction;
 use crate::record::TrialPlan;
@@ -18,27 +18,25 @@ impl Cause for Interrupted {
     fn stage(&self) -> Stage {
         Stage::Net
     }
-    fn invalidates(&self) -> bool {
+    fn only_disturbs(&self) -> bool {
         true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
+        let clear = "payload arrived in every sample, no link changed and no end stood still";
+        disturbed(self, model, direction, clear)
+    }
+    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+        let load = model.direction(direction).map(|d| &d.base);
+        let Some(load) = load.filter(|load| !load.interruptions.is_empty()) else {
+            return Vec::new();
         };
-        if load.interruptions.is_empty() {
-            return Answer::Clear(
-                "payload arrived in every sample, no link changed and no end stood still"
-                    .to_owned(),
-            );
-        }
-        Answer::Finding(Finding {
+        let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
+        vec![Took {
             side: Place::Path,
-            share: 1.0,
-            enough: true,
-            reached: false,
+            // What happened in other steps took nothing of the one that is judged.
+            share: (silent > 0).then(|| silent as f64 / load.ticks.len() as f64),
             evidence: load.interruptions.clone(),
-        })
+        }]
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None

@@ -84,10 +84,9 @@ pub(crate) const LOSSY: f64 = 0.0005;
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
 
-/// Every cause. What makes a measurement invalid comes first, what concerns latency last.
+/// Every cause. What only disturbs a measurement comes first, what concerns latency last.
 pub const CAUSES: &[&dyn Cause] = &[
     &contended::Contended,
-    &cpu_steal::CpuSteal,
     &interrupted::Interrupted,
     &wire_full::WireFull,
     &pcie_slot::PcieSlot,
@@ -116,6 +115,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &numa_remote::NumaRemote,
     &cpu_quota::CpuQuota,
     &cpu_contention::CpuContention,
+    &cpu_steal::CpuSteal,
     &cpu_clock::CpuClock,
     &memory_bandwidth::MemoryBandwidth,
     &mtu_black_hole::MtuBlackHole,
@@ -153,9 +153,20 @@ pub trait Cause: Sync {
     fn is_of_connections(&self) -> bool {
         false
     }
-    /// Whether it makes the measurement itself invalid; such a cause has no rivals and no trial.
-    fn invalidates(&self) -> bool {
+    /// Whether it only disturbs a measurement: it is beside the path, and never what limits it. Such a cause
+    /// has no rivals and no trial.
+    fn only_disturbs(&self) -> bool {
         false
+    }
+    /// Whether the others stand as they are where it could not be read. A kernel counts stolen time only where its
+    /// hypervisor tells of it, so that no other proof can depend on it.
+    fn may_be_unread(&self) -> bool {
+        self.only_disturbs()
+    }
+    /// What it took of the measurement, once for each end, be it a limit or not.
+    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+        let _ = (model, direction);
+        Vec::new()
     }
     /// Whether a finding of it is a ceiling that was reached, every input of which was read: that
     /// proves it without a trial.
@@ -237,6 +248,37 @@ pub struct Finding {
     pub reached: bool,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
+}
+
+/// What a cause took of a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Took {
+    /// Where.
+    pub side: Place,
+    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    pub share: Option<f64>,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+}
+
+/// Share of the time from which it is told what took it: without it there was a tenth more.
+const DISTURBS: f64 = 0.1;
+
+/// The answer of a cause that only disturbs.
+fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str) -> Answer {
+    if let Err(answer) = base(model, direction) {
+        return answer;
+    }
+    match cause.took(model, direction).pop() {
+        None => Answer::Clear(clear.to_owned()),
+        Some(took) => Answer::Finding(Finding {
+            side: took.side,
+            share: took.share.unwrap_or(1.0),
+            enough: true,
+            reached: false,
+            evidence: took.evidence,
+        }),
+    }
 }
 
 /// The base load of a direction, or the answer when there is none.

@@ -215,7 +215,7 @@ impl Idle {
             "its thread used its CPU only {} of the time",
             percent(self.busy)
         );
-        let stolen = cpu_steal::most(load, model.same_machine, direction, self.side);
+        let stolen = cpu_steal::most(model, load, direction, self.side);
         let crowded = cpu_contention::most(model, load, direction, self.side);
         let enough = self.busy + stolen + crowded < BUSY;
         let takers = [("the hypervisor", stolen), ("other programs", crowded)];

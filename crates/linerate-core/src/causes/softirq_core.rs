@@ -63,45 +63,7 @@ impl Cause for SoftirqCore {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         fullest(model, trial.direction).ok()?;
-        match trial.factor()? {
-            // On one queue they share it, on others they have CPUs of their own.
-            Factor::MoreStreams => Some(Range {
-                low: 0.8,
-                high: trial.stream_ratio() * 1.1,
-            }),
-            Factor::OtherCongestion => Some(Range {
-                low: 0.3,
-                high: 1.3,
-            }),
-            // A window that is smaller makes smaller batches, a larger one larger ones.
-            Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
-                low: 0.8,
-                high: 1.2,
-            }),
-            Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
-                low: 0.4,
-                high: 1.15,
-            }),
-            // At most as many CPUs as there are more have a part of its work. What the driver does stays, and one
-            // flow goes to one CPU: where nothing is gained nothing is told.
-            Factor::HostSpread => {
-                let more = trial.after.host?.value.count_ones();
-                let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
-                let effect = measured.and_then(|t| t.effect);
-                let told = effect.is_none_or(|effect| effect.low > EQUAL.high);
-                told.then_some(Range {
-                    low: GAIN,
-                    high: f64::from(more + 1) * 1.1,
-                })
-            }
-            // A CPU that is behind for a moment drops less: how far it is cannot be told.
-            Factor::HostRoom => None,
-            Factor::OtherCpu => Some(Range {
-                low: 0.7,
-                high: 1.5,
-            }),
-            _ => bystander(model, trial),
-        }
+        of_full(model, trial)
     }
     fn decided_by(&self) -> &'static [Factor] {
         &[Factor::MoreStreams, Factor::HostSpread]
@@ -114,6 +76,49 @@ impl Cause for SoftirqCore {
     }
     fn page(&self) -> &'static str {
         include_str!("pages/softirq-core.md")
+    }
+}
+
+/// What a CPU without time for more packets expects of a trial.
+pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // On one queue they share it, on others they have CPUs of their own.
+        Factor::MoreStreams => Some(Range {
+            low: 0.8,
+            high: trial.stream_ratio() * 1.1,
+        }),
+        Factor::OtherCongestion => Some(Range {
+            low: 0.3,
+            high: 1.3,
+        }),
+        // A window that is smaller makes smaller batches, a larger one larger ones.
+        Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
+            low: 0.8,
+            high: 1.2,
+        }),
+        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
+            low: 0.4,
+            high: 1.15,
+        }),
+        // At most as many CPUs as there are more have a part of its work. What the driver does stays, and one
+        // flow goes to one CPU: where nothing is gained nothing is told.
+        Factor::HostSpread => {
+            let more = trial.after.host?.value.count_ones();
+            let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
+            let effect = measured.and_then(|t| t.effect);
+            let told = effect.is_none_or(|effect| effect.low > EQUAL.high);
+            told.then_some(Range {
+                low: GAIN,
+                high: f64::from(more + 1) * 1.1,
+            })
+        }
+        // A CPU that is behind for a moment drops less: how far it is cannot be told.
+        Factor::HostRoom => None,
+        Factor::OtherCpu => Some(Range {
+            low: 0.7,
+            high: 1.5,
+        }),
+        _ => bystander(model, trial),
     }
 }
 
@@ -159,23 +164,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answe
     if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
         return Err(Answer::Unknown(vec![gap.clone()]));
     }
-    // Where the ends share a machine both see all CPUs: the one whose port sends interrupts there, or
-    // the one that receives, has it.
-    let mine = |cpu: &&Cpu| {
-        let other = if side == Side::Near {
-            Side::Far
-        } else {
-            Side::Near
-        };
-        !model.same_machine
-            || serves(model, side, cpu)
-            || (side == direction.receiver() && !serves(model, other, cpu))
-    };
-    let apart = |cpu: &&Cpu| {
-        let by_port = serves(model, side, cpu);
-        by_port || !runs(load, model.same_machine, direction, side, cpu.number)
-    };
-    let full = all.iter().filter(mine).filter(apart);
+    let full = apart(model, load, direction, side);
     let full = full.max_by(|a, b| a.softirq.total_cmp(&b.softirq));
     match full {
         Some(cpu) if cpu.softirq >= FULL => {
@@ -193,6 +182,49 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answe
             side.name()
         ))),
     }
+}
+
+/// CPUs of an end that handle packets apart from the load's own threads, be they of this path or not. Where
+/// the ends share a machine both see all CPUs: the one whose port sends interrupts there, or the one that
+/// receives, has it.
+fn apart<'a>(
+    model: &Model,
+    load: &'a Load,
+    direction: Direction,
+    side: Side,
+) -> impl Iterator<Item = &'a Cpu> {
+    let other = if side == Side::Near {
+        Side::Far
+    } else {
+        Side::Near
+    };
+    let mine = move |cpu: &&Cpu| {
+        !model.same_machine
+            || serves(model, side, cpu)
+            || (side == direction.receiver() && !serves(model, other, cpu))
+    };
+    let apart = move |cpu: &&Cpu| {
+        let by_port = serves(model, side, cpu);
+        by_port || !runs(load, model.same_machine, direction, side, cpu.number)
+    };
+    cpus(load, direction, side)
+        .iter()
+        .filter(mine)
+        .filter(apart)
+}
+
+/// The CPU that handles most packets apart from the load's threads, where they are known to be the load's.
+pub(super) fn of_the_load<'a>(
+    model: &Model,
+    load: &'a Load,
+    direction: Direction,
+    side: Side,
+) -> Option<&'a Cpu> {
+    let known =
+        |cpu: &&Cpu| takes_in(load, direction, side, cpu) == Some(true) || serves(model, side, cpu);
+    let all = apart(model, load, direction, side).filter(known);
+    let busy = all.filter(|cpu| cpu.softirq >= THREAD);
+    busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
 /// Whether a CPU takes in packets of a stream; `None` where that of one stream was not told, or changed, and at the

@@ -3,6 +3,7 @@
 //! Both are judged by the same program, this one. What was not read in one of them is no change. An
 //! interval holds for its run; that two runs differ does not tell what made them differ.
 
+mod disturbances;
 mod facts;
 mod figures;
 mod limits;
@@ -15,6 +16,7 @@ use crate::plan::{Direction, Side};
 use crate::record::{End, Record};
 use crate::verdict::{Verdict, judge};
 
+pub use disturbances::DisturbanceChange;
 pub use figures::{Figure, Kind, Told, Value};
 pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
@@ -83,6 +85,8 @@ pub struct Diff {
     pub figures: Vec<Figure>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
+    /// What disturbed the measurement in either record.
+    pub disturbances: Vec<DisturbanceChange>,
 }
 
 /// Why two records cannot be compared.
@@ -113,6 +117,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
         facts: facts::changes(before, after),
         figures: figures::figures(before, after, &plan),
         limits: limits::changes(before, after),
+        disturbances: disturbances::changes(before, after),
         plan,
     })
 }

@@ -6,7 +6,7 @@ use crate::model::{DirectionModel, Estimate, Load, TcpShares};
 use crate::plan::{Knobs, Plan};
 use crate::record::{FORMAT, Host, SetEnd, Start};
 use crate::units::Nanos;
-use crate::verdict::{Answered, Certainty, Limit, Measure, Place, Stage};
+use crate::verdict::{Answered, Certainty, Disturbance, Limit, Measure, Place, Stage};
 
 fn record(wall_secs: u64) -> Record {
     Record {
@@ -271,4 +271,37 @@ fn what_is_told_once_is_found_under_the_other_direction() {
         assert_eq!((limits[0].fate, limits[0].why.as_str()), (fate, why));
         assert_eq!(limits.len(), 1);
     }
+}
+
+#[test]
+fn a_disturbance_comes_and_goes_where_the_other_record_could_tell_of_it() {
+    let disturbed = || {
+        let mut verdict = answered("cpu-steal", "clear");
+        verdict.disturbances = vec![Disturbance {
+            cause: "cpu-steal",
+            stage: Stage::Cpu,
+            side: Place::Far,
+            direction: Direction::Forward,
+            share: Some(0.2),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        }];
+        verdict
+    };
+    let fates = |before: Verdict, after: Verdict| -> Vec<Fate> {
+        let (a, b) = (record(1), record(2));
+        let of = |record, verdict| judged(record, &Direction::ALL, verdict);
+        let all = diff(&of(&a, before), &of(&b, after)).unwrap().disturbances;
+        all.into_iter().map(|d| d.fate).collect()
+    };
+    let clear = || answered("cpu-steal", "clear");
+    assert_eq!(fates(disturbed(), disturbed()), [Fate::Stayed]);
+    assert_eq!(fates(disturbed(), clear()), [Fate::Went]);
+    assert_eq!(fates(clear(), disturbed()), [Fate::Came]);
+    assert_eq!(
+        fates(disturbed(), answered("cpu-steal", "unknown")),
+        [Fate::Untold]
+    );
+    assert_eq!(fates(disturbed(), Verdict::default()), [Fate::Untold]);
+    assert_eq!(fates(disturbed(), limited("cpu-steal")), [Fate::Stayed]);
 }

@@ -21,11 +21,14 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// In play: neither clear nor excluded, and not one that makes the measurement invalid.
+    /// In play: neither clear nor excluded, not one that only disturbs, and read where the others depend on it.
     pub(super) fn stands(&self) -> bool {
-        !self.cause.invalidates()
-            && !matches!(self.answer, Answer::Clear(_))
-            && self.excluded_by.is_empty()
+        let in_play = match self.answer {
+            Answer::Finding(_) => !self.cause.only_disturbs(),
+            Answer::Clear(_) => false,
+            Answer::Unknown(_) => !self.cause.may_be_unread(),
+        };
+        in_play && self.excluded_by.is_empty()
     }
 }
 
@@ -256,7 +259,7 @@ impl<'a> Case<'a> {
     pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
         self.parties
             .iter()
-            .filter(|p| !p.cause.invalidates() && p.excluded_by.contains(&trial))
+            .filter(|p| !p.cause.only_disturbs() && p.excluded_by.contains(&trial))
             .map(|p| p.cause.id())
             .collect()
     }

@@ -3,7 +3,7 @@
 use super::after;
 use super::case::{Case, Party, Proof};
 use super::next::most_telling;
-use super::{Answered, Certainty, Decided, Limit, Measure, Unknown, Verdict};
+use super::{Answered, Certainty, Decided, Disturbance, Limit, Measure, Unknown, Verdict};
 use crate::causes::{Answer, CAUSES, Cause, Finding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::plan::Direction;
@@ -17,51 +17,93 @@ pub fn judge(model: &Model) -> Verdict {
 
 /// Judges a model by these causes alone: what a verdict owes to one shows where it is left out.
 pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
+    let of = |dir| (dir, of_direction(model, causes, dir));
+    let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
     let mut verdict = Verdict::default();
-    let mut limits: Vec<Limit> = Vec::new();
-    for dir in &model.directions {
-        let [case, slow] = [Measure::Goodput, Measure::Latency]
-            .map(|metric| Case::of(model, dir.direction, metric, causes));
-        verdict.answers.extend(
-            [&case, &slow]
-                .into_iter()
-                .flat_map(|case| case.parties.iter().map(|p| answered(p, dir.direction))),
-        );
-        let found = upheld(&case, dir.direction);
-        if found.iter().all(invalid) {
-            let what = format!("what limits {}", dir.direction.name());
-            verdict
-                .unknown
-                .push(nothing_upheld(&case, dir.direction, what));
-        }
-        let valid: Vec<Limit> = found.iter().filter(|l| !invalid(l)).cloned().collect();
-        verdict.next.extend(after::next(model, causes, dir, &valid));
-        limits.extend(found);
-        verdict.unknown.extend(unanswered(&case));
-        let slowed = upheld(&slow, dir.direction);
-        if slowed.is_empty() {
-            verdict.unknown.extend(unexplained(&slow, dir.direction));
-        }
-        limits.extend(slowed);
+    // Answers keep the order of the directions; all else begins with the one that is far slower.
+    for (_, part) in &mut parts {
+        verdict.answers.append(&mut part.answers);
     }
-    // What invalidates the measurement, then goodput, by far the slower direction first, else the largest
-    // gain, then latency; a stable sort keeps forward first.
     let slow = model.slower();
-    let is_latency = |limit: &Limit| limit.metric == Measure::Latency;
-    limits.sort_by(|a, b| {
-        invalid(b)
-            .cmp(&invalid(a))
-            .then(is_latency(a).cmp(&is_latency(b)))
-            .then((Some(b.direction) == slow).cmp(&(Some(a.direction) == slow)))
-            .then(best_gain(b).total_cmp(&best_gain(a)))
-    });
-    verdict.limits = limits;
+    parts.sort_by_key(|(dir, _)| Some(dir.direction) != slow);
+    for (_, part) in parts {
+        verdict.limits.extend(part.limits);
+        verdict.disturbances.extend(part.disturbances);
+        verdict.next.extend(part.next);
+        verdict.unknown.extend(part.unknown);
+    }
+    sort(&mut verdict.limits, slow);
     dedup(&mut verdict.unknown);
     verdict
 }
 
-fn invalid(limit: &Limit) -> bool {
-    crate::causes::cause(limit.cause).is_some_and(Cause::invalidates)
+/// What limits one direction, and what that rests on.
+fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionModel) -> Verdict {
+    let direction = dir.direction;
+    let [case, slow] = [Measure::Goodput, Measure::Latency]
+        .map(|metric| Case::of(model, direction, metric, causes));
+    let heard = [&case, &slow].into_iter().flat_map(|case| &case.parties);
+    let limits = upheld(&case, direction);
+    let mut verdict = Verdict {
+        answers: heard.map(|p| answered(p, direction)).collect(),
+        disturbances: disturbances(model, causes, direction, &limits),
+        next: after::next(model, causes, dir, &limits)
+            .into_iter()
+            .collect(),
+        ..Verdict::default()
+    };
+    if limits.is_empty() {
+        let what = format!("what limits {}", direction.name());
+        verdict.unknown.push(nothing_upheld(&case, direction, what));
+    }
+    verdict.unknown.extend(unanswered(&case));
+    let slowed = upheld(&slow, direction);
+    if slowed.is_empty() {
+        verdict.unknown.extend(unexplained(&slow, direction));
+    }
+    verdict.limits = limits.into_iter().chain(slowed).collect();
+    verdict
+}
+
+/// Limits of goodput before those of latency; then those of the direction that is far slower, then what is proved, then
+/// what gains most. The sort is stable: of equals forward stays first.
+fn sort(limits: &mut [Limit], slow: Option<Direction>) {
+    let rank = |limit: &Limit| {
+        (
+            limit.metric == Measure::Latency,
+            Some(limit.direction) != slow,
+            limit.certainty != Certainty::Proved,
+        )
+    };
+    limits.sort_by(|a, b| {
+        let gain = best_gain(b).total_cmp(&best_gain(a));
+        rank(a).cmp(&rank(b)).then(gain)
+    });
+}
+
+/// What disturbed the measurement of a direction and is none of its limits.
+fn disturbances(
+    model: &Model,
+    causes: &[&'static dyn Cause],
+    direction: Direction,
+    limits: &[Limit],
+) -> Vec<Disturbance> {
+    let is_limit = |cause: &str, side| limits.iter().any(|l| l.cause == cause && l.side == side);
+    let of = |cause: &&'static dyn Cause| {
+        let cause = *cause;
+        let took = cause.took(model, direction).into_iter();
+        let beside = took.filter(move |took| !is_limit(cause.id(), took.side));
+        beside.map(move |took| Disturbance {
+            cause: cause.id(),
+            stage: cause.stage_at(took.side),
+            side: took.side,
+            direction,
+            share: took.share,
+            evidence: took.evidence,
+            advice: cause.advice(model, direction),
+        })
+    };
+    causes.iter().flat_map(of).collect()
 }
 
 fn best_gain(limit: &Limit) -> f64 {
@@ -83,8 +125,7 @@ fn dedup(all: &mut Vec<Unknown>) {
     });
 }
 
-/// The limits of one direction: what invalidates it, then what was proved, else what is supported, else
-/// what alone is left.
+/// The limits of one direction: what was proved, else what is supported, else what alone is left.
 fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     let findings = || {
         case.parties.iter().filter_map(|p| match &p.answer {
@@ -92,10 +133,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
             _ => None,
         })
     };
-    let mut limits: Vec<Limit> = findings()
-        .filter(|(p, _)| p.cause.invalidates())
-        .map(|(p, f)| limit(case, direction, p, f, None))
-        .collect();
+    let mut limits: Vec<Limit> = Vec::new();
     let proved: Vec<Limit> = findings()
         .filter_map(|(p, f)| Some(limit(case, direction, p, f, Some(case.proof(p)?))))
         .collect();
@@ -107,7 +145,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
                 .into_iter()
                 .map(|(p, f)| limit(case, direction, p, f, None)),
         );
-        if limits.iter().all(invalid) {
+        if limits.is_empty() {
             limits.extend(last(case, direction));
         }
     } else {
@@ -243,7 +281,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
 
 /// A trial that excluded all that was found: nobody expected what it showed.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
-    let found = |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.invalidates();
+    let found = |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.only_disturbs();
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());

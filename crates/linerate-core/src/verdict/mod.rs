@@ -4,10 +4,12 @@ mod after;
 mod case;
 mod judge;
 mod next;
+mod told;
 
 pub(crate) use case::excludes;
 pub use judge::{judge, judge_by};
 pub use next::{decides, next_trials};
+pub use told::{Told, headline, told};
 
 use serde::Serialize;
 
@@ -19,6 +21,8 @@ use crate::stats::Interval;
 pub struct Verdict {
     /// Limits that the judge upheld, in the order in which they should be read.
     pub limits: Vec<Limit>,
+    /// What disturbed the measurement and is none of the limits.
+    pub disturbances: Vec<Disturbance>,
     /// What would bind next, once the limits are lifted, as far as it is known.
     pub next: Vec<Limit>,
     /// What prevents an answer, or part of one.
@@ -150,6 +154,34 @@ pub struct Limit {
     pub advice: Vec<Advice>,
 }
 
+/// What disturbed a measurement: it took something of it, and was not found to be what limits the path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disturbance {
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// Stage that it takes from.
+    pub stage: Stage,
+    /// Where.
+    pub side: Place,
+    /// Direction whose measurement it disturbed.
+    pub direction: Direction,
+    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    pub share: Option<f64>,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+impl Disturbance {
+    /// How many times the goodput there would be without it at most: as if the rest of the time had carried it
+    /// all. `None` where that is not known.
+    pub fn at_most(&self) -> Option<f64> {
+        let left = 1.0 - self.share?;
+        (left > 0.0).then(|| 1.0 / left)
+    }
+}
+
 /// A trial's measured effect, and what it decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
@@ -211,12 +243,14 @@ pub struct Answered {
 }
 
 /// The causes of goodput that stay in play where none could be supported, those with evidence first. Left
-/// out is what would only be a reason for another cause, or would make the measurement invalid.
+/// out is what would only be a reason for another cause, or only disturbs.
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
+        let unread = answered.outcome == "unknown";
         crate::causes::cause(answered.cause)
             .filter(|cause| cause.metric() == Measure::Goodput)
-            .is_some_and(|cause| !cause.invalidates() && cause.explains().is_empty())
+            .filter(|cause| !(cause.only_disturbs() || unread && cause.may_be_unread()))
+            .is_some_and(|cause| cause.explains().is_empty())
     };
     let of = |outcome| {
         let all = verdict.answers.iter().filter(names_a_limit);

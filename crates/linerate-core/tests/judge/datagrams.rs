@@ -424,14 +424,14 @@ fn round_trips_beside_datagrams_tell_of_their_queue() {
 }
 
 #[test]
-fn what_invalidates_a_measurement_is_heard_of_datagrams_too() {
+fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
     let base = Load {
         contended: true,
         ..datagrams(told(0.0, 0.0), [0.99, 0.3])
     };
     let verdict = judge(&model(base));
-    assert_eq!(verdict.limits[0].cause, "contended");
-    assert!(cause("contended").is_some_and(Cause::invalidates));
+    assert_eq!(verdict.disturbances[0].cause, "contended");
+    assert!(cause("contended").is_some_and(Cause::only_disturbs));
 }
 
 #[test]

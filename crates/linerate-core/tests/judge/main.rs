@@ -26,6 +26,7 @@ mod rate;
 mod slot;
 mod steal;
 mod thresholds;
+mod told;
 mod underlay;
 mod window;
 mod wire;
@@ -41,7 +42,7 @@ use linerate_core::stats::Interval;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{
-    Certainty, Measure, Place, Stage, Verdict, decides, judge, next_trials,
+    Certainty, Disturbance, Measure, Place, Stage, Verdict, decides, judge, next_trials,
 };
 
 fn thread(busy: f64) -> Thread {

@@ -3,13 +3,28 @@
 use super::*;
 
 #[test]
-fn what_invalidates_a_measurement_comes_first() {
+fn what_only_disturbs_is_told_apart_from_the_limits_with_what_it_took_at_most() {
     let mut load = load();
     load.contended = true;
     load.interruptions = vec!["the link went down".to_owned()];
-    let verdict = judge(&model(load));
-    let ids: Vec<_> = verdict.limits.iter().map(|l| l.cause).collect();
-    assert_eq!(ids[..2], ["contended", "interrupted"]);
+    let told = |load: &Load| {
+        let verdict = judge(&model(load.clone()));
+        let limit = |cause| verdict.limits.iter().any(|l| l.cause == cause);
+        assert!(!limit("contended") && !limit("interrupted"));
+        let told = |d: &Disturbance| (d.cause, d.at_most());
+        verdict.disturbances.iter().map(told).collect::<Vec<_>>()
+    };
+    let unknown = [("contended", None), ("interrupted", None)];
+    assert_eq!(told(&load), unknown, "how much is not known");
+    load.ticks[..6].fill(0.0);
+    load.foreign = Some(Foreign {
+        side: Side::Far,
+        share: 0.25,
+    });
+    let known = [("contended", Some(1.25)), ("interrupted", Some(1.25))];
+    assert_eq!(told(&load), known);
+    load.ticks.fill(0.0);
+    assert_eq!(told(&load)[1].1, None, "nothing is left to compare with");
 }
 
 #[test]

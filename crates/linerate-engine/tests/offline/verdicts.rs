@@ -149,7 +149,33 @@ fn a_direction_that_carries_less_than_half_is_looked_into_first() {
 }
 
 #[test]
-fn what_invalidates_a_run_is_named_first() {
+fn stolen_time_limits_a_thread_that_has_no_other_and_disturbs_one_that_sleeps() {
+    let judged = |plant: fn(&mut SimPath)| {
+        let mut path = SimPath::default();
+        path.forward.noise = (Class::White, 0.01);
+        plant(&mut path);
+        let verdict = verdict_of(&path, Knobs::default(), 7);
+        let limit = first(&verdict).map(|l| (l.cause, l.side, l.certainty));
+        let disturbed = verdict.disturbances.iter().map(|d| (d.cause, d.side));
+        (limit, disturbed.collect::<Vec<_>>(), explain(&verdict))
+    };
+    let (limit, disturbed, why) = judged(|path| {
+        path.far.receive.user_ps = 4_000;
+        path.far.steal = 0.4;
+    });
+    let steal = ("cpu-steal", Place::Far, Certainty::Proved);
+    assert_eq!((limit, disturbed), (Some(steal), vec![]), "{why}");
+    let (limit, disturbed, why) = judged(|path| {
+        path.forward.rate = gigabits(1.0);
+        path.far.steal = 0.36;
+    });
+    let rate = ("path-rate", Place::Path, Certainty::Proved);
+    let beside = vec![("cpu-steal", Place::Far)];
+    assert_eq!((limit, disturbed), (Some(rate), beside), "{why}");
+}
+
+#[test]
+fn what_disturbs_a_run_is_told_apart_from_what_limits_it() {
     let path = SimPath {
         other_session: Some((
             Span {
@@ -162,8 +188,12 @@ fn what_invalidates_a_run_is_named_first() {
     };
     let verdict = verdict_of(&path, Knobs::default(), 7);
     assert_eq!(
-        first(&verdict).map(|l| l.cause),
-        Some("contended"),
+        verdict
+            .disturbances
+            .iter()
+            .map(|d| d.cause)
+            .collect::<Vec<_>>(),
+        ["contended"],
         "{}",
         explain(&verdict)
     );
@@ -177,8 +207,12 @@ fn what_invalidates_a_run_is_named_first() {
     };
     let verdict = verdict_of(&path, Knobs::default(), 7);
     assert_eq!(
-        first(&verdict).map(|l| l.cause),
-        Some("interrupted"),
+        verdict
+            .disturbances
+            .iter()
+            .map(|d| d.cause)
+            .collect::<Vec<_>>(),
+        ["interrupted"],
         "{}",
         explain(&verdict)
     );

@@ -1,4 +1,4 @@
-//! What makes a measurement invalid, whichever direction it hits.
+//! What disturbs a measurement, whichever direction it hits.
 
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::Place;

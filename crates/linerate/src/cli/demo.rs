@@ -202,7 +202,9 @@ fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool, style: Style) -> Strin
 fn judgement(shown: &Shown) -> (Ink, String) {
     let scored = &shown.scored;
     let named = scored.named.as_ref().map_or("nothing", |l| l.cause);
+    let disturbs = scored.named.as_ref().is_some_and(|l| l.certainty.is_none());
     match scored.outcome {
+        Outcome::Right if disturbs => (Ink::Good, format!("right: disturbed by {named}")),
         Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
         Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
         Outcome::Acceptable => (

@@ -256,8 +256,8 @@ pub(crate) struct Report {
     /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9` or `cause`, with `forward.` or
     /// `reverse.` before it for one direction. `goodput` and `loss` alone mean every direction that was
     /// asked for, `latency` alone the idle path, `forward.latency` round trips beside the forward
-    /// load. `cause=ID` holds if that cause limits the path, which `run` alone tells. What was not
-    /// measured does not hold.
+    /// load. `cause=ID` holds if that cause limits the path, or if it is `contended` or `interrupted`
+    /// and disturbed the measurement; `run` alone tells. What was not measured does not hold.
     #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }

@@ -6,7 +6,7 @@ mod stage;
 mod told;
 mod truth;
 
-pub(crate) use score::{Outcome, Scored, score};
+pub(crate) use score::{Named, Outcome, Scored, score};
 pub(crate) use stage::{Problem, Stage};
 pub(crate) use told::Told;
 pub(crate) use truth::{Loader, Truth};
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use linerate_core::model::derive;
 use linerate_core::record::Record;
-use linerate_core::verdict::{Verdict, judge};
+use linerate_core::verdict::{Verdict, judge, told};
 use linerate_lab::{Cell, Company};
 
 /// What came of one demonstration.
@@ -58,7 +58,8 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
         Some(direction) => Some(truth::measure(&stage, wish.cell, direction, wish.loader)?),
         None => None,
     };
-    let scored = score(wish.cell, truth.as_ref(), &verdict);
+    let answers = told(&model, &verdict);
+    let scored = score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
     Ok(Shown {
         record,
         verdict,

@@ -1,7 +1,8 @@
 //! Whether what was named is what was planted.
 
+use linerate_core::causes::{Cause, cause};
 use linerate_core::plan::Direction;
-use linerate_core::verdict::{Certainty, Limit, Measure, Place, Verdict};
+use linerate_core::verdict::{Certainty, Decided, Disturbance, Limit, Measure, Place, Told};
 use linerate_lab::{Cell, HEALTHY};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,45 @@ impl Outcome {
 /// make it or keep it away. It is true where it is told, and no answer to what was planted.
 const NOT_OURS: &str = "cpu-steal";
 
+/// What a verdict names first.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    /// Id of the cause.
+    pub(crate) cause: &'static str,
+    /// Where.
+    pub(crate) side: Place,
+    /// In which direction.
+    pub(crate) direction: Direction,
+    /// How surely; `None` of a disturbance.
+    pub(crate) certainty: Option<Certainty>,
+    /// The trial that decided.
+    pub(crate) trial: Option<Decided>,
+}
+
+impl From<&Limit> for Named {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            cause: limit.cause,
+            side: limit.side,
+            direction: limit.direction,
+            certainty: Some(limit.certainty),
+            trial: limit.trial.clone(),
+        }
+    }
+}
+
+impl From<&Disturbance> for Named {
+    fn from(disturbance: &Disturbance) -> Self {
+        Self {
+            cause: disturbance.cause,
+            side: disturbance.side,
+            direction: disturbance.direction,
+            certainty: None,
+            trial: None,
+        }
+    }
+}
+
 /// A verdict held against its cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
@@ -46,57 +86,106 @@ pub(crate) struct Scored {
     pub(crate) proved: bool,
     /// What was expected: cause ids.
     pub(crate) expected: Vec<&'static str>,
-    /// The limit that was named first.
-    pub(crate) named: Option<Limit>,
+    /// What was named first; `None` where that is unknown.
+    pub(crate) named: Option<Named>,
 }
 
-/// Holds a verdict against its cell. A fault that does not bite leaves a healthy path.
-pub(crate) fn score(cell: &Cell, truth: Option<&Truth>, verdict: &Verdict) -> Scored {
+/// Holds a verdict against its cell: its answers in the order in which they are read, and what disturbed the run.
+pub(crate) fn score(
+    cell: &Cell,
+    truth: Option<&Truth>,
+    told: &[Told<'_>],
+    disturbances: &[Disturbance],
+) -> Scored {
+    // A busy machine takes CPU time from any cell, and that is no answer to what was planted.
+    let beside = |d: &&Disturbance| cause(d.cause).is_some_and(Cause::only_disturbs);
+    let beside: Vec<&Disturbance> = disturbances.iter().filter(beside).collect();
+    if cell.is_event() {
+        return of_event(cell, &beside);
+    }
+    let scored = of_fault(cell, truth, told);
+    match beside.first() {
+        None => scored,
+        // Nothing of the kind was planted.
+        Some(alarm) => Scored {
+            outcome: Outcome::Wrong,
+            named: Some((*alarm).into()),
+            ..scored
+        },
+    }
+}
+
+/// An event is to be told of as what disturbed the run; what is said of the rest is not scored.
+fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
+    let is_it = |d: &&&Disturbance| {
+        d.cause == cell.expected && cell.place.is_none_or(|place| place == d.side)
+    };
+    let right = disturbances.iter().find(is_it);
+    let named = right.or(disturbances.first());
+    let outcome = match (right, named) {
+        (Some(_), _) => Outcome::Right,
+        (None, Some(_)) => Outcome::Wrong,
+        (None, None) => Outcome::Unknown,
+    };
+    Scored {
+        outcome,
+        proved: false,
+        expected: vec![cell.expected],
+        named: named.map(|d| (*d).into()),
+    }
+}
+
+/// A fault that does not bite leaves a healthy path.
+fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Told<'_>]) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
-    let expected = if bites || cell.is_event() {
+    let expected = if bites {
         vec![cell.expected]
     } else {
         HEALTHY.to_vec()
     };
-    let mut judged: Vec<&Limit> = goodput(verdict, cell.direction.filter(|_| bites)).collect();
+    let told = of_goodput(told, cell.direction.filter(|_| bites));
+    let headline_is_unknown = matches!(told.first(), Some(Told::Unknown(_)));
+    let limits = told.iter().filter_map(|told| match told {
+        Told::Limit(limit) => Some(*limit),
+        Told::Unknown(_) => None,
+    });
+    let mut judged: Vec<&Limit> = limits.collect();
     let first = judged.first().copied();
     judged.retain(|l| l.cause != NOT_OURS);
-    let named = judged.first().copied().or(first).cloned();
-    if cell.is_event() {
-        // What makes a measurement invalid comes first; what is said of the rest is not scored.
-        judged.truncate(1);
-    }
+    let named = judged.first().copied().or(first);
+    let named = named.filter(|_| !headline_is_unknown);
     // What is named beside the first, and is not as true, is a false alarm.
-    let binds = bites || cell.is_event();
-    let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, binds, l);
+    let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, bites, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {
-        [] if named.is_some() && !binds => Outcome::Acceptable,
+        [] if named.is_some() && !bites => Outcome::Acceptable,
         [] => Outcome::Unknown,
         [first, rest @ ..] if rest.iter().all(|l| right(l) || neighbour(l)) => match first {
+            first if !right(first) && !neighbour(first) => Outcome::Wrong,
+            _ if headline_is_unknown => Outcome::Unknown,
             first if right(first) => Outcome::Right,
-            first if neighbour(first) => Outcome::Acceptable,
-            _ => Outcome::Wrong,
+            _ => Outcome::Acceptable,
         },
         _ => Outcome::Wrong,
     };
-    let proved = named
-        .as_ref()
-        .is_some_and(|l| l.certainty == Certainty::Proved);
     Scored {
         outcome,
-        proved,
+        proved: named.is_some_and(|l| l.certainty == Certainty::Proved),
         expected,
-        named,
+        named: named.map(Named::from),
     }
 }
 
-/// The limits of goodput, of one direction or of all.
-fn goodput(verdict: &Verdict, direction: Option<Direction>) -> impl Iterator<Item = &Limit> {
-    verdict
-        .limits
-        .iter()
-        .filter(move |l| l.metric == Measure::Goodput && direction.is_none_or(|d| l.direction == d))
+/// The answers about goodput, of one direction or of all.
+fn of_goodput<'a>(told: &[Told<'a>], direction: Option<Direction>) -> Vec<Told<'a>> {
+    let is_of = |told: &&Told<'a>| {
+        let (of, metric) = match told {
+            Told::Limit(limit) => (limit.direction, limit.metric),
+            Told::Unknown(of) => (*of, Measure::Goodput),
+        };
+        metric == Measure::Goodput && direction.is_none_or(|d| of == d)
+    };
+    told.iter().filter(is_of).copied().collect()
 }
 
 /// Whether a limit is named where what was planted is; on a healthy path, at the end that its
@@ -137,35 +226,73 @@ mod tests {
     }
 
     fn outcome(kind: &str, truth: Option<Truth>, limits: &[Limit]) -> Outcome {
-        let verdict = Verdict {
-            limits: limits.to_vec(),
-            ..Verdict::default()
-        };
+        let told: Vec<Told<'_>> = limits.iter().map(Told::Limit).collect();
+        scored(kind, truth, &told, &[])
+    }
+
+    fn scored(
+        kind: &str,
+        truth: Option<Truth>,
+        told: &[Told<'_>],
+        disturbances: &[Disturbance],
+    ) -> Outcome {
         let cell = CellKind::named(kind).unwrap().cell(1);
-        score(&cell, truth.as_ref(), &verdict).outcome
+        score(&cell, truth.as_ref(), told, disturbances).outcome
+    }
+
+    fn disturbance(cause: &'static str, direction: Direction) -> Disturbance {
+        Disturbance {
+            cause,
+            stage: Stage::Net,
+            side: Place::Path,
+            direction,
+            share: None,
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        }
     }
 
     #[test]
-    fn an_event_is_to_be_named_first_in_any_direction_and_without_a_ratio() {
-        for kind in ["contended", "interrupted"] {
+    fn an_event_is_to_be_told_of_in_any_direction_and_without_a_ratio() {
+        for (kind, other) in [("contended", "interrupted"), ("interrupted", "contended")] {
             for direction in Direction::ALL {
-                let event = limit(kind, Place::Path, direction);
-                let other = limit("sender-core", direction.sender().into(), direction);
-                let of = |limits: &[&Limit]| {
-                    let limits: Vec<Limit> = limits.iter().copied().cloned().collect();
-                    outcome(kind, None, &limits)
+                let core = limit("sender-core", direction.sender().into(), direction);
+                let of = |causes: &[&'static str]| {
+                    let all = causes.iter().map(|cause| disturbance(cause, direction));
+                    let all: Vec<Disturbance> = all.collect();
+                    scored(kind, None, &[Told::Limit(&core)], &all)
                 };
-                assert_eq!(of(&[&event, &other]), Outcome::Right);
-                assert_eq!(of(&[&other, &event]), Outcome::Wrong);
+                assert_eq!(of(&[kind]), Outcome::Right);
+                assert_eq!(of(&[other, kind]), Outcome::Right);
+                assert_eq!(of(&[other]), Outcome::Wrong);
                 assert_eq!(of(&[]), Outcome::Unknown);
+                // What a busy machine takes is no answer.
+                assert_eq!(of(&["cpu-contention"]), Outcome::Unknown);
             }
         }
     }
 
     #[test]
-    fn an_event_on_a_healthy_path_is_a_false_alarm() {
-        let event = limit("interrupted", Place::Path, Direction::Forward);
-        assert_eq!(outcome("healthy", None, &[event]), Outcome::Wrong);
+    fn an_event_on_a_healthy_path_is_a_false_alarm_and_what_a_busy_machine_takes_is_none() {
+        let core = limit("sender-core", Place::Near, Direction::Forward);
+        let of = |cause| {
+            let beside = [disturbance(cause, Direction::Forward)];
+            scored("healthy", None, &[Told::Limit(&core)], &beside)
+        };
+        assert_eq!(of("interrupted"), Outcome::Wrong);
+        assert_eq!(of("cpu-contention"), Outcome::Right);
+        assert_eq!(of("cpu-steal"), Outcome::Right);
+    }
+
+    #[test]
+    fn what_limits_the_faster_direction_is_no_answer_where_the_slower_is_unknown() {
+        let of = |cause, place: Place| {
+            let fast = limit(cause, place, Direction::Reverse);
+            let told = [Told::Unknown(Direction::Forward), Told::Limit(&fast)];
+            scored("healthy", None, &told, &[])
+        };
+        assert_eq!(of("sender-core", Place::Far), Outcome::Unknown);
+        assert_eq!(of("path-loss", Place::Path), Outcome::Wrong);
     }
 
     #[test]
@@ -178,11 +305,6 @@ mod tests {
         assert_eq!(of(&[]), Outcome::Acceptable);
         assert_eq!(of(&[core(Place::Near)]), Outcome::Right);
         assert_eq!(of(&[core(Place::Far)]), Outcome::Wrong);
-        let steal = limit("cpu-steal", Place::Far, Direction::Reverse);
-        let event = limit("interrupted", Place::Path, Direction::Forward);
-        let of = |limits: &[Limit]| outcome("interrupted", None, limits);
-        assert_eq!(of(std::slice::from_ref(&steal)), Outcome::Unknown);
-        assert_eq!(of(&[steal, event]), Outcome::Right);
     }
 
     #[test]

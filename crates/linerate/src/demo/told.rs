@@ -2,11 +2,11 @@
 
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, Step};
-use linerate_core::verdict::{Certainty, Limit};
+use linerate_core::verdict::{Certainty, Disturbance, Limit};
 use linerate_lab::{Cell, Fault};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Shown};
+use super::{Named, Outcome, Shown};
 
 /// The line of one demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,14 +33,17 @@ pub(crate) struct Told {
     pub(crate) side: Option<String>,
     /// In which direction.
     pub(crate) direction: Option<String>,
-    /// How surely.
+    /// How surely; `None` of what only disturbs.
     pub(crate) certainty: Option<String>,
     /// The trial that decided.
     pub(crate) effect: Option<EffectTold>,
     /// Whether that is right.
     pub(crate) outcome: Outcome,
-    /// All that was named.
+    /// All limits that were named.
     pub(crate) limits: Vec<LimitTold>,
+    /// All that is said to have disturbed the run.
+    #[serde(default)]
+    pub(crate) disturbances: Vec<DisturbanceTold>,
     /// Steps of the run.
     pub(crate) steps: usize,
     /// Seconds from the first step of the run to the end of the trial that proved what was named.
@@ -77,6 +80,15 @@ pub(crate) struct EffectTold {
     mid: f64,
     high: f64,
     slices: u32,
+}
+
+/// One of the disturbances.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DisturbanceTold {
+    cause: String,
+    side: String,
+    direction: String,
+    gain_at_most: Option<f64>,
 }
 
 /// One of the limits.
@@ -119,7 +131,7 @@ impl Told {
             named: named.map(|l| l.cause.to_owned()),
             side: named.map(|l| l.side.name().to_owned()),
             direction: named.map(|l| l.direction.name().to_owned()),
-            certainty: named.map(|l| l.certainty.name().to_owned()),
+            certainty: named.and_then(|l| Some(l.certainty?.name().to_owned())),
             effect: named.and_then(|l| l.trial.as_ref()).map(|t| EffectTold {
                 trial: t.kind.to_owned(),
                 low: t.effect.low,
@@ -129,8 +141,9 @@ impl Told {
             }),
             outcome: scored.outcome,
             limits: shown.verdict.limits.iter().map(limit).collect(),
+            disturbances: shown.verdict.disturbances.iter().map(disturbance).collect(),
             steps: shown.record.steps.len(),
-            proved_after: named.and_then(|limit| proved_after(&shown.record, limit)),
+            proved_after: named.and_then(|named| proved_after(&shown.record, named)),
             seconds: seconds(&shown.record, |_| true).unwrap_or(0.0),
         }
     }
@@ -155,11 +168,20 @@ fn limit(limit: &Limit) -> LimitTold {
     }
 }
 
-/// Time to the end of the trial that proved `limit`; `None` where none did.
-fn proved_after(record: &Record, limit: &Limit) -> Option<f64> {
-    let trial = limit.trial.as_ref()?.id;
+fn disturbance(disturbance: &Disturbance) -> DisturbanceTold {
+    DisturbanceTold {
+        cause: disturbance.cause.to_owned(),
+        side: disturbance.side.name().to_owned(),
+        direction: disturbance.direction.name().to_owned(),
+        gain_at_most: disturbance.at_most(),
+    }
+}
+
+/// Time to the end of the trial that proved what was named; `None` where none did.
+fn proved_after(record: &Record, named: &Named) -> Option<f64> {
+    let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);
-    (limit.certainty == Certainty::Proved)
+    (named.certainty == Some(Certainty::Proved))
         .then(|| seconds(record, its))
         .flatten()
 }

@@ -9,7 +9,9 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
 use linerate_core::plan::Direction;
 use linerate_core::record::{Host, Record};
 use linerate_core::stats::Interval;
-use linerate_core::verdict::{Advice, Decided, Limit, Unknown, Verdict};
+use linerate_core::verdict::{
+    Advice, Decided, Disturbance, Limit, Measure, Told, Unknown, Verdict, headline,
+};
 use serde::Serialize;
 
 /// Version of the result; raised when a key changes its meaning or goes away.
@@ -122,14 +124,38 @@ pub(super) struct LatencyOut {
 
 #[derive(Serialize)]
 struct VerdictOut<'a> {
+    headline: Option<HeadlineOut>,
     limits: Vec<LimitOut<'a>>,
+    disturbances: Vec<DisturbanceOut<'a>>,
     next: Vec<LimitOut<'a>>,
     unknown: &'a [Unknown],
 }
 
+/// What the page says first.
+#[derive(Serialize)]
+pub(super) struct HeadlineOut {
+    metric: Measure,
+    cause: Option<&'static str>,
+    side: Option<&'static str>,
+    direction: &'static str,
+    certainty: &'static str,
+}
+
+#[derive(Serialize)]
+struct DisturbanceOut<'a> {
+    cause: &'static str,
+    stage: &'static str,
+    side: &'static str,
+    direction: &'static str,
+    share: Option<f64>,
+    gain_at_most: Option<f64>,
+    evidence: &'a [String],
+    advice: &'a [Advice],
+}
+
 #[derive(Serialize)]
 struct LimitOut<'a> {
-    metric: linerate_core::verdict::Measure,
+    metric: Measure,
     cause: &'static str,
     stage: &'static str,
     side: &'static str,
@@ -185,7 +211,9 @@ pub(super) fn output<'a>(
         directions: directions(model),
         latency: latencies(model),
         verdict: VerdictOut {
+            headline: headline(model, verdict).map(first),
             limits: verdict.limits.iter().map(limit).collect(),
+            disturbances: verdict.disturbances.iter().map(disturbance).collect(),
             next: verdict.next.iter().map(limit).collect(),
             unknown: &verdict.unknown,
         },
@@ -288,6 +316,39 @@ pub(super) fn latency(latency: &Latency) -> LatencyOut {
     }
 }
 
+/// The answer to read first.
+pub(super) fn first(told: Told<'_>) -> HeadlineOut {
+    match told {
+        Told::Limit(limit) => HeadlineOut {
+            metric: limit.metric,
+            cause: Some(limit.cause),
+            side: Some(limit.side.name()),
+            direction: limit.direction.name(),
+            certainty: limit.certainty.name(),
+        },
+        Told::Unknown(direction) => HeadlineOut {
+            metric: Measure::Goodput,
+            cause: None,
+            side: None,
+            direction: direction.name(),
+            certainty: "unknown",
+        },
+    }
+}
+
+fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
+    DisturbanceOut {
+        cause: disturbance.cause,
+        stage: disturbance.stage.name(),
+        side: disturbance.side.name(),
+        direction: disturbance.direction.name(),
+        share: disturbance.share,
+        gain_at_most: disturbance.at_most(),
+        evidence: &disturbance.evidence,
+        advice: &disturbance.advice,
+    }
+}
+
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
         metric: limit.metric,
@@ -349,6 +410,7 @@ mod tests {
             sample::unknowing(),
             sample::interrupted(),
             sample::queued(),
+            sample::disturbed(),
         ] {
             for with_record in [false, true] {
                 fits(SCHEMA, &output(&result, with_record));
@@ -366,8 +428,34 @@ mod tests {
             ("/verdict/limits/0/side", Value::from("net")),
             ("/latency/idle/p50_ns", Value::from(-1)),
             ("/complete", Value::Null),
+            ("/verdict/headline/certainty", Value::from("likely")),
+            ("/verdict/headline/direction", Value::Null),
         ];
         refuses(SCHEMA, &good, wrong, "");
+        let disturbed = output(&sample::disturbed(), false);
+        let wrong = [
+            ("/verdict/disturbances/0/gain_at_most", Value::from(0.9)),
+            ("/verdict/disturbances/0/share", Value::from(1.1)),
+        ];
+        refuses(SCHEMA, &disturbed, wrong, "");
+    }
+
+    #[test]
+    fn the_headline_is_the_unknown_of_a_far_slower_direction_else_the_first_limit() {
+        let headline = |result: &sample::Result| {
+            let document = output(result, false);
+            let headline = &document["verdict"]["headline"];
+            let of = |key: &str| headline[key].as_str().map(str::to_owned);
+            (of("cause"), of("direction"), of("certainty"))
+        };
+        let told = |cause: Option<&str>, direction: &str, certainty: &str| {
+            let owned = |text: &str| Some(text.to_owned());
+            (cause.and_then(owned), owned(direction), owned(certainty))
+        };
+        let unknown = told(None, "forward", "unknown");
+        assert_eq!(headline(&sample::disturbed()), unknown);
+        let window = told(Some("receive-window"), "forward", "proved");
+        assert_eq!(headline(&sample::limited()), window);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start, TrialPlan}
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate, Transfers};
 use linerate_core::verdict::{
-    Advice, Answered, Certainty, Decided, Limit, Measure, Place, Stage, Unknown, Verdict,
+    Advice, Answered, Certainty, Decided, Disturbance, Limit, Measure, Place, Stage, Unknown,
+    Verdict,
 };
 
 pub(crate) type Result = (Record, Model, Verdict);
@@ -394,6 +395,54 @@ pub(crate) fn queued() -> Result {
             gain: None,
         }],
     });
+    (record, model, verdict)
+}
+
+/// Forward unknown at a tenth of reverse, which a small window holds; the hypervisor took a part of a CPU, and
+/// another session measured.
+pub(crate) fn disturbed() -> Result {
+    let (record, mut model, mut verdict) = healthy();
+    model.directions[0].base = load(1, 0.93e9);
+    verdict.limits = vec![Limit {
+        direction: Direction::Reverse,
+        side: Place::Near,
+        ..window()
+    }];
+    verdict.unknown = vec![Unknown {
+        what: "what limits forward".into(),
+        why: "no cause that linerate knows fits what was measured".into(),
+        hint: String::new(),
+    }];
+    let advice = |action: &str| Advice {
+        action: action.into(),
+        undo: String::new(),
+        gain: None,
+    };
+    verdict.disturbances = vec![
+        Disturbance {
+            cause: "cpu-steal",
+            stage: Stage::Cpu,
+            side: Place::Far,
+            direction: Direction::Forward,
+            share: Some(0.24),
+            evidence: vec![
+                "the hypervisor took CPU 1 of far away 24 % of the time, and it was idle 61 %"
+                    .into(),
+            ],
+            advice: vec![advice("run again while the host below has time to spare")],
+        },
+        Disturbance {
+            cause: "contended",
+            stage: Stage::Net,
+            side: Place::Path,
+            direction: Direction::Reverse,
+            share: None,
+            evidence: vec!["another session was measuring on a host at the same time".into()],
+            advice: vec![advice(
+                "wait until the other traffic has ended, then run again",
+            )],
+        },
+    ];
     (record, model, verdict)
 }
 

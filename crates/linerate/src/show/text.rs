@@ -31,6 +31,8 @@ pub fn verdict(
     page.gap();
     verdict::limits(&mut page, model, judged);
     page.gap();
+    verdict::disturbances(&mut page, judged);
+    page.gap();
     verdict::next(&mut page, judged);
     verdict::advice(&mut page, judged);
     verdict::unknown(&mut page, judged);
@@ -329,6 +331,7 @@ mod tests {
         insta::assert_snapshot!("limited", view(sample::limited(), 80, false));
         insta::assert_snapshot!("unknowing", view(sample::unknowing(), 80, false));
         insta::assert_snapshot!("interrupted", view(sample::interrupted(), 80, false));
+        insta::assert_snapshot!("disturbed", view(sample::disturbed(), 80, false));
         insta::assert_snapshot!("queued", view(sample::queued(), 80, false));
     }
 

@@ -5,7 +5,7 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::units::Rate;
-use linerate_core::verdict::{Limit, Measure, Place};
+use linerate_core::verdict::{Disturbance, Limit, Measure, Place, Stage};
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
@@ -145,10 +145,34 @@ pub(crate) fn processors(facts: &HostFacts) -> String {
 
 /// `far cpu`, `net`: where a limit stands.
 pub(crate) fn place(limit: &Limit) -> String {
-    match limit.side {
-        Place::Path => limit.stage.name().to_owned(),
-        side => format!("{} {}", side.name(), limit.stage.name()),
+    at(limit.side, limit.stage)
+}
+
+fn at(side: Place, stage: Stage) -> String {
+    match side {
+        Place::Path => stage.name().to_owned(),
+        side => format!("{} {}", side.name(), stage.name()),
     }
+}
+
+/// `far cpu: cpu-steal, forward`.
+pub(crate) fn disturbance(disturbance: &Disturbance) -> String {
+    let Disturbance {
+        side,
+        stage,
+        cause,
+        direction,
+        ..
+    } = disturbance;
+    format!("{}: {cause}, {}", at(*side, *stage), direction.name())
+}
+
+/// What a disturbance explains: `x1.32 of goodput at most`.
+pub(crate) fn explains(disturbance: &Disturbance) -> String {
+    disturbance.at_most().map_or_else(
+        || "how much it explains is not known".to_owned(),
+        |most| format!("explains x{most:.2} of goodput at most"),
+    )
 }
 
 /// `forward`, or `forward latency`.

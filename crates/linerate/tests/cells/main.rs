@@ -21,7 +21,7 @@ use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Model, derive};
 use linerate_core::plan::Direction;
 use linerate_core::record::{Record, frame};
-use linerate_core::verdict::{Measure, judge_by};
+use linerate_core::verdict::{Measure, Verdict, judge_by};
 
 /// All of them.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
@@ -37,7 +37,9 @@ struct Cell {
     model: Model,
     /// Limits forward of the metric that the first of them is of, binding first; others may follow.
     first: &'static [&'static str],
-    /// What must not be among them; empty where nothing is near.
+    /// What is to be told as a disturbance of forward, and nothing else.
+    disturbed: &'static [&'static str],
+    /// What must not be among the limits; empty where nothing is near.
     not: &'static str,
 }
 
@@ -45,7 +47,7 @@ impl Cell {
     fn new(
         name: String,
         record: &Record,
-        first: &'static [&'static str],
+        [first, disturbed]: [&'static [&'static str]; 2],
         not: &'static str,
     ) -> Self {
         let bytes = frame::encode_all(record).unwrap();
@@ -56,23 +58,41 @@ impl Cell {
             bytes,
             model: derive(&read),
             first,
+            disturbed,
             not,
         }
     }
 
-    /// What these causes alone name.
-    fn named(&self, causes: &[&'static dyn Cause]) -> Vec<&'static str> {
-        let limits = judge_by(&self.model, causes).limits;
+    /// The limits that these causes alone name, and the disturbances.
+    fn named(&self, causes: &[&'static dyn Cause]) -> [Vec<&'static str>; 2] {
+        let Verdict {
+            limits,
+            disturbances,
+            ..
+        } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
         let metric = first.map_or(Measure::Goodput, Cause::metric);
         let forward = limits
             .iter()
             .filter(|l| l.metric == metric && l.direction == Direction::Forward);
-        forward.map(|l| l.cause).collect()
+        let disturbs = disturbances
+            .iter()
+            .filter(|d| d.direction == Direction::Forward);
+        [
+            forward.map(|l| l.cause).collect(),
+            disturbs.map(|d| d.cause).collect(),
+        ]
     }
 
     fn is_right(&self, causes: &[&'static dyn Cause]) -> bool {
-        let named = self.named(causes);
-        named.starts_with(self.first) && !named.contains(&self.not)
+        let [named, disturbed] = self.named(causes);
+        let limits = named.starts_with(self.first) && !named.contains(&self.not);
+        limits && disturbed == self.disturbed
+    }
+
+    /// Where a cause stands among what is to be told: limits first.
+    fn place_of(&self, cause: &str) -> Option<usize> {
+        let mut told = self.first.iter().chain(self.disturbed);
+        told.position(|id| *id == cause)
     }
 }

@@ -9,7 +9,8 @@ fn is_needed(cause: &dyn Cause) -> bool {
     let others = CAUSES.iter().copied().filter(|c| c.id() != cause.id());
     let others: Vec<&'static dyn Cause> = others.collect();
     // Those that it is named on will notice first.
-    let (about, rest): (Vec<_>, Vec<_>) = CELLS.iter().partition(|c| c.first.contains(&cause.id()));
+    let (about, rest): (Vec<_>, Vec<_>) =
+        CELLS.iter().partition(|c| c.place_of(cause.id()).is_some());
     let mut cells = about.into_iter().chain(rest);
     cells.any(|cell| cell.is_right(CAUSES) && !cell.is_right(&others))
 }

@@ -30,9 +30,9 @@ fn golden_of_a_limit_of_each_cause() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
     for cause in CAUSES {
-        let named = CELLS.iter().filter(|c| c.first.contains(&cause.id()));
+        let named = CELLS.iter().filter(|c| c.place_of(cause.id()).is_some());
         // The one where it stands furthest to the front.
-        let cell = named.min_by_key(|c| c.first.iter().position(|id| *id == cause.id()));
+        let cell = named.min_by_key(|c| c.place_of(cause.id()));
         let Some(cell) = cell else {
             panic!("{} is named on no cell", cause.id());
         };

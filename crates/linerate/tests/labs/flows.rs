@@ -5,7 +5,7 @@ use linerate_test::{ask, has};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disturbed::DISTURBED;
+use crate::disturbed::is_disturbed;
 use crate::lab;
 use crate::schema::fits;
 
@@ -25,17 +25,20 @@ fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
 }
 
 fn is_undisturbed(document: &Value) -> Result<(), String> {
-    let flows = document["flows"].as_array().unwrap().iter();
-    let mut named = flows.flat_map(|flow| causes(flow, "limits"));
-    named
-        .find(|cause| DISTURBED.contains(cause))
-        .map_or(Ok(()), |cause| Err(cause.to_owned()))
+    let mut flows = document["flows"].as_array().unwrap().iter();
+    match flows.find(|flow| is_disturbed(flow)) {
+        Some(flow) => Err(flow["disturbances"].to_string()),
+        None => Ok(()),
+    }
 }
 
 /// Planted: a flow that is disturbed is no answer, any other is one.
 #[test]
 fn only_a_disturbed_flow_is_asked_for_again() {
-    let document = |cause: &str| serde_json::json!({"flows": [{"limits": [{"cause": cause}]}]});
+    let document = |cause: &str| {
+        let flow = serde_json::json!({"limits": [{"cause": cause}], "disturbances": []});
+        serde_json::json!({"flows": [flow]})
+    };
     assert!(is_undisturbed(&document("cpu-steal")).is_err());
     assert_eq!(is_undisturbed(&document("send-buffer")), Ok(()));
 }

@@ -4,6 +4,7 @@
 use linerate_test::ask;
 use serde_json::Value;
 
+use crate::disturbed::is_disturbed;
 use crate::lab;
 
 /// The result of a run through a fault, in its direction; `None` where there can be no lab.
@@ -25,6 +26,9 @@ fn of_latency(result: &Value) -> Vec<&Value> {
 
 /// Whether the queue of the path was proved by half the pace.
 fn is_proved(result: &Value) -> Result<(), String> {
+    if is_disturbed(&result["verdict"]) {
+        return Err("the run was disturbed".to_owned());
+    }
     let limits = of_latency(result);
     let [queue] = limits.as_slice() else {
         return Err(format!("{limits:#?}"));

@@ -5,10 +5,10 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod beside;
 mod changes;
 mod congestion;
 mod datagrams;
-#[path = "../disturbed/mod.rs"]
 mod disturbed;
 mod flows;
 mod iperf3;

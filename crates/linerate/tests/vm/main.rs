@@ -5,8 +5,6 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
-#[path = "../disturbed/mod.rs"]
-mod disturbed;
 #[path = "../command/document.rs"]
 mod document;
 mod guest;

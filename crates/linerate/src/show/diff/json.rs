@@ -2,7 +2,9 @@
 //!
 //! Its schema is `schema/diff.schema.json`.
 
-use linerate_core::diff::{Change, Diff, Figure, Judged, Kind, LimitChange, Told, Value};
+use linerate_core::diff::{
+    Change, Diff, DisturbanceChange, Figure, Judged, Kind, LimitChange, Told, Value,
+};
 use linerate_core::plan::{Direction, Side};
 use linerate_core::record::End;
 use linerate_core::stats::Interval;
@@ -27,6 +29,7 @@ struct Output<'a> {
     plan: Vec<PlanOut<'a>>,
     figures: Vec<FigureOut>,
     limits: Vec<LimitOut<'a>>,
+    disturbances: Vec<DisturbanceOut>,
     facts: Vec<FactOut<'a>>,
 }
 
@@ -79,6 +82,16 @@ struct LimitOut<'a> {
 }
 
 #[derive(Serialize)]
+struct DisturbanceOut {
+    fate: &'static str,
+    cause: &'static str,
+    stage: &'static str,
+    side: &'static str,
+    direction: Direction,
+    gain_at_most: Option<f64>,
+}
+
+#[derive(Serialize)]
 struct FactOut<'a> {
     side: Side,
     #[serde(flatten)]
@@ -93,6 +106,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
         facts,
         figures,
         limits,
+        disturbances,
     } = compared.diff;
     let output = Output {
         format: FORMAT,
@@ -109,6 +123,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
             .collect(),
         figures: figures.iter().map(figure).collect(),
         limits: limits.iter().map(limit).collect(),
+        disturbances: disturbances.iter().map(disturbance).collect(),
         facts: facts
             .iter()
             .map(|(side, change)| FactOut {
@@ -183,6 +198,18 @@ fn limit(change: &LimitChange) -> LimitOut<'_> {
         before: change.before,
         after: change.after,
         why: (!change.why.is_empty()).then_some(&change.why),
+    }
+}
+
+fn disturbance(change: &DisturbanceChange) -> DisturbanceOut {
+    let disturbance = &change.disturbance;
+    DisturbanceOut {
+        fate: change.fate.name(),
+        cause: disturbance.cause,
+        stage: disturbance.stage.name(),
+        side: disturbance.side.name(),
+        direction: disturbance.direction,
+        gain_at_most: disturbance.at_most(),
     }
 }
 

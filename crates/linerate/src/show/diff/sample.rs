@@ -1,7 +1,8 @@
 //! Comparisons made by hand, for the tests of views.
 
 use linerate_core::diff::{
-    Change, Diff, Fate, Figure, Judged, Kind, LimitChange, PlanChange, Told, Value,
+    Change, Diff, DisturbanceChange, Fate, Figure, Judged, Kind, LimitChange, PlanChange, Told,
+    Value,
 };
 use linerate_core::plan::{Direction, Side};
 use linerate_core::stats::Interval;
@@ -50,6 +51,7 @@ fn widened() -> Diff {
         ],
         figures: figures(),
         limits: limits(),
+        disturbances: disturbances(),
     }
 }
 
@@ -101,6 +103,14 @@ fn figures() -> Vec<Figure> {
         ),
         missing,
     ]
+}
+
+/// The first run was disturbed, and both took place beside another session.
+fn disturbances() -> Vec<DisturbanceChange> {
+    let all = sample::disturbed().2.disturbances.into_iter();
+    all.zip([Fate::Went, Fate::Stayed])
+        .map(|(disturbance, fate)| DisturbanceChange { fate, disturbance })
+        .collect()
 }
 
 fn limits() -> Vec<LimitChange> {

@@ -41,6 +41,8 @@ pub fn text(compared: &Compared<'_>, style: Style) -> String {
     page.gap();
     limits(&mut page, diff);
     page.gap();
+    disturbances(&mut page, diff);
+    page.gap();
     facts(&mut page, diff);
     page.gap();
     legend(&mut page, diff);
@@ -224,6 +226,20 @@ fn limit(page: &mut Page, change: &LimitChange) {
         };
         let why = format!("{when}: {}", change.why);
         page.entry("", &[(Ink::Dim, &why)], 2);
+    }
+}
+
+fn disturbances(page: &mut Page, diff: &Diff) {
+    if diff.disturbances.is_empty() {
+        return;
+    }
+    page.line(&[(Ink::Bold, "Disturbances")], 0);
+    for change in &diff.disturbances {
+        let disturbance = &change.disturbance;
+        let what = words::disturbance(disturbance);
+        let most = format!(": {}", words::explains(disturbance));
+        let body = [(Ink::Bold, what.as_str()), (Ink::Plain, &most)];
+        page.entry(change.fate.name(), &body, 2);
     }
 }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Advice, Answered, Limit};
+use linerate_core::verdict::{Advice, Answered, Disturbance, Limit};
 use serde::Serialize;
 
 use super::super::json::integer;
@@ -53,6 +53,7 @@ pub(crate) struct FlowOut<'a> {
     retransmitted: Option<f64>,
     max_pacing_bps: Option<u64>,
     limits: Vec<LimitOut<'a>>,
+    disturbances: Vec<DisturbanceOut<'a>>,
     suspects: Vec<SuspectOut<'a>>,
     unknown: Vec<Gap>,
     prove: Option<String>,
@@ -87,6 +88,15 @@ struct LimitOut<'a> {
     certainty: &'static str,
     evidence: &'a [String],
     advice: &'a [Advice],
+}
+
+#[derive(Serialize)]
+struct DisturbanceOut<'a> {
+    cause: &'static str,
+    stage: &'static str,
+    side: &'static str,
+    gain_at_most: Option<f64>,
+    evidence: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -145,6 +155,12 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
         retransmitted: tcp.retransmitted,
         max_pacing_bps: tcp.max_pacing.map(|rate| integer(rate.0 as f64)),
         limits: judged.verdict.limits.iter().map(limit).collect(),
+        disturbances: judged
+            .verdict
+            .disturbances
+            .iter()
+            .map(disturbance)
+            .collect(),
         suspects: judged.suspects().into_iter().map(suspect).collect(),
         unknown: judged.unknown(),
         prove: judged.proof(),
@@ -162,6 +178,16 @@ fn process(owner: &Owner) -> ProcessOut<'_> {
     ProcessOut {
         pid: owner.pid,
         name: &owner.name,
+    }
+}
+
+fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
+    DisturbanceOut {
+        cause: disturbance.cause,
+        stage: disturbance.stage.name(),
+        side: disturbance.side.name(),
+        gain_at_most: disturbance.at_most(),
+        evidence: &disturbance.evidence,
     }
 }
 

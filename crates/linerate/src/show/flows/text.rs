@@ -57,6 +57,19 @@ pub(crate) fn one(page: &mut Page, judged: &Judged) {
     if judged.verdict.limits.is_empty() {
         suspected(page, judged);
     }
+    for disturbance in &judged.verdict.disturbances {
+        let what = words::disturbance(disturbance);
+        let most = format!(": {}", words::explains(disturbance));
+        let body = [
+            (Ink::Plain, "disturbed by "),
+            (Ink::Bold, &what),
+            (Ink::Plain, &most),
+        ];
+        page.entry("", &body, 2);
+        for evidence in &disturbance.evidence {
+            page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+        }
+    }
     if let Some(numbers) = numbers(&main.base.tcp, main.direction) {
         page.entry("", &[(Ink::Dim, &numbers)], 2);
     }

@@ -3,11 +3,11 @@
 //! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
 
 use linerate_core::plan::Direction;
-use linerate_core::verdict::Measure;
+use linerate_core::verdict::{Disturbance, Measure, Told};
 use serde::Serialize;
 
-use super::super::json::{Output, integer, output};
-use super::{Run, Spread, Upheld, goodput, limits, round_trip};
+use super::super::json::{HeadlineOut, Output, first, integer, output};
+use super::{Answer, Run, Spread, answers, disturbances, goodput, limit_of, round_trip};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -22,7 +22,10 @@ struct Repeated<'a> {
     runs: Vec<RunOut<'a>>,
     goodput_bps: Goodput,
     idle_p50_ns: Option<SpreadOut>,
+    headline: Option<HeadlineOut>,
     limits: Vec<LimitOut<'a>>,
+    unknown: Vec<UnknownOut>,
+    disturbances: Vec<DisturbanceOut>,
 }
 
 #[derive(Serialize)]
@@ -45,6 +48,23 @@ struct SpreadOut {
     highest: u64,
 }
 
+/// A direction in which runs upheld no limit.
+#[derive(Serialize)]
+struct UnknownOut {
+    direction: &'static str,
+    runs: usize,
+}
+
+#[derive(Serialize)]
+struct DisturbanceOut {
+    cause: &'static str,
+    stage: &'static str,
+    side: &'static str,
+    direction: &'static str,
+    runs: usize,
+    gain_at_most: Option<f64>,
+}
+
 #[derive(Serialize)]
 struct LimitOut<'a> {
     metric: Measure,
@@ -59,6 +79,7 @@ struct LimitOut<'a> {
 /// The runs as one JSON document, with a line feed at its end. `asked` is how many there were to be;
 /// `with_record` adds the readings of each.
 pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Result<String> {
+    let answers = answers(runs);
     let output = Repeated {
         format: FORMAT,
         asked,
@@ -68,7 +89,10 @@ pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Re
             reverse: goodput(runs, Direction::Reverse).map(spread),
         },
         idle_p50_ns: round_trip(runs).map(spread),
-        limits: limits(runs).into_iter().map(limit).collect(),
+        headline: answers.first().map(|answer| first(answer.told)),
+        limits: answers.iter().filter_map(limit).collect(),
+        unknown: answers.iter().filter_map(unknown).collect(),
+        disturbances: disturbances(runs).into_iter().map(disturbance).collect(),
     };
     let mut text = serde_json::to_string_pretty(&output)?;
     text.push('\n');
@@ -92,20 +116,36 @@ fn spread(spread: Spread) -> SpreadOut {
     }
 }
 
-fn limit(upheld: Upheld<'_>) -> LimitOut<'_> {
-    let Upheld {
-        limit,
-        runs,
-        proved,
-    } = upheld;
-    LimitOut {
+fn limit<'a>(answer: &Answer<'a>) -> Option<LimitOut<'a>> {
+    limit_of(answer.told).map(|limit| LimitOut {
         metric: limit.metric,
         cause: limit.cause,
         stage: limit.stage.name(),
         side: limit.side.name(),
         direction: limit.direction.name(),
+        runs: answer.runs,
+        proved: answer.proved,
+    })
+}
+
+fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
+    match answer.told {
+        Told::Unknown(direction) => Some(UnknownOut {
+            direction: direction.name(),
+            runs: answer.runs,
+        }),
+        Told::Limit(_) => None,
+    }
+}
+
+fn disturbance((disturbance, runs): (&Disturbance, usize)) -> DisturbanceOut {
+    DisturbanceOut {
+        cause: disturbance.cause,
+        stage: disturbance.stage.name(),
+        side: disturbance.side.name(),
+        direction: disturbance.direction.name(),
         runs,
-        proved,
+        gain_at_most: disturbance.at_most(),
     }
 }
 
@@ -120,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_document_and_each_result_in_it_obey_their_schemas() {
-        let results = [sample::limited(), sample::healthy()];
+        let results = [sample::limited(), sample::healthy(), sample::disturbed()];
         let text = json(&sample_runs(&results), 3, false).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         fits(SCHEMA, &document);

@@ -3,10 +3,12 @@
 mod json;
 mod text;
 
+use std::cmp::Reverse;
+
 use linerate_core::diff::Judged;
 use linerate_core::plan::Direction;
 use linerate_core::stats::median;
-use linerate_core::verdict::{Certainty, Limit};
+use linerate_core::verdict::{Certainty, Disturbance, Limit, Measure, Told, told};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub use text::{run, summary};
@@ -57,38 +59,106 @@ fn round_trip(runs: &[Run<'_>]) -> Option<Spread> {
     Spread::of(runs.iter().filter_map(of))
 }
 
-/// A limit, and in how many runs it was upheld.
+/// An answer to what limits the path, and how many runs gave it.
 #[derive(Debug, Clone, Copy)]
-struct Upheld<'a> {
-    limit: &'a Limit,
+struct Answer<'a> {
+    told: Told<'a>,
     runs: usize,
     proved: usize,
 }
 
-/// Limits that any run upheld, those of most runs first.
-fn limits<'a>(runs: &'a [Run<'_>]) -> Vec<Upheld<'a>> {
-    let mut all: Vec<Upheld<'a>> = Vec::new();
-    for limit in runs.iter().flat_map(|run| &run.judged.verdict.limits) {
-        let proved = usize::from(limit.certainty == Certainty::Proved);
-        match all.iter_mut().find(|known| same(known.limit, limit)) {
+/// The direction that carries less than half of the other one, by the medians of all runs.
+fn slower(runs: &[Run<'_>]) -> Option<Direction> {
+    let [forward, reverse] = Direction::ALL.map(|direction| goodput(runs, direction));
+    let [forward, reverse] = [forward?.median, reverse?.median];
+    if forward * 2.0 < reverse {
+        Some(Direction::Forward)
+    } else {
+        (reverse * 2.0 < forward).then_some(Direction::Reverse)
+    }
+}
+
+/// The directions that any run measured, in the order in which they are read.
+fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
+    let slow = slower(runs);
+    let measured = |d: &Direction| goodput(runs, *d).is_some();
+    let mut all: Vec<Direction> = Direction::ALL.into_iter().filter(measured).collect();
+    all.sort_by_key(|direction| Some(*direction) != slow);
+    all
+}
+
+/// All that the runs answered, to be read as the answers of one run: goodput before latency, a direction that is far
+/// slower before the other one. What more runs say comes first, then what more of them proved.
+fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
+    let mut all: Vec<Answer<'a>> = Vec::new();
+    let each = runs.iter();
+    for told in each.flat_map(|run| told(&run.judged.model, &run.judged.verdict)) {
+        let is_proof = |l: &Limit| l.certainty == Certainty::Proved;
+        let proved = usize::from(limit_of(told).is_some_and(is_proof));
+        match all.iter_mut().find(|known| same(known.told, told)) {
             Some(known) => {
                 known.runs += 1;
                 known.proved += proved;
             }
-            None => all.push(Upheld {
-                limit,
+            None => all.push(Answer {
+                told,
                 runs: 1,
                 proved,
             }),
         }
     }
-    // Stable: of those that are as frequent, the one that a run named first.
-    all.sort_by_key(|upheld| std::cmp::Reverse(upheld.runs));
+    let slow = slower(runs);
+    let rank = |answer: &Answer<'_>| {
+        let (direction, metric) = match answer.told {
+            Told::Limit(limit) => (limit.direction, limit.metric),
+            Told::Unknown(direction) => (direction, Measure::Goodput),
+        };
+        let is_latency = metric == Measure::Latency;
+        (
+            is_latency,
+            Some(direction) != slow,
+            Reverse(answer.runs),
+            Reverse(answer.proved),
+        )
+    };
+    // Stable: of equals the one that a run named first.
+    all.sort_by_key(rank);
     all
 }
 
-fn same(a: &Limit, b: &Limit) -> bool {
-    (a.cause, a.metric, a.direction, a.side) == (b.cause, b.metric, b.direction, b.side)
+fn limit_of(told: Told<'_>) -> Option<&Limit> {
+    match told {
+        Told::Limit(limit) => Some(limit),
+        Told::Unknown(_) => None,
+    }
+}
+
+fn same(a: Told<'_>, b: Told<'_>) -> bool {
+    let key = |l: &Limit| (l.cause, l.metric, l.direction, l.side);
+    match (a, b) {
+        (Told::Limit(a), Told::Limit(b)) => key(a) == key(b),
+        (Told::Unknown(a), Told::Unknown(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// What disturbed any run, and how many; each with the most that it explains of one of them.
+fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
+    let key = |d: &Disturbance| (d.cause, d.side, d.direction);
+    let mut all: Vec<(&Disturbance, usize)> = Vec::new();
+    for one in runs.iter().flat_map(|run| &run.judged.verdict.disturbances) {
+        match all.iter_mut().find(|(known, _)| key(known) == key(one)) {
+            Some((most, runs)) => {
+                *runs += 1;
+                if one.share > most.share {
+                    *most = one;
+                }
+            }
+            None => all.push((one, 1)),
+        }
+    }
+    all.sort_by_key(|(_, runs)| Reverse(*runs));
+    all
 }
 
 #[cfg(test)]
@@ -114,18 +184,42 @@ mod tests {
     fn a_limit_is_counted_once_a_run_and_the_commonest_comes_first() {
         let results = [sample::healthy(), sample::limited(), sample::limited()];
         let runs = sample_runs(&results);
-        let limits = limits(&runs);
-        let counted: Vec<_> = limits
-            .iter()
-            .map(|u| (u.limit.cause, u.runs, u.proved))
-            .collect();
+        let answers = answers(&runs);
+        let counted = answers.iter().map(|a| {
+            let cause = limit_of(a.told).map_or("unknown", |l| l.cause);
+            (cause, a.runs, a.proved)
+        });
         // A cause of two directions is two limits.
         let expected = [
             ("path-rate", 3, 3),
             ("receive-window", 2, 2),
             ("path-rate", 1, 1),
         ];
-        assert_eq!(counted, expected);
+        assert_eq!(counted.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_direction_below_half_of_the_other_is_answered_first_also_by_unknown() {
+        use Direction::{Forward, Reverse};
+        let first = |share: f64| {
+            let (record, mut model, mut verdict) = sample::healthy();
+            model.directions[1].base.goodput.mean *= share;
+            // Reverse is unknown in two runs of three.
+            let proved = verdict.clone();
+            verdict.limits.truncate(1);
+            let unknown = (record.clone(), model.clone(), verdict);
+            let results = [unknown.clone(), (record, model, proved), unknown];
+            let runs = sample_runs(&results);
+            let answers = answers(&runs);
+            let named = |a: &Answer<'_>| (limit_of(a.told).map(|l| (l.cause, l.direction)), a.runs);
+            let all: Vec<_> = answers.iter().map(named).collect();
+            (directions(&runs), all)
+        };
+        let path = |direction, runs| (Some(("path-rate", direction)), runs);
+        let slow = vec![(None, 2), path(Reverse, 1), path(Forward, 3)];
+        assert_eq!(first(0.49), (vec![Reverse, Forward], slow));
+        let alike = vec![path(Forward, 3), (None, 2), path(Reverse, 1)];
+        assert_eq!(first(0.51), (vec![Forward, Reverse], alike));
     }
 
     /// Runs of results that were made by hand.

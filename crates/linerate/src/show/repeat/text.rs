@@ -3,11 +3,11 @@
 use linerate_core::diff::Judged;
 use linerate_core::plan::Direction;
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Limit, Measure};
+use linerate_core::verdict::{Measure, Told};
 
 use super::super::page::{Ink, Page, Style};
 use super::super::words;
-use super::{Run, Spread, goodput, limits, round_trip};
+use super::{Answer, Run, Spread, answers, directions, disturbances, goodput, round_trip};
 
 /// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
 /// it, where it was kept.
@@ -20,11 +20,17 @@ pub fn run(
 ) -> String {
     let mut page = Page::new(style);
     let mut label = format!("Run {number} of {of}");
-    for direction in Direction::ALL {
+    let alone = std::slice::from_ref(run);
+    for direction in directions(alone) {
         if let Some(text) = measured(&run.judged, direction) {
             page.entry(&label, &[(Ink::Plain, &text)], 2);
             label.clear();
         }
+    }
+    for (disturbance, _) in disturbances(alone) {
+        let text = format!("disturbed by {}", words::disturbance(disturbance));
+        page.entry(&label, &[(Ink::Plain, &text)], 2);
+        label.clear();
     }
     if !run.judged.model.complete {
         let text = "ended early: not all of it was measured";
@@ -61,7 +67,7 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
 pub fn summary(runs: &[Run<'_>], style: Style) -> String {
     let mut page = Page::new(style);
     let rate = |value: f64| Rate(value as u64).to_string();
-    for direction in Direction::ALL {
+    for direction in directions(runs) {
         if let Some(spread) = goodput(runs, direction) {
             page.entry(direction.name(), &[(Ink::Plain, &told(spread, rate))], 2);
         }
@@ -72,36 +78,36 @@ pub fn summary(runs: &[Run<'_>], style: Style) -> String {
         page.entry("Round trip", &[(Ink::Plain, &text)], 2);
     }
     page.gap();
-    let limits = limits(runs);
-    if limits.is_empty() {
-        page.entry(
-            "Limited by",
-            &[(Ink::Warn, "unknown"), (Ink::Plain, " in every run")],
-            2,
-        );
-    }
+    let of = words::count(runs.len() as u64, "run");
     let mut label = "Limited by";
-    for upheld in limits {
-        let text = format!(
-            " in {} of {}, proved in {}",
-            upheld.runs,
-            words::count(runs.len() as u64, "run"),
-            upheld.proved
-        );
-        let name = name(upheld.limit);
-        page.entry(label, &[(Ink::Bold, &name), (Ink::Plain, &text)], 2);
+    for answer in answers(runs) {
+        answered(&mut page, label, &answer, &of);
+        label = "";
+    }
+    let mut label = "Disturbed by";
+    for (disturbance, runs) in disturbances(runs) {
+        let what = words::disturbance(disturbance);
+        let text = format!(" in {runs} of {of}: {}", words::explains(disturbance));
+        page.entry(label, &[(Ink::Bold, &what), (Ink::Plain, &text)], 2);
         label = "";
     }
     page.finish()
 }
 
-fn name(limit: &Limit) -> String {
-    format!(
-        "{}: {}, {}",
-        words::place(limit),
-        limit.cause,
-        words::metric(limit)
-    )
+fn answered(page: &mut Page, label: &str, answer: &Answer<'_>, of: &str) {
+    let runs = answer.runs;
+    match answer.told {
+        Told::Limit(limit) => {
+            let (place, metric) = (words::place(limit), words::metric(limit));
+            let name = format!("{place}: {}, {metric}", limit.cause);
+            let text = format!(" in {runs} of {of}, proved in {}", answer.proved);
+            page.entry(label, &[(Ink::Bold, &name), (Ink::Plain, &text)], 2);
+        }
+        Told::Unknown(direction) => {
+            let text = format!(", {}, in {runs} of {of}", direction.name());
+            page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+        }
+    }
 }
 
 /// `4.71 Gb/s, the median of 5 runs, 4.68 Gb/s to 4.75 Gb/s`.
@@ -165,6 +171,9 @@ mod tests {
     fn where_no_run_names_a_limit_they_say_so_together() {
         let results = [sample::unknowing()];
         let text = summary(&sample_runs(&results), Style::PLAIN);
-        assert!(text.contains("unknown in every run"), "{text}");
+        for direction in ["forward", "reverse"] {
+            let unknown = format!("unknown, {direction}, in 1 of 1 run");
+            assert!(text.contains(&unknown), "{text}");
+        }
     }
 }

@@ -4,39 +4,52 @@ use std::fmt::Write as _;
 
 use linerate_core::causes::CAUSES;
 use linerate_core::model::Model;
-use linerate_core::verdict::{Answered, Certainty, Decided, Limit, Measure, Verdict};
+use linerate_core::plan::Direction;
+use linerate_core::verdict::{Advice, Answered, Certainty, Decided, Limit, Told, Verdict, told};
 
 use super::super::page::{Ink, Page};
 use super::super::words;
 
 pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
     let mut label = "Limited by";
-    let mut told: Vec<&str> = Vec::new();
-    for limit in &verdict.limits {
-        page.gap();
-        limit_title(page, label, limit);
-        limit_body(page, limit, told.contains(&limit.cause));
-        if let Some(trial) = &limit.trial {
-            let of = |answer: &&Answered| answer.direction == limit.direction;
-            tried(page, trial, verdict.answers.iter().filter(of));
+    let mut explained: Vec<&str> = Vec::new();
+    let mut was_limit = true;
+    for told in told(model, verdict) {
+        // Limits stand apart; what is unknown is a line.
+        if was_limit || matches!(told, Told::Limit(_)) {
+            page.gap();
         }
-        told.push(limit.cause);
+        was_limit = matches!(told, Told::Limit(_));
+        match told {
+            Told::Limit(limit) => {
+                limit_title(page, label, limit);
+                limit_body(page, limit, explained.contains(&limit.cause));
+                if let Some(trial) = &limit.trial {
+                    let of = |answer: &&Answered| answer.direction == limit.direction;
+                    tried(page, trial, verdict.answers.iter().filter(of));
+                }
+                explained.push(limit.cause);
+            }
+            Told::Unknown(direction) => {
+                let text = format!(", {}: no cause could be supported", direction.name());
+                page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+            }
+        }
         label = "";
     }
-    page.gap();
-    for direction in &model.directions {
-        let explained = verdict
-            .limits
-            .iter()
-            .any(|l| l.direction == direction.direction && l.metric == Measure::Goodput);
-        if !explained {
-            let text = format!(
-                ", {}: no cause could be supported",
-                direction.direction.name()
-            );
-            page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
-            label = "";
+}
+
+/// What disturbed the measurement, and how much of the goodput that can explain.
+pub(super) fn disturbances(page: &mut Page, verdict: &Verdict) {
+    let mut label = "Disturbed by";
+    for disturbance in &verdict.disturbances {
+        let what = words::disturbance(disturbance);
+        let most = format!(": {}", words::explains(disturbance));
+        page.entry(label, &[(Ink::Bold, &what), (Ink::Plain, &most)], 2);
+        for evidence in &disturbance.evidence {
+            page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
         }
+        label = "";
     }
 }
 
@@ -118,30 +131,34 @@ pub(super) fn next(page: &mut Page, verdict: &Verdict) {
 }
 
 pub(super) fn advice(page: &mut Page, verdict: &Verdict) {
-    let advised: Vec<_> = verdict
-        .limits
-        .iter()
-        .filter(|l| !l.advice.is_empty())
-        .collect();
-    let several = advised.iter().any(|l| l.direction != advised[0].direction);
-    let mut label = "Do";
-    for limit in &verdict.limits {
-        for advice in &limit.advice {
-            let way = format!(" ({})", limit.direction.name());
-            let mut body = vec![(Ink::Bold, advice.action.as_str())];
-            if several {
-                body.push((Ink::Dim, &way));
+    let limits = verdict.limits.iter();
+    let limits = limits.flat_map(|l| l.advice.iter().map(|advice| (l.direction, advice)));
+    let mut all: Vec<(Direction, &Advice)> = limits.collect();
+    // What disturbs both directions is mended once.
+    for disturbance in &verdict.disturbances {
+        for advice in &disturbance.advice {
+            if !all.iter().any(|(_, known)| known.action == advice.action) {
+                all.push((disturbance.direction, advice));
             }
-            page.entry(label, &body, 2);
-            if let Some(gain) = advice.gain {
-                let text = format!("expect {} goodput x{gain:.2}", limit.direction.name());
-                page.entry("", &[(Ink::Plain, &text)], 2);
-            }
-            if !advice.undo.is_empty() {
-                page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
-            }
-            label = "";
         }
+    }
+    let several = all.iter().any(|(direction, _)| *direction != all[0].0);
+    let mut label = "Do";
+    for (direction, advice) in &all {
+        let way = format!(" ({})", direction.name());
+        let mut body = vec![(Ink::Bold, advice.action.as_str())];
+        if several {
+            body.push((Ink::Dim, &way));
+        }
+        page.entry(label, &body, 2);
+        if let Some(gain) = advice.gain {
+            let text = format!("expect {} goodput x{gain:.2}", direction.name());
+            page.entry("", &[(Ink::Plain, &text)], 2);
+        }
+        if !advice.undo.is_empty() {
+            page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
+        }
+        label = "";
     }
 }
 

@@ -10,23 +10,76 @@ use linerate_core::record::{Record, Set};
 use linerate_core::units::{Hertz, Nanos, Transfers};
 
 use super::super::hardware::{
-    cards, column, facts, idle_cpu, port, reads, round_trips, shift, tables,
+    cards, column, facts, idle_cpu, port, reads, round_trips, share_of, shift, tables,
 };
 use super::{Replay, Shown};
 
 pub(super) const REPLAYS: &[Replay] = &[
+    // The thread ran, or its CPU was stolen: it had no other time.
     Replay {
         cause: "cpu-steal",
         on: "receiver-core-over",
         over: Shown {
-            words: "12 % of the receiver's CPU is stolen",
-            show: |r| shift(r, "1", [m::CPU_USER, m::CPU_STEAL], 0.12),
-            named: &["cpu-steal", "receiver-core"],
+            words: "40 % of the receiver's CPU is stolen, from its thread",
+            show: |r| stolen(r, 0.4),
+            named: &["cpu-steal"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "14 %, so that the core is what it lacks",
+            show: |r| stolen(r, 0.14),
+            named: &["receiver-core"],
+            disturbed: &["cpu-steal"],
+        },
+    },
+    // A kernel that counts what is stolen as time that the thread ran.
+    Replay {
+        cause: "cpu-steal",
+        on: "receiver-core-over",
+        over: Shown {
+            words: "20 % of the receiver's CPU is stolen while its thread is said to run",
+            show: |r| shift(r, "1", [m::CPU_USER, m::CPU_STEAL], 0.2),
+            named: &["cpu-steal"],
+            disturbed: &[],
         },
         under: Shown {
             words: "8 %",
             show: |r| shift(r, "1", [m::CPU_USER, m::CPU_STEAL], 0.08),
             named: &["receiver-core"],
+            disturbed: &[],
+        },
+    },
+    // The threads sleep most of the time: what paces them is the path.
+    Replay {
+        cause: "cpu-steal",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "11 % of the receiver's CPU is stolen, beside a path that is shaped",
+            show: |r| shift(r, "1", [m::CPU_IDLE, m::CPU_STEAL], 0.11),
+            named: &["path-rate"],
+            disturbed: &["cpu-steal"],
+        },
+        under: Shown {
+            words: "9 %",
+            show: |r| shift(r, "1", [m::CPU_IDLE, m::CPU_STEAL], 0.09),
+            named: &["path-rate"],
+            disturbed: &[],
+        },
+    },
+    Replay {
+        cause: "cpu-steal",
+        on: "planted-flow-rate",
+        over: Shown {
+            words: "36 % of the sender's CPU is stolen, beside a cap of each flow",
+            show: |r| shift(r, "0", [m::CPU_USER, m::CPU_STEAL], 0.36),
+            named: &["flow-rate-cap"],
+            disturbed: &["cpu-steal"],
+        },
+        under: Shown {
+            words: "8 %",
+            show: |r| shift(r, "0", [m::CPU_USER, m::CPU_STEAL], 0.08),
+            named: &["flow-rate-cap"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -36,11 +89,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "the receiver's CPU runs at 88 % of its nominal clock",
             show: |r| clocked(r, 0.88),
             named: &["receiver-core", "cpu-clock"],
+            disturbed: &[],
         },
         under: Shown {
             words: "at 92 %",
             show: |r| clocked(r, 0.92),
             named: &["receiver-core"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -50,11 +105,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "the receiver's port is on another node, 2.1 times as far",
             show: |r| on_two_nodes(r, 21),
             named: &["receiver-core", "numa-remote"],
+            disturbed: &[],
         },
         under: Shown {
             words: "1.4 times as far",
             show: |r| on_two_nodes(r, 14),
             named: &["receiver-core"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -64,11 +121,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "the CPU of the receiver's interrupts handles packets 92 % of the time",
             show: |r| interrupted(r, 0.92),
             named: &["softirq-core"],
+            disturbed: &[],
         },
         under: Shown {
             words: "88 %",
             show: |r| interrupted(r, 0.88),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -78,11 +137,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "one of two queues takes in both streams, and its CPU is full",
             show: |r| queued(r, [2, 2]),
             named: &["softirq-core", "hash-collision"],
+            disturbed: &[],
         },
         under: Shown {
             words: "each takes in one stream",
             show: |r| queued(r, [2, 3]),
             named: &["softirq-core"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -92,11 +153,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "what answers waits for its CPU 55 % of the round trip",
             show: |r| woken(r, 0.55),
             named: &["latency-queue", "latency-wakeup"],
+            disturbed: &[],
         },
         under: Shown {
             words: "45 %",
             show: |r| woken(r, 0.45),
             named: &["latency-queue"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -106,11 +169,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "the idle path takes 100 us more, and a CPU wakes in 55",
             show: |r| quiet(r, 55, 52),
             named: &["latency-interrupts", "latency-idle-states"],
+            disturbed: &[],
         },
         under: Shown {
             words: "it wakes in 45",
             show: |r| quiet(r, 45, 52),
             named: &["latency-interrupts"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -120,11 +185,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "each port holds interrupts back for 52 us of 200",
             show: |r| quiet(r, 55, 52),
             named: &["latency-interrupts", "latency-idle-states"],
+            disturbed: &[],
         },
         under: Shown {
             words: "for 48",
             show: |r| quiet(r, 55, 48),
             named: &["latency-idle-states"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -135,6 +202,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             show: |r| another_cpu(r, 0.1),
             // The one end has an idle CPU to go to; the other is full all the same.
             named: &["shared-core", "sender-core"],
+            disturbed: &[],
         },
         under: Shown {
             words: "the other one is used 30 %, and the ends are two machines",
@@ -144,6 +212,8 @@ pub(super) const REPLAYS: &[Replay] = &[
             },
             // What the other end does there is then somebody else's.
             named: &["cpu-contention"],
+            // The other end waits as long, and no longer.
+            disturbed: &["cpu-contention"],
         },
     },
     Replay {
@@ -154,14 +224,27 @@ pub(super) const REPLAYS: &[Replay] = &[
             show: |r| of_memory(r, 0.82),
             // No trial was made that would part them.
             named: &["sender-core", "memory-bandwidth"],
+            disturbed: &[],
         },
         under: Shown {
             words: "78 %",
             show: |r| of_memory(r, 0.78),
             named: &["sender-core"],
+            disturbed: &[],
         },
     },
 ];
+
+/// The hypervisor takes CPU 1 for a share of the time, and the receiving threads, which are kept there, run as much
+/// less.
+fn stolen(record: &mut Record, share: f64) {
+    shift(record, "1", [m::CPU_USER, m::CPU_STEAL], share);
+    let threads = tables(record, Side::Far, m::THREAD_RUN.source);
+    for thread in threads.filter(|table| table.subject.contains("/rx")) {
+        let ran = column(thread, m::THREAD_RUN);
+        *ran = share_of(ran, 1.0 - share);
+    }
+}
 
 /// The far CPUs are meant to run at 2.5 GHz.
 fn clocked(record: &mut Record, share: f64) {

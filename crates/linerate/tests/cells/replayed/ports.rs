@@ -23,11 +23,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "941 Mb/s by ports of 1 Gb/s",
             show: |r| on_a_wire(r, 941.0),
             named: &["wire-full"],
+            disturbed: &[],
         },
         under: Shown {
             words: "915 Mb/s",
             show: |r| on_a_wire(r, 915.0),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -37,11 +39,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "941 Mb/s by a bridge with a guest over a port of 1 Gb/s",
             show: |r| below_a_bridge(r, 941.0),
             named: &["wire-full"],
+            disturbed: &[],
         },
         under: Shown {
             words: "915 Mb/s",
             show: |r| below_a_bridge(r, 915.0),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -51,11 +55,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "7.4 Gb/s by a card of 8 lanes in a slot of 4, first generation",
             show: |r| in_a_slot(r, 7_400.0),
             named: &["pcie-slot"],
+            disturbed: &[],
         },
         under: Shown {
             words: "5.9 Gb/s",
             show: |r| in_a_slot(r, 5_900.0),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -65,11 +71,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "941 Mb/s by ports of 1 Gb/s, beside ones of 2.5 Gb/s",
             show: |r| beside(r, Rate(2_500_000_000)),
             named: &["wire-full", "wrong-route"],
+            disturbed: &[],
         },
         under: Shown {
             words: "beside ones of 1 Gb/s",
             show: |r| beside(r, Rate(1_000_000_000)),
             named: &["wire-full"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -79,11 +87,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "600 Mb/s, half duplex, 1.2 % of the packets collide",
             show: |r| half_duplex(r, 0.012),
             named: &["duplex"],
+            disturbed: &[],
         },
         under: Shown {
             words: "0.8 % collide",
             show: |r| half_duplex(r, 0.008),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -93,11 +103,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "pauses stop the sender's port of 10 Gb/s 6 % of the time",
             show: |r| paused(r, 0.06),
             named: &["path-rate", "pause-frames"],
+            disturbed: &[],
         },
         under: Shown {
             words: "4 %",
             show: |r| paused(r, 0.04),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -107,11 +119,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "a VXLAN of MTU 1500 on a port of MTU 1500",
             show: |r| through_vxlan(r, 1500),
             named: &["path-rate", "tunnel"],
+            disturbed: &[],
         },
         under: Shown {
             words: "a VXLAN of MTU 1450",
             show: |r| through_vxlan(r, 1450),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -121,11 +135,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "0.2 % of the packets over the allowance of an ENA",
             show: |r| over_an_allowance(r, 0.002),
             named: &["path-rate", "cloud-allowance"],
+            disturbed: &[],
         },
         under: Shown {
             words: "0.05 %",
             show: |r| over_an_allowance(r, 0.0005),
             named: &["path-rate"],
+            disturbed: &[],
         },
     },
     Replay {
@@ -135,12 +151,14 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "the sender's own queue dropped 60 % of what was sent again",
             show: |r| dropped(r, 0.6),
             named: &["local-drops"],
+            disturbed: &[],
         },
         under: Shown {
             // A packet of its port held one and a half segments.
             words: "30 %",
             show: |r| dropped(r, 0.3),
             named: &[],
+            disturbed: &[],
         },
     },
     Replay {
@@ -150,11 +168,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "cubic slows down although nothing is sent again",
             show: |_| (),
             named: &["congestion-control"],
+            disturbed: &[],
         },
         under: Shown {
             words: "0.06 % is sent again",
             show: |r| tables(r, Side::Near, "tcp").for_each(|t| sent_again(t, 0.0006)),
             named: &[],
+            disturbed: &[],
         },
     },
     Replay {
@@ -164,11 +184,13 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "packets overtake 99 times for 100 segments sent again, 1 % of all",
             show: |r| overtaken(r, 0.99),
             named: &["path-reordering"],
+            disturbed: &[],
         },
         under: Shown {
             words: "15 times",
             show: |r| overtaken(r, 0.15),
             named: &["path-loss"],
+            disturbed: &[],
         },
     },
 ];

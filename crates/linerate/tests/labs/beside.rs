@@ -1,0 +1,140 @@
+//! A program that takes the CPUs of a load, in a lab, beside a path that is shaped: the path is what limits it, and the
+//! program disturbs.
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use linerate_test::{ask, skip};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::disturbed::is_disturbed;
+use crate::lab;
+
+/// Takes each CPU for 4 ms of 10, before any program of ordinary priority: in real time, else at the highest
+/// priority. Its first line says whether one of them was allowed.
+const TAKER: &str = r#"
+import os, time
+parent = os.getpid()
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    print("allowed", flush=True)
+except OSError as first:
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        print("allowed", flush=True)
+    except OSError as second:
+        print(first, second, flush=True)
+for cpu in os.sched_getaffinity(0):
+    if os.fork() == 0:
+        os.sched_setaffinity(0, {cpu})
+        while os.getppid() == parent:
+            until = time.monotonic() + 0.004
+            while time.monotonic() < until:
+                pass
+            time.sleep(0.006)
+        os._exit(0)
+time.sleep(600)
+"#;
+
+/// That program, until it is dropped: its children end with it.
+struct Taker(Child);
+
+impl Taker {
+    /// `None` where it cannot be had, which is said loudly.
+    fn start() -> Option<Self> {
+        let mut python = Command::new("python3");
+        let Ok(mut child) = python.args(["-c", TAKER]).stdout(Stdio::piped()).spawn() else {
+            skip("python3", "python3 is not installed");
+            return None;
+        };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let taker = Self(child);
+        if line.trim() != "allowed" {
+            let why = format!("no program may run before others here: {}", line.trim());
+            skip("nice", &why);
+            return None;
+        }
+        Some(taker)
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        // Nothing is left to do where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run over 100 Mb/s forward, and as fast as this machine is in reverse, beside that program. `None` where it cannot be
+/// made.
+fn verdict() -> Option<Value> {
+    let home = TempDir::new().unwrap();
+    let _taker = Taker::start()?;
+    let lab = [
+        "--congestion",
+        "cubic",
+        "--fault",
+        "path-rate:100Mb/s,deep,forward",
+        "--",
+    ];
+    let run = [lab::PROGRAM, "run", "FAR", "--open", "--no-save", "--quiet"];
+    let rest = ["--time", "40s", "--json"];
+    let [out, _] = lab::run(home.path(), &[&lab[..], &run, &rest].concat())?;
+    let result: Value = serde_json::from_str(&out).unwrap();
+    Some(result["verdict"].clone())
+}
+
+/// Whether a list of a verdict names a cause in a direction.
+fn tells(verdict: &Value, list: &str, cause: &str, direction: &str) -> bool {
+    let all = verdict[list].as_array().unwrap();
+    all.iter()
+        .any(|one| one["cause"] == cause && one["direction"] == direction)
+}
+
+/// Whether the path is the headline and the program a disturbance. A machine that was disturbed otherwise may leave the
+/// path unknown; a wrong headline is never forgiven.
+fn path_first(verdict: &Value) -> Result<(), String> {
+    let headline = &verdict["headline"];
+    assert_eq!(headline["direction"], "forward", "{verdict:#}");
+    let cause = headline["cause"].as_str();
+    assert!(matches!(cause, None | Some("path-rate")), "{verdict:#}");
+    assert!(
+        !tells(verdict, "limits", "cpu-contention", "forward"),
+        "{verdict:#}"
+    );
+    let disturbs = tells(verdict, "disturbances", "cpu-contention", "forward");
+    if cause.is_none() || !disturbs || is_disturbed(verdict) {
+        return Err(format!("{cause:?}, disturbed by the program: {disturbs}"));
+    }
+    Ok(())
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_program_that_takes_the_cpus_disturbs_and_the_path_is_the_headline() {
+        ask(|| match verdict() {
+            Some(verdict) => path_first(&verdict),
+            None => Ok(()),
+        });
+    }
+}
+
+/// Planted: the program as a limit of the shaped direction, and no word of it.
+#[test]
+fn a_program_that_is_told_as_a_limit_is_refused() {
+    let verdict = |disturbance: &str| {
+        serde_json::json!({
+            "headline": {"direction": "forward", "cause": "path-rate"},
+            "limits": [{"cause": "path-rate", "direction": "forward"}],
+            "disturbances": [{"cause": disturbance, "direction": "forward"}],
+        })
+    };
+    assert_eq!(path_first(&verdict("cpu-contention")), Ok(()));
+    assert!(path_first(&verdict("contended")).is_err());
+}
