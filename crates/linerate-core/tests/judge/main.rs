@@ -6,6 +6,7 @@ mod black_hole;
 mod changes;
 mod clock;
 mod collision;
+mod commands;
 mod copy;
 mod cpu;
 mod crowd;
