@@ -22,6 +22,7 @@ mod interrupted;
 mod latency;
 mod latency_idle_states;
 mod latency_interrupts;
+mod latency_nagle;
 mod latency_queue;
 mod latency_wakeup;
 mod local_drops;
@@ -122,6 +123,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,
     &latency_wakeup::LatencyWakeup,

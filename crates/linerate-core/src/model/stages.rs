@@ -276,6 +276,7 @@ mod tests {
             resources: Vec::<Resource>::new(),
             gaps: Vec::new(),
             complete: true,
+            watched: false,
         }
     }
 

@@ -6,6 +6,7 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod commands;
 mod hardware;
 mod kept;
 mod mutation;

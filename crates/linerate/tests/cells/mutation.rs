@@ -14,9 +14,15 @@ fn is_needed(cause: &dyn Cause) -> bool {
     cells.any(|cell| cell.is_right(CAUSES) && !cell.is_right(&others))
 }
 
+/// Causes of the connections of other programs: no record of a run has them. `tests/flows.rs` plants them.
+const OF_FLOWS: [&str; 1] = ["latency-nagle"];
+
 #[test]
 fn without_any_one_cause_a_cell_is_no_longer_right() {
-    let unneeded = CAUSES.iter().filter(|cause| !is_needed(**cause));
+    let of_runs = CAUSES
+        .iter()
+        .filter(|cause| !OF_FLOWS.contains(&cause.id()));
+    let unneeded = of_runs.filter(|cause| !is_needed(**cause));
     let unneeded: Vec<&str> = unneeded.map(|cause| cause.id()).collect();
     assert!(
         unneeded.is_empty(),

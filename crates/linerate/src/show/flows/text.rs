@@ -137,6 +137,7 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
         share(tcp.rwnd_limited, "the window"),
         share(tcp.sndbuf_limited, "the send buffer"),
         share(tcp.starved, "the program"),
+        share(tcp.nagle.filter(|n| *n >= 0.005), "Nagle's algorithm"),
         share(tcp.network, "the network"),
     ]
     .into_iter()
