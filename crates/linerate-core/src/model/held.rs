@@ -153,7 +153,9 @@ impl<'a> Sender<'a> {
         let at = |column| value(column, row);
         let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
         let most = self.flight(row)?;
-        Some(counted().map_or(most, |bytes| bytes.clamp(0.0, most)))
+        // What is unacknowledged is a byte at least.
+        let counted = counted().filter(|bytes| *bytes >= 1.0);
+        Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
 
     /// Whether so much in flight fills the window. Kernels before 5.4 do not tell the window.

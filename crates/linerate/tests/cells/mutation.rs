@@ -2,7 +2,7 @@
 
 use linerate_core::causes::{CAUSES, Cause};
 
-use super::CELLS;
+use super::{CELLS, OF_FLOWS};
 
 /// Whether a cell that is right is so only thanks to this cause.
 fn is_needed(cause: &dyn Cause) -> bool {
@@ -13,9 +13,6 @@ fn is_needed(cause: &dyn Cause) -> bool {
     let mut cells = about.into_iter().chain(rest);
     cells.any(|cell| cell.is_right(CAUSES) && !cell.is_right(&others))
 }
-
-/// Causes of the connections of other programs: no record of a run has them. `tests/flows.rs` plants them.
-const OF_FLOWS: [&str; 1] = ["latency-nagle"];
 
 #[test]
 fn without_any_one_cause_a_cell_is_no_longer_right() {

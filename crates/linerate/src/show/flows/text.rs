@@ -167,6 +167,7 @@ mod tests {
     fn golden_of_a_look() {
         insta::assert_snapshot!("flows", text(&sample::look(), Style::PLAIN));
         insta::assert_snapshot!("flows_idle", text(&sample::idle(), Style::PLAIN));
+        insta::assert_snapshot!("flows_nagle", text(&sample::small_writes(), Style::PLAIN));
     }
 
     #[test]
