@@ -16,7 +16,7 @@ use crate::verdict::{Advice, Place};
 pub(super) const SUSPECT: f64 = 0.2;
 
 /// Share of time from which the evidence is enough without a trial.
-const ENOUGH: f64 = 0.5;
+pub(super) const ENOUGH: f64 = 0.5;
 
 /// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
 const WAITS: f64 = 0.5;

@@ -1,7 +1,7 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, Finding, base, percent};
+use super::{Answer, Cause, Finding, base, percent, port_at};
 use crate::facts::Gap;
 use crate::model::{Allowance, Load, Model};
 use crate::plan::Direction;
@@ -107,7 +107,7 @@ fn uncounted(model: &Model, load: &Load) -> Answer {
         Some(host) if load.allowances.is_empty() => Answer::Unknown(vec![Gap {
             what: format!("allowances of the {} host", host.side.name()),
             why: "the driver's counters were not read".to_owned(),
-            hint: "ethtool -S PORT | grep allowance".to_owned(),
+            hint: format!("ethtool -S {} | grep allowance", port_at(host)),
         }]),
         _ => Answer::Clear("no port on the path counts allowances of a cloud".to_owned()),
     }

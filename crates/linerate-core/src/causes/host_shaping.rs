@@ -171,18 +171,18 @@ fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
     if load.shapers.iter().flatten().next().is_some() {
         return lacks(model, "tcp", sender);
     }
-    let unread = |what: String, why: &str, hint: &str| {
+    let unread = |what: String, why: &str, hint: String| {
         Answer::Unknown(vec![Gap {
             what,
             why: why.to_owned(),
-            hint: hint.to_owned(),
+            hint,
         }])
     };
     let refused = |(side, gap): &&(_, Gap)| *side == sender && gap.what == "qdisc";
     let refused = model.gaps.iter().find(refused);
     if let Some((_, gap)) = refused.filter(|_| load.shapers.is_none()) {
         let what = format!("shapers of the {} port", sender.name());
-        return unread(what, &gap.why, &gap.hint);
+        return unread(what, &gap.why, gap.hint.clone());
     }
     let mut held = load.local.iter();
     let held = held.find(|l| l.side == sender && l.what == LocalEvent::Held && l.per_sec >= 1.0);
@@ -190,7 +190,10 @@ fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
         Some(held) => unread(
             format!("the rate of {}", held.subject),
             &held.words(),
-            "tc -d qdisc; tc -d class show dev PORT",
+            format!(
+                "tc -d qdisc show dev {0}; tc -d class show dev {0}",
+                held.port()
+            ),
         ),
         None => Answer::Clear(format!(
             "no shaper of the {} host's own port was passed",

@@ -1,6 +1,6 @@
 //! A port holds its interrupts back, so that what arrived waits in its ring.
 
-use super::{Answer, Cause, Finding, latency, percent};
+use super::{Answer, Cause, Finding, latency, percent, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
@@ -121,10 +121,14 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, Answer> {
     let wires = route.and_then(Route::wires);
     let Some(wires) = wires else {
         let none = facts.is_some_and(|facts| !facts.has_card());
-        return if none { Ok(None) } else { Err(unread(side)) };
+        return if none {
+            Ok(None)
+        } else {
+            Err(unread(model, side))
+        };
     };
     let told: Option<Vec<Held<'_>>> = wires.into_iter().map(fixed).collect();
-    let told = told.ok_or_else(|| unread(side))?;
+    let told = told.ok_or_else(|| unread(model, side))?;
     Ok(told.into_iter().max_by_key(|held| held.micros))
 }
 
@@ -147,10 +151,10 @@ fn fixed(card: &Nic) -> Option<Held<'_>> {
     })
 }
 
-fn unread(side: Side) -> Answer {
+fn unread(model: &Model, side: Side) -> Answer {
     Answer::Unknown(vec![Gap {
         what: format!("interrupt coalescing of {}", side.name()),
         why: "it was not read".to_owned(),
-        hint: "ethtool -c PORT".to_owned(),
+        hint: format!("ethtool -c {}", port_of(model, side)),
     }])
 }

@@ -22,6 +22,7 @@ mod interrupted;
 mod latency;
 mod latency_idle_states;
 mod latency_interrupts;
+mod latency_nagle;
 mod latency_queue;
 mod latency_wakeup;
 mod local_drops;
@@ -68,9 +69,10 @@ pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
 use crate::facts::Gap;
+use crate::facts::route::Route;
 use crate::model::{Ceiling, Load, Model};
 use crate::plan::Direction;
-use crate::record::TrialPlan;
+use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
 use crate::trial::Factor;
 use crate::verdict::{Advice, Measure, Place, Stage};
@@ -121,6 +123,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,
     &latency_wakeup::LatencyWakeup,
@@ -306,6 +309,23 @@ fn lacks(model: &Model, what: &str, side: crate::plan::Side) -> Answer {
         },
         |(_, gap)| gap.clone(),
     )])
+}
+
+/// The port of an end for a command: its wire where there is one, else the one that its route leaves by. `PORT`
+/// where none is known.
+fn port_of(model: &Model, side: crate::plan::Side) -> &str {
+    model.host(side).map_or("PORT", port_at)
+}
+
+/// The same of a host.
+fn port_at(host: &Host) -> &str {
+    let route = host.facts.route.as_ref();
+    let wires = route.and_then(Route::wires).unwrap_or_default();
+    let wire = wires.first().copied();
+    let nic = wire.or_else(|| route?.ports.first());
+    let port = host.facts.port.as_ref();
+    let name = nic.map(|nic| &nic.name).or(port.map(|port| &port.name));
+    name.map_or("PORT", String::as_str)
 }
 
 /// The ceiling of the slower of the two wires.

@@ -93,10 +93,8 @@ impl Cause for MtuBlackHole {
             .direction(direction)
             .is_some_and(|d| d.base.datagrams.is_some());
         let sender = direction.sender().name();
-        let find = "find what drops large packets: `tracepath PEER`, `ping -M do -s 1372 PEER`; let \
-                    routers and firewalls pass ICMP \"fragmentation needed\" and \"packet too big\"";
         let find = Advice {
-            action: find.to_owned(),
+            action: find(model, direction),
             undo: String::new(),
             gain: None,
         };
@@ -122,6 +120,49 @@ impl Cause for MtuBlackHole {
     fn page(&self) -> &'static str {
         include_str!("pages/mtu-black-hole.md")
     }
+}
+
+/// Bytes of IP and ICMP before the payload of an echo request.
+//= RFC 791, section 3.1, and RFC 792; RFC 8200, section 3, and RFC 4443, section 2.1
+const ECHO_V4: u64 = 20 + 8;
+const ECHO_V6: u64 = 40 + 8;
+
+/// The packet of a port of which nothing was read.
+//= RFC 894: 1500 bytes
+const USUAL: u64 = 1500;
+
+/// How to find what drops packets as large as those that vanish: the ping fills what both ports take, and so exceeds
+/// any smaller MTU on the way.
+fn find(model: &Model, direction: Direction) -> String {
+    let sender = direction.sender();
+    let route = model
+        .host(sender)
+        .and_then(|host| host.facts.route.as_ref());
+    let peer = route.and_then(|route| route.peer);
+    let headers = if peer.is_some_and(|peer| peer.to_canonical().is_ipv6()) {
+        ECHO_V6
+    } else {
+        ECHO_V4
+    };
+    let payload = full_packet(model, direction).saturating_sub(headers);
+    let peer = peer.map_or("PEER".to_owned(), |peer| peer.to_canonical().to_string());
+    format!(
+        "find what drops large packets: on the {} host, `tracepath {peer}`, and `ping -M do -s {payload} {peer}`, \
+         which gets no answer; let routers and firewalls pass ICMP \"fragmentation needed\" and \"packet too \
+         big\"",
+        sender.name()
+    )
+}
+
+/// Bytes of the largest packet that both ports take, and that the sender believes to fit the path.
+fn full_packet(model: &Model, direction: Direction) -> u64 {
+    let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
+    let ports = [direction.sender(), direction.receiver()].map(mtu);
+    let base = model.direction(direction).map(|dir| &dir.base);
+    let connections = base.filter(|load| load.datagrams.is_none());
+    let path = connections.and_then(|load| load.tcp.path_mtu);
+    let ports = ports.into_iter().flatten().map(u64::from);
+    ports.chain(path.map(|mtu| mtu.0)).min().unwrap_or(USUAL)
 }
 
 /// Whether smaller packets got through.

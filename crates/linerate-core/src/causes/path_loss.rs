@@ -9,9 +9,9 @@ use super::lossy::{
 use super::own_loss::{self, own_loss};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, bbr, lacks, percent};
+use super::{Answer, Cause, Finding, bbr, lacks, percent, port_of};
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::plan::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
@@ -129,7 +129,7 @@ impl Cause for PathLoss {
         let load = model.direction(direction).map(|d| &d.base);
         let datagrams = load.is_some_and(|load| load.datagrams.is_some());
         let own = load.and_then(|load| own_loss(load, direction));
-        let mut advice = vec![own.map_or_else(search, own_loss::advice)];
+        let mut advice = vec![own.map_or_else(|| search(model), own_loss::advice)];
         if !datagrams {
             advice.extend(tolerant(model, direction));
         }
@@ -262,11 +262,21 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
 }
 
 /// Where it is lost is not known.
-fn search() -> Advice {
+fn search(model: &Model) -> Advice {
+    let count = |side: Side| {
+        let port = port_of(model, side);
+        format!(
+            "`ethtool -S {port} | grep -E 'err|drop|crc'` on {}",
+            side.name()
+        )
+    };
     Advice {
-        action: "find where packets are lost: `ethtool -S PORT | grep -E 'err|drop|crc'` on both \
-                 hosts, the counters of each switch port between them, cables and optics"
-            .to_owned(),
+        action: format!(
+            "find where packets are lost: {}, {}, the counters of each switch port between them, cables and \
+             optics",
+            count(Side::Near),
+            count(Side::Far)
+        ),
         undo: String::new(),
         gain: None,
     }

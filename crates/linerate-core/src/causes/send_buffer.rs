@@ -8,6 +8,7 @@ use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
+use crate::units::Bytes;
 use crate::verdict::{Advice, Stage};
 
 /// Cause `send-buffer`.
@@ -94,5 +95,20 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
             gain: None,
         });
     }
-    buffer_bound::advice(model, direction, Buffer::Send)
+    let larger = buffer_bound::advice(model, direction, Buffer::Send);
+    larger.or_else(|| left_alone(model, direction))
+}
+
+/// What to change in a program that others made, where its buffer is far below the most that autotuning gives.
+fn left_alone(model: &Model, direction: Direction) -> Option<Advice> {
+    let host = model.host(direction.sender()).filter(|_| model.watched)?;
+    let [_, _, most] = host.facts.buffers.tcp_wmem?;
+    Some(Advice {
+        action: format!(
+            "let the sending program leave SO_SNDBUF alone: the kernel then lets the buffer grow to {}",
+            Bytes(most)
+        ),
+        undo: String::new(),
+        gain: None,
+    })
 }

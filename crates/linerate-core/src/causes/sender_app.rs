@@ -12,6 +12,7 @@ use crate::plan::Direction;
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::trial::Factor;
+use crate::units::Bytes;
 use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-app`.
@@ -67,39 +68,38 @@ impl Cause for SenderApp {
         if load.datagrams.is_some() {
             return of_datagrams(load, direction, busy);
         }
-        let (Some(starved), Some(rwnd), Some(sndbuf)) = (
-            load.tcp.starved,
-            load.tcp.rwnd_limited,
-            load.tcp.sndbuf_limited,
-        ) else {
+        let tcp = &load.tcp;
+        let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
             return lacks(model, "tcp", direction.sender());
         };
+        // Linux before 4.10 has no clock of the window. A full one leaves data unsent, or fills the buffer: what
+        // the program did not write it does not hold.
+        if tcp.rwnd_limited.is_none() && !model.watched {
+            return lacks(model, "tcp", direction.sender());
+        }
         if busy >= BUSY {
             return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
         }
         if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
             return Answer::Clear(format!("the sending thread does not get its CPU: {id}"));
         }
-        if sndbuf >= SUSPECT || rwnd >= SUSPECT {
+        if sndbuf >= SUSPECT || tcp.rwnd_limited.is_some_and(|rwnd| rwnd >= SUSPECT) {
             return Answer::Clear("a buffer or window held the sender, not the program".to_owned());
         }
         if starved < STARVED {
-            return Answer::Clear(format!(
-                "the program left the connection without data in only {} of the samples",
-                percent(starved)
-            ));
+            return Answer::Clear(left(load, "only ", starved));
         }
         let idle = Idle {
             side: direction.sender(),
             busy,
             share: starved,
-            seen: format!(
-                "the program left the connection without data in {} of the samples",
-                percent(starved)
-            ),
+            seen: left(load, "", starved),
         };
         let mut finding = idle.finding(model, load, direction);
         finding.enough &= finding.share >= PAUSES;
+        if model.watched {
+            finding.evidence.extend(room(load));
+        }
         Answer::Finding(finding)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -120,12 +120,19 @@ impl Cause for SenderApp {
         &[Factor::SmallerWrites]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        operation(model, direction, |l| &l.senders)
-            .map(|size| Advice {
-                action: format!(
+        let action = if model.watched {
+            base(model, direction).ok().map(more)
+        } else {
+            operation(model, direction, |l| &l.senders).map(|size| {
+                format!(
                     "let the sending program write more at a time than {size}, or keep it from \
                      waiting between writes"
-                ),
+                )
+            })
+        };
+        action
+            .map(|action| Advice {
+                action,
                 undo: String::new(),
                 gain: None,
             })
@@ -135,4 +142,53 @@ impl Cause for SenderApp {
     fn page(&self) -> &'static str {
         include_str!("pages/sender-app.md")
     }
+}
+
+/// What the program left undone, in words. Bytes may stand unsent where they are too few for a segment.
+fn left(load: &Load, only: &str, starved: f64) -> String {
+    let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
+        "left the connection without data"
+    } else {
+        "gave the connection too little to send"
+    };
+    format!(
+        "the program {what} in {only}{} of the samples",
+        percent(starved)
+    )
+}
+
+/// Whether the program itself holds small pieces back.
+fn is_corked(load: &Load) -> Option<f64> {
+    load.tcp.corked.filter(|share| *share >= SUSPECT)
+}
+
+/// What there was room for, or what the program holds back.
+fn room(load: &Load) -> Option<String> {
+    if let Some(share) = is_corked(load) {
+        return Some(format!(
+            "in {} of the samples less than a segment waited unsent although nothing was unacknowledged: \
+             TCP_CORK or MSG_MORE holds it back",
+            percent(share)
+        ));
+    }
+    let (flight, cwnd) = (load.tcp.in_flight?, load.tcp.cwnd?);
+    let window = load.tcp.window;
+    let window = window.map_or(String::new(), |window| format!(" and a window of {window}"));
+    Some(format!(
+        "{flight} in flight of a congestion window of {cwnd}{window}, and a round trip of {}",
+        load.tcp.rtt?
+    ))
+}
+
+/// What to change in a program that others made.
+//= tcp(7), TCP_CORK: what is corked is sent after 200 ms
+fn more(load: &Load) -> String {
+    let action = if is_corked(load).is_some() {
+        "let the sending program end each message without MSG_MORE, or take TCP_CORK off: else what is less \
+         than a segment is sent after 200 ms"
+    } else {
+        "let the sending program have more under way before it waits for an answer: a larger window of its own \
+         protocol (SSH, SMB, HTTP/2, replication), larger requests or more at once, or several connections"
+    };
+    action.to_owned()
 }

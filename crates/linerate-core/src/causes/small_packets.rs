@@ -2,7 +2,7 @@
 
 use super::predict::{threads, wanted};
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Answer, BUSY, Cause, Finding, base, percent};
+use super::{Answer, BUSY, Cause, Finding, base, percent, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
@@ -29,8 +29,8 @@ enum Handled {
     Single(Side, Vec<&'static str>),
     /// One by one after its card cut or joined them: frames could be larger.
     Frames(String),
-    /// It is not known.
-    Unread(String),
+    /// It is not known of the port of this side.
+    Unread(Side),
 }
 
 impl Cause for SmallPackets {
@@ -60,14 +60,14 @@ impl Cause for SmallPackets {
                     return finding(load, side, busy, off, true);
                 }
                 Handled::Frames(why) => return finding(load, side, busy, why, false),
-                Handled::Unread(port) => unread = Some(port),
+                Handled::Unread(at) => unread = Some(at),
             }
         }
         match unread {
-            Some(port) => Answer::Unknown(vec![Gap {
-                what: format!("the offloads of {port}"),
+            Some(side) => Answer::Unknown(vec![Gap {
+                what: format!("the offloads of {} {}", side.name(), port_of(model, side)),
                 why: "they were not read, and a CPU of its host was full".to_owned(),
-                hint: "ethtool -k PORT".to_owned(),
+                hint: format!("ethtool -k {}", port_of(model, side)),
             }]),
             None => {
                 Answer::Clear("no CPU was full of packets that it handled one by one".to_owned())
@@ -157,7 +157,7 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
         return Handled::Grouped;
     }
     if nic.offloads.is_none() {
-        return Handled::Unread(format!("{} {}", side.name(), nic.name));
+        return Handled::Unread(side);
     }
     let off = lacking(
         model,
@@ -221,17 +221,18 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
         }
         Handled::Frames(_) => Some(Advice {
             action: format!(
-                "on both hosts and every switch between: sudo ip link set dev PORT mtu {JUMBO}"
+                "{}; and as much on every switch between",
+                frames_of(model, |_| Some(JUMBO))
             ),
-            undo: frames_back(model),
+            undo: frames_of(model, |nic| nic.mtu),
             gain: None,
         }),
         Handled::Grouped | Handled::Unread(_) => None,
     }
 }
 
-/// What sets the ports of both ends back to the frames that they have now; what is between is not known.
-fn frames_back(model: &Model) -> String {
+/// What sets the ports of both ends to frames of some size; what is between is not known.
+fn frames_of(model: &Model, mtu: impl Fn(&Nic) -> Option<u32>) -> String {
     let mut all = Vec::new();
     for side in [Side::Near, Side::Far] {
         let route = host(model, side).and_then(|host| host.facts.route.as_ref());
@@ -239,7 +240,7 @@ fn frames_back(model: &Model) -> String {
             let name = &nic.name;
             let host = side.name();
             let set = |mtu: u32| format!("on {host}: sudo ip link set dev {name} mtu {mtu}");
-            all.extend(nic.mtu.map(set));
+            all.extend(mtu(nic).map(set));
         }
     }
     all.join("; ")

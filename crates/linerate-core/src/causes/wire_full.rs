@@ -2,7 +2,7 @@
 
 use super::predict::one_rate;
 use super::underlay::{goes_elsewhere, may_bind, untold};
-use super::{Answer, Cause, FULL, Finding, base, percent, wire};
+use super::{Answer, Cause, FULL, Finding, base, percent, port_at, wire};
 use crate::facts::Gap;
 use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
@@ -147,7 +147,7 @@ fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Ga
             open.then(|| Gap {
                 what: format!("the speed of the {} port", host.side.name()),
                 why: "without it nobody knows what the wire carries".to_owned(),
-                hint: "ethtool PORT".to_owned(),
+                hint: format!("ethtool {}", port_at(host)),
             })
         }
     }

@@ -256,13 +256,14 @@ fn untold(detour: &Detour<'_>) -> Answer {
         let port = port.filter(|port| port.speed.is_none())?;
         Some(format!("{side} {}", port.name))
     };
-    let name = ends.into_iter().find_map(silent);
-    let name = name.unwrap_or_else(|| "the ports in use".to_owned());
+    let told = ends.into_iter().find_map(silent);
+    let name = told.as_deref().unwrap_or("the ports in use");
+    let port = told.as_deref().and_then(|told| told.split(' ').nth(1));
     Answer::Unknown(vec![Gap {
         what: format!("the speed of {name}"),
         why: "there is another way between the hosts, and it may be faster than the full one"
             .to_owned(),
-        hint: "ethtool PORT".to_owned(),
+        hint: format!("ethtool {}", port.unwrap_or("PORT")),
     }])
 }
 

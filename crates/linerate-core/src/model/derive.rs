@@ -43,6 +43,7 @@ pub fn derive(record: &Record) -> Model {
         directions,
         gaps: gaps(record),
         complete: matches!(record.end, Some(End::Complete)),
+        watched: false,
     }
 }
 

@@ -15,6 +15,7 @@ use super::losses::loses_again;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::resources::resources;
+use super::room::Writer;
 use super::shaping::shapers;
 use super::tcp::tcp;
 use super::{DirectionModel, Load, Model, TcpShares, Thread};
@@ -113,6 +114,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         both: Vec::new(),
         trials: Vec::new(),
         complete: !flow.ended,
+        watched: true,
     })
 }
 
@@ -157,7 +159,8 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {
-            tcp(near, 0, window, false)
+            let tcp_wmem = flow.facts.buffers.tcp_wmem;
+            tcp(near, 0, window, false, Writer::Any { tcp_wmem })
         } else {
             receiving(table, &ticks, window)
         },

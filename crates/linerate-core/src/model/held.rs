@@ -6,16 +6,20 @@
 //! each sample is a snapshot, but says what the sender would need to send more.
 
 use super::readings::{Window, mean, per_second};
+use super::room::{Room, Writer};
 use crate::metric as m;
 use crate::record::Table;
+use crate::units::Nanos;
 
 /// In flight, of the window offered, from which the window is full: the rest is less than the
 /// sender waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// Memory in use, of the send buffer, from which the program waits for room: the kernel wakes it
-/// when a third is free.
-const FULL_BUFFER: f64 = 0.6;
+/// Times the shortest round trip from which an acknowledgement is late, and by how much at least. A receiver
+/// delays one by 40 ms or more, and answers the next segment at once: half of it is the mean.
+//= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
+const LATE: f64 = 2.0;
+const LATE_BY: Nanos = Nanos::from_millis(10);
 
 /// Shares of time; `None` where a counter is missing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,30 +27,42 @@ pub(super) struct Held {
     pub(super) rwnd_limited: Option<f64>,
     pub(super) sndbuf_limited: Option<f64>,
     pub(super) starved: Option<f64>,
+    pub(super) corked: Option<f64>,
+    pub(super) nagle: Option<f64>,
     pub(super) network: Option<f64>,
 }
 
 /// What one sample says.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// The window offered is full.
     Window,
+    /// All that was written is sent, and the send buffer has no room for more.
     Buffer,
+    /// All that was written is sent, and there is room for more.
     Starved,
+    /// Less than a segment waits although nothing is unacknowledged.
+    Corked,
+    /// Less than a segment waits for the late acknowledgement of a small one.
+    Nagle,
+    /// Data wait for congestion control.
     Network,
+    /// All that was written is sent; whether there is room for more is not known.
+    Untold,
 }
 
 impl Held {
     /// From the tables of a set's sockets on the sending end.
-    pub(super) fn of(tcp: &[&Table], sockets: &[&Table], window: Window) -> Self {
+    pub(super) fn of(tcp: &[&Table], sockets: &[&Table], window: Window, writer: Writer) -> Self {
         let states: Vec<State> = tcp
             .iter()
             .flat_map(|t| {
                 let socket = sockets.iter().find(|s| s.subject == t.subject);
-                states(t, socket.copied(), window)
+                states(t, socket.copied(), window, writer)
             })
             .collect();
-        let seen = |state| {
-            let n = states.iter().filter(|s| **s == state).count();
+        let seen = |all: &[State]| {
+            let n = states.iter().filter(|s| all.contains(s)).count();
             (!states.is_empty()).then(|| n as f64 / states.len() as f64)
         };
         // Clocks of TCP_INFO count microseconds.
@@ -54,62 +70,43 @@ impl Held {
             mean(tcp.iter().filter_map(|t| per_second(t, metric, window)))
                 .map(|us_per_s| (us_per_s / 1e6).clamp(0.0, 1.0))
         };
-        let larger = |metric, state| Some(clock(metric)?.max(seen(state).unwrap_or(0.0)));
-        let rwnd_limited = larger(m::TCP_RWND_LIMITED, State::Window);
-        let sndbuf_limited = larger(m::TCP_SNDBUF_LIMITED, State::Buffer);
-        let starved = seen(State::Starved);
-        let rest = |r: f64| Some((1.0 - r - sndbuf_limited? - starved?).max(0.0));
+        let told = !states.contains(&State::Untold);
+        let full = seen(&[State::Buffer]).filter(|_| told);
+        let rwnd_limited =
+            clock(m::TCP_RWND_LIMITED).map(|ran| ran.max(seen(&[State::Window]).unwrap_or(0.0)));
+        let sndbuf_limited = match clock(m::TCP_SNDBUF_LIMITED) {
+            Some(ran) => Some(ran.max(full.unwrap_or(0.0))),
+            // Linux before 4.10 has no clock: the state alone tells.
+            None => full,
+        };
+        let starved = seen(&[State::Starved, State::Corked]).filter(|_| told);
+        let nagle = seen(&[State::Nagle]).filter(|_| writer.may_wait());
+        let rest =
+            |r: f64| Some((1.0 - r - sndbuf_limited? - starved? - nagle.unwrap_or(0.0)).max(0.0));
         Self {
             rwnd_limited,
             sndbuf_limited,
             starved,
+            corked: seen(&[State::Corked]).filter(|_| writer.may_wait()),
+            nagle,
             network: rwnd_limited.and_then(rest),
         }
     }
 }
 
 /// The state at each row of the window; nothing where a column is missing.
-fn states(tcp: &Table, socket: Option<&Table>, window: Window) -> Vec<State> {
+fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -> Vec<State> {
     let sender = Sender::of(tcp);
-    let mut buffer = socket.map(Buffer::of);
+    let mut room = socket.map(|socket| Room::of(socket, tcp, window, writer));
     let state = |row: usize| {
-        let used = buffer.as_mut().and_then(|buffer| buffer.used(tcp.at[row]));
-        sender.state(row, used)
+        let full = room.as_mut().and_then(|room| room.is_full(tcp.at[row]));
+        if writer.may_wait() {
+            sender.state(row, full)
+        } else {
+            sender.state_of_own(row, full)
+        }
     };
     window.within(tcp).filter_map(state).collect()
-}
-
-/// Columns of a socket, found once for all rows.
-struct Buffer<'a> {
-    at: &'a [u64],
-    size: Option<&'a [i64]>,
-    queued: Option<&'a [i64]>,
-    /// The first row that is not before the time asked for last.
-    next: usize,
-}
-
-impl<'a> Buffer<'a> {
-    fn of(socket: &'a Table) -> Self {
-        Self {
-            at: &socket.at,
-            size: socket.column(m::SOCKET_SNDBUF),
-            queued: socket.column(m::SOCKET_WMEM_QUEUED),
-            next: 0,
-        }
-    }
-
-    /// Share of the send buffer that is in use at the row nearest to `at`, which ascends from call to call.
-    fn used(&mut self, at: u64) -> Option<f64> {
-        let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
-        while before(&self.next) {
-            self.next += 1;
-        }
-        let near = |row: &usize| Some(self.at.get(*row)?.abs_diff(at));
-        let beside = self.next.checked_sub(1).into_iter().chain([self.next]);
-        let row = beside.min_by_key(|row| near(row).unwrap_or(u64::MAX))?;
-        let size = value(self.size, row)?;
-        (size > 0.0).then_some(value(self.queued, row)? / size)
-    }
 }
 
 /// Columns of a connection, found once for all rows.
@@ -117,8 +114,15 @@ struct Sender<'a> {
     mss: Option<&'a [i64]>,
     unacked: Option<&'a [i64]>,
     window: Option<&'a [i64]>,
+    cwnd: Option<&'a [i64]>,
     app_limited: Option<&'a [i64]>,
     not_sent: Option<&'a [i64]>,
+    rtt: Option<&'a [i64]>,
+    min_rtt: Option<&'a [i64]>,
+    sent: Option<&'a [i64]>,
+    again: Option<&'a [i64]>,
+    acked: Option<&'a [i64]>,
+    clock: Option<&'a [i64]>,
 }
 
 impl<'a> Sender<'a> {
@@ -127,28 +131,97 @@ impl<'a> Sender<'a> {
             mss: tcp.column(m::TCP_SND_MSS),
             unacked: tcp.column(m::TCP_UNACKED),
             window: tcp.column(m::TCP_SND_WND),
+            cwnd: tcp.column(m::TCP_CWND),
             app_limited: tcp.column(m::TCP_APP_LIMITED),
             not_sent: tcp.column(m::TCP_NOTSENT),
+            rtt: tcp.column(m::TCP_RTT),
+            min_rtt: tcp.column(m::TCP_MIN_RTT),
+            sent: tcp.column(m::TCP_BYTES_SENT),
+            again: tcp.column(m::TCP_BYTES_RETRANS),
+            acked: tcp.column(m::TCP_BYTES_ACKED),
+            clock: tcp.column(m::TCP_SNDBUF_LIMITED),
         }
     }
 
-    /// The state at a row at which such a share of the send buffer is in use.
-    fn state(&self, row: usize, buffer: Option<f64>) -> Option<State> {
-        let mss = value(self.mss, row)?;
-        let flight = value(self.unacked, row)? * mss;
-        // Kernels before 5.4 do not tell the window.
-        let full_window = value(self.window, row).is_some_and(|w| flight >= w * FULL_WINDOW);
-        let nothing_waits =
-            value(self.app_limited, row)? > 0.0 || value(self.not_sent, row)? < 2.0 * mss;
-        Some(match (full_window, nothing_waits, buffer) {
+    /// Payload in flight if all segments are full.
+    fn flight(&self, row: usize) -> Option<f64> {
+        Some(value(self.unacked, row)? * value(self.mss, row)?)
+    }
+
+    /// Payload in flight, where the kernel counts what it sent (4.19).
+    fn small_flight(&self, row: usize) -> Option<f64> {
+        let at = |column| value(column, row);
+        let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
+        let most = self.flight(row)?;
+        // What is unacknowledged is a byte at least.
+        let counted = counted().filter(|bytes| *bytes >= 1.0);
+        Some(counted.map_or(most, |bytes| bytes.min(most)))
+    }
+
+    /// Whether so much in flight fills the window. Kernels before 5.4 do not tell the window.
+    fn fills_window(&self, row: usize, flight: f64) -> bool {
+        value(self.window, row).is_some_and(|window| flight >= window * FULL_WINDOW)
+    }
+
+    /// Whether nothing waits to be sent, or too little to matter.
+    fn nothing_waits(&self, row: usize) -> Option<bool> {
+        let few = value(self.not_sent, row)? < 2.0 * value(self.mss, row)?;
+        Some(value(self.app_limited, row)? > 0.0 || few)
+    }
+
+    /// The state at a row of a sender that writes whenever there is room.
+    fn state_of_own(&self, row: usize, full: Option<bool>) -> Option<State> {
+        let full_window = self.fills_window(row, self.flight(row)?);
+        Some(match (full_window, self.nothing_waits(row)?, full) {
             (true, ..) => State::Window,
             (_, false, _) => State::Network,
-            (_, true, Some(used)) if used >= FULL_BUFFER => State::Buffer,
+            (_, true, Some(true)) => State::Buffer,
             (_, true, _) => State::Starved,
         })
     }
+
+    /// The state at a row of a program that may wait although there is room.
+    fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
+        let full_window = self.fills_window(row, self.small_flight(row)?);
+        // Where the memory in use was not read the clock alone tells of time without room.
+        let full = full.or(self.clock.map(|_| false));
+        let small = self.is_small(row);
+        Some(match (full_window, self.nothing_waits(row)?, full) {
+            (true, ..) => State::Window,
+            (_, false, _) => State::Network,
+            _ if small && value(self.unacked, row)? < 1.0 => State::Corked,
+            _ if small && self.waits_for_acknowledgement(row) => State::Nagle,
+            (_, true, Some(true)) => State::Buffer,
+            (_, true, Some(false)) => State::Starved,
+            (_, true, None) => State::Untold,
+        })
+    }
+
+    /// Whether what waits unsent is less than a segment.
+    fn is_small(&self, row: usize) -> bool {
+        let waits = value(self.not_sent, row).zip(value(self.mss, row));
+        waits.is_some_and(|(waits, mss)| waits > 0.0 && waits < mss)
+    }
+
+    /// Whether nothing but the acknowledgement of one segment, which is late, keeps what waits from being sent.
+    //= Linux, net/ipv4/tcp_output.c, tcp_nagle_check(): a small segment waits while another one is unacknowledged
+    fn waits_for_acknowledgement(&self, row: usize) -> bool {
+        let at = |column| value(column, row);
+        let late = || {
+            let (rtt, least) = at(self.rtt).zip(at(self.min_rtt))?;
+            let by = LATE_BY.0 as f64 / 1e3;
+            Some(rtt >= least * LATE && rtt >= least + by)
+        };
+        let alone = at(self.unacked).is_some_and(|n| (n - 1.0).abs() < 0.5);
+        let may_send = at(self.cwnd).is_none_or(|cwnd| cwnd > 1.0);
+        let fits = || {
+            let needs = self.small_flight(row)? + at(self.not_sent)?;
+            Some(at(self.window).is_none_or(|window| window >= needs))
+        };
+        alone && may_send && fits() == Some(true) && late() == Some(true)
+    }
 }
 
-fn value(column: Option<&[i64]>, row: usize) -> Option<f64> {
+pub(super) fn value(column: Option<&[i64]>, row: usize) -> Option<f64> {
     Some(*column?.get(row)? as f64)
 }

@@ -12,6 +12,7 @@ use super::losses::{loses_again, loses_throughout};
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
+use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
 use super::tcp::{came_twice, tcp};
@@ -214,7 +215,7 @@ fn connections(
 ) -> TcpShares {
     let receiver = record.hosts.get(index(direction.receiver()));
     let told = receiver.and_then(|host| host.facts.tells_duplicates);
-    let mut shares = tcp(sending, set, window, told == Some(true));
+    let mut shares = tcp(sending, set, window, told == Some(true), Writer::Own);
     let twice = came_twice(sending, receiving, set).zip(shares.repeated);
     let counted = twice.map(|(share, again)| share * again);
     // It tells too few of them, and never next to none: what it took in and threw away was damaged.

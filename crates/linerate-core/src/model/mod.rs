@@ -28,6 +28,7 @@ mod probe;
 mod queues;
 mod readings;
 mod resources;
+mod room;
 mod shaping;
 mod silence;
 mod spread;
@@ -91,6 +92,8 @@ pub struct Model {
     pub gaps: Vec<(Side, Gap)>,
     /// Whether the run was cut short.
     pub complete: bool,
+    /// Whether other programs made the load, and linerate only looked on.
+    pub watched: bool,
 }
 
 impl Model {
@@ -355,9 +358,15 @@ pub struct TcpShares {
     /// Share of time held by the send buffer: the kernel's clock, or the samples in which all that
     /// the buffer holds is sent already, whichever is larger.
     pub sndbuf_limited: Option<f64>,
-    /// Share of samples in which the program left the connection without data, although its buffer
-    /// had room.
+    /// Share of samples in which the program left the connection without a full segment to send,
+    /// although its buffer had room and nothing unacknowledged kept it from being sent.
     pub starved: Option<f64>,
+    /// The part of them in which less than a segment waited although nothing was unacknowledged: the
+    /// program holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
+    pub corked: Option<f64>,
+    /// Share of samples in which less than a segment waited for the late acknowledgement of a small
+    /// one (Nagle's algorithm). `None` for linerate's own load.
+    pub nagle: Option<f64>,
     /// Share of time that is left: held by congestion control.
     pub network: Option<f64>,
     /// Payload in flight of one stream, mean.

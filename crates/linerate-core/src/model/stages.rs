@@ -282,6 +282,7 @@ mod tests {
             resources: Vec::<Resource>::new(),
             gaps: Vec::new(),
             complete: true,
+            watched: false,
         }
     }
 

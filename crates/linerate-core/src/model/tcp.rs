@@ -4,6 +4,7 @@ use super::TcpShares;
 use super::held::Held;
 use super::interruptions::TIMEOUT;
 use super::readings::{Window, gauge, growth, mean};
+use super::room::Writer;
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
 use crate::stats::{Count, SHORTEST};
@@ -119,13 +120,14 @@ pub(super) fn tcp(
     set: u32,
     window: Window,
     duplicates_told: bool,
+    writer: Writer,
 ) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
     let sockets: Vec<&Table> = sending
         .about("socket", |s| s.starts_with(&prefix))
         .collect();
-    let held = Held::of(&tables, &sockets, window);
+    let held = Held::of(&tables, &sockets, window, writer);
     let each = stands_for(sending, set);
     let all = |from, metric| all(from, metric, window);
     let bytes = |metric| mean(all(&tables, metric)).map(|v| Bytes(v.max(0.0) as u64));
@@ -149,6 +151,8 @@ pub(super) fn tcp(
         rwnd_limited: held.rwnd_limited,
         sndbuf_limited: held.sndbuf_limited,
         starved: held.starved,
+        corked: held.corked,
+        nagle: held.nagle,
         network: held.network,
         in_flight: segments(m::TCP_UNACKED),
         window: bytes(m::TCP_SND_WND),
@@ -289,7 +293,7 @@ mod tests {
                 ..EndReadings::default()
             };
             assert_eq!(payload_sent(&end, 1, WHOLE), Some(20_000.0 * times));
-            let shares = tcp(&end, 1, WHOLE, true);
+            let shares = tcp(&end, 1, WHOLE, true, Writer::Own);
             assert_eq!(shares.segments, Some(20.0 * times));
             assert_eq!(shares.repeated, Some(4.0 * times));
             assert_eq!(shares.repeated_ever, Some(9), "of one stream, ever");

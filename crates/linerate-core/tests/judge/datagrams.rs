@@ -65,11 +65,12 @@ fn all_outcomes(m: &Model) -> Vec<(&'static str, &'static str)> {
     answers.iter().map(|a| (a.cause, a.outcome)).collect()
 }
 
-const OF_CONNECTIONS: [&str; 4] = [
+const OF_CONNECTIONS: [&str; 5] = [
     "path-reordering",
     "congestion-control",
     "receive-window",
     "send-buffer",
+    "latency-nagle",
 ];
 
 #[test]

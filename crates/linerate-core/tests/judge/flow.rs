@@ -9,10 +9,10 @@ use linerate_core::verdict::{Certainty, Place, Verdict, judge, suspects};
 
 /// Time between two rows.
 const TICK: u64 = 100_000_000;
-const ROWS: i64 = 20;
+pub(super) const ROWS: i64 = 20;
 
 /// A table of counters that grow by so much in each row, and of gauges that stand still.
-fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
+pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
     let column = |(metric, value): &(Metric, i64)| Column {
         name: metric.name.to_owned(),
         unit: metric.unit,
@@ -37,7 +37,7 @@ fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
 
 /// A download that brings `bytes` in each tick through a window of 100 kB, in a round trip of 20 ms:
 /// 500 kB in a tick fill it.
-fn download(bytes: i64) -> Vec<(Metric, i64)> {
+pub(super) fn download(bytes: i64) -> Vec<(Metric, i64)> {
     vec![
         (m::TCP_BYTES_ACKED, 10),
         (m::TCP_BYTES_RECEIVED, bytes),
@@ -50,7 +50,7 @@ fn download(bytes: i64) -> Vec<(Metric, i64)> {
 }
 
 /// An upload of which the kernel says that the window held it `window` of the time, in per cent.
-fn upload(window: i64) -> Vec<(Metric, i64)> {
+pub(super) fn upload(window: i64) -> Vec<(Metric, i64)> {
     vec![
         (m::TCP_BYTES_ACKED, 500_000),
         (m::TCP_BYTES_RECEIVED, 10),
@@ -71,7 +71,7 @@ fn upload(window: i64) -> Vec<(Metric, i64)> {
 }
 
 /// A connection whose program has threads that are busy for so many per cent of the time.
-fn connection(tcp: &[(Metric, i64)], unread: i64, busy: &[i64]) -> Flow {
+pub(super) fn connection(tcp: &[(Metric, i64)], unread: i64, busy: &[i64]) -> Flow {
     let socket = [(m::SOCKET_UNREAD, unread), (m::SOCKET_RCVBUF, 200_000)];
     let thread = |(n, percent): (usize, &i64)| {
         let run = (m::THREAD_RUN, percent * 1_000_000);
@@ -101,15 +101,15 @@ fn connection(tcp: &[(Metric, i64)], unread: i64, busy: &[i64]) -> Flow {
     }
 }
 
-fn judged(read: &Flow) -> Verdict {
+pub(super) fn judged(read: &Flow) -> Verdict {
     judge(&flow(read).expect("two rows"))
 }
 
-fn limits(verdict: &Verdict) -> Vec<(&'static str, Place)> {
+pub(super) fn limits(verdict: &Verdict) -> Vec<(&'static str, Place)> {
     verdict.limits.iter().map(|l| (l.cause, l.side)).collect()
 }
 
-fn in_play(verdict: &Verdict) -> Vec<&'static str> {
+pub(super) fn in_play(verdict: &Verdict) -> Vec<&'static str> {
     suspects(verdict).iter().map(|s| s.cause).collect()
 }
 

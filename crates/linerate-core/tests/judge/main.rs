@@ -6,6 +6,7 @@ mod black_hole;
 mod changes;
 mod clock;
 mod collision;
+mod commands;
 mod copy;
 mod cpu;
 mod crowd;
@@ -20,6 +21,7 @@ mod overtaking;
 mod own_port;
 mod path;
 mod port;
+mod program;
 mod proof;
 mod rate;
 #[path = "../slot/mod.rs"]
@@ -175,6 +177,7 @@ fn model(base: Load) -> Model {
         resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
+        watched: false,
     }
 }
 

@@ -159,8 +159,27 @@ fn half_duplex_below_a_bridge_or_a_tunnel_is_not_ruled_out() {
     assert_eq!(with(Some(Duplex::Full)), "clear");
     assert_eq!(with(Some(Duplex::Half)), "unknown");
     assert_eq!(with(None), "unknown");
-    let tunnel = |gbits| outcome(&leaving(vec![made(9, "tun", &[])], gbits), "duplex");
-    assert_eq!((tunnel(1.0), tunnel(1.01)), ("unknown", "clear"));
+    let tunnel = |duplex| {
+        let mut ports = vec![made(9, "vxlan", &[1]), card(1, Some(GIGABIT))];
+        ports[1].link.duplex = duplex;
+        outcome(&leaving(ports, 0.06), "duplex")
+    };
+    assert_eq!(tunnel(Some(Duplex::Half)), "unknown");
+    assert_eq!(tunnel(Some(Duplex::Full)), "clear");
+}
+
+#[test]
+fn a_port_that_software_makes_has_no_duplex() {
+    for kind in ["tun", "wireguard", "vxlan", "gre", "veth", "dummy", ""] {
+        let m = leaving(vec![made(9, kind, &[])], 0.06);
+        assert_eq!(outcome(&m, "duplex"), "clear", "{kind}");
+        // A record from before routes were read knows the port alone.
+        let mut m = m;
+        for host in &mut m.hosts {
+            host.facts.route = None;
+        }
+        assert_eq!(outcome(&m, "duplex"), "clear", "{kind}");
+    }
 }
 
 #[test]

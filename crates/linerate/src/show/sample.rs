@@ -231,6 +231,7 @@ pub(crate) fn healthy() -> Result {
         resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
+        watched: false,
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];

@@ -6,6 +6,7 @@
     reason = "helpers of tests, which clippy does not take for tests"
 )]
 
+mod commands;
 mod hardware;
 mod kept;
 mod mutation;
@@ -22,6 +23,9 @@ use linerate_core::model::{Model, derive};
 use linerate_core::plan::Direction;
 use linerate_core::record::{Record, frame};
 use linerate_core::verdict::{Measure, Verdict, judge_by};
+
+/// Causes of the connections of other programs: no record of a run has them. `tests/flows.rs` plants them.
+const OF_FLOWS: [&str; 1] = ["latency-nagle"];
 
 /// All of them.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {

@@ -96,16 +96,6 @@ fn a_small_window_of_a_download_is_named() {
     assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
 }
 
-#[test]
-fn a_program_that_reads_slowly_is_named_and_no_window() {
-    let Some(document) = seen(&["delay:5ms"], SERVE, &download("--limit-rate 2M")) else {
-        return;
-    };
-    let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), ["receiver-app"], "{flow:#}");
-    assert_eq!(flow["limits"][0]["side"], "near");
-}
-
 /// Serves in near, and looks at the download of far's curl. Far learns near's address by a file.
 fn upload() -> (String, String) {
     let near = format!(
@@ -134,35 +124,163 @@ fn of_what_the_far_host_alone_knows_no_cause_is_named() {
     assert!(flow["held"]["window"].as_f64().unwrap() > 0.5, "{flow:#}");
 }
 
+/// Python that connects to port 7001 of the first argument.
+const CONNECT: &str = "import socket, sys, time
+for _ in range(100):
+    try:
+        s = socket.create_connection((sys.argv[1], 7001))
+        break
+    except OSError:
+        time.sleep(0.1)
+";
+
+/// Python that takes one connection.
+const ACCEPT: &str = "import socket
+c, _ = socket.create_server((\"\", 7001)).accept()
+";
+
+/// What `flows` tells of a connection of near's program with one of far, both in Python.
+fn between(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+    let far = format!("exec python3 -c '{ACCEPT}{far}'");
+    let near = format!(
+        "python3 -c '{CONNECT}{near}' \"$1\" & sleep 3; $PROGRAM flows :7001 --json --time 3s; kill $!"
+    );
+    seen(faults, &far, &near)
+}
+
+/// Reads all that comes.
+const SINK: &str = "while c.recv(1 << 18): pass
+";
+
 #[test]
-fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
-    let (near, far) = upload();
-    let Some(document) = seen(&["delay:5ms", "path-rate:50Mb/s,deep,forward"], &far, &near) else {
+fn a_window_of_the_program_is_no_send_buffer() {
+    // 600 kB at most may wait for the far program, as in SSH.
+    let far = "n = 0
+while True:
+    got = len(c.recv(1 << 18))
+    n += got
+    if not got: break
+    if n >= 98304:
+        c.sendall(n.to_bytes(8, \"big\"))
+        n = 0
+";
+    let near = "back = s.makefile(\"rb\")
+room = 600000
+while True:
+    while room < 32768: room += int.from_bytes(back.read(8), \"big\")
+    s.sendall(bytes(32768))
+    room -= 32768
+";
+    let Some(document) = between(&["delay:50ms"], far, near) else {
         return;
     };
     let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
-    assert_eq!(causes(flow, "suspects")[0], "path-rate", "{flow:#}");
-    assert_eq!(flow["suspects"][0]["outcome"], "finding");
-    let rate = flow["sent_bps"].as_f64().unwrap();
-    assert!(rate < 50e6, "{rate}");
+    assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
+    assert_eq!(flow["direction"], "forward");
+    assert_eq!(
+        flow["prove"],
+        Value::Null,
+        "no experiment tells of a program"
+    );
+}
+
+/// An exchange of 1130 bytes for one, after `set`.
+fn exchange(set: &str) -> Option<Value> {
+    let far = "while True:
+    n = 0
+    while n < 1130: n += len(c.recv(1130))
+    c.sendall(b\"k\")
+";
+    let near = format!(
+        "{set}while True:
+    s.sendall(bytes(1000))
+    s.sendall(bytes(130))
+    s.recv(1)
+"
+    );
+    between(&["delay:5ms"], far, &near)
 }
 
 #[test]
-fn a_cap_of_each_flow_and_a_rate_of_the_path_both_stay_in_play() {
-    let (near, far) = upload();
-    let faults = ["delay:5ms", "flow-rate:50Mb/s,shaped,forward"];
-    let Some(document) = seen(&faults, &far, &near) else {
+fn small_writes_that_wait_for_a_delayed_acknowledgement_are_nagles_algorithm() {
+    let Some(document) = exchange("") else {
         return;
     };
     let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
-    let suspects = flow["suspects"].as_array().unwrap().iter();
-    let found = suspects.filter(|s| s["outcome"] == "finding");
-    let found: Vec<_> = found.map(|s| s["cause"].as_str().unwrap()).collect();
-    let both = found.contains(&"path-rate") && found.contains(&"flow-rate-cap");
-    assert!(both, "{flow:#}");
-    assert!(flow["sent_bps"].as_f64().unwrap() < 50e6, "{flow:#}");
-    let prove = flow["prove"].as_str().unwrap();
-    assert!(prove.ends_with(" --direction forward"), "{prove}");
+    assert_eq!(causes(flow, "limits"), ["latency-nagle"], "{flow:#}");
+    assert!(flow["held"]["nagle"].as_f64().unwrap() > 0.5, "{flow:#}");
+    let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+    assert!(advice.contains("TCP_NODELAY"), "{advice}");
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_program_that_reads_slowly_is_named_and_no_window() {
+        let Some(document) = seen(&["delay:5ms"], SERVE, &download("--limit-rate 2M")) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), ["receiver-app"], "{flow:#}");
+        assert_eq!(flow["limits"][0]["side"], "near");
+    }
+
+    #[test]
+    fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
+        let (near, far) = upload();
+        let Some(document) = seen(&["delay:5ms", "path-rate:50Mb/s,deep,forward"], &far, &near)
+        else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+        assert_eq!(causes(flow, "suspects")[0], "path-rate", "{flow:#}");
+        assert_eq!(flow["suspects"][0]["outcome"], "finding");
+        let rate = flow["sent_bps"].as_f64().unwrap();
+        assert!(rate < 50e6, "{rate}");
+    }
+
+    #[test]
+    fn a_cap_of_each_flow_and_a_rate_of_the_path_both_stay_in_play() {
+        let (near, far) = upload();
+        let faults = ["delay:5ms", "flow-rate:50Mb/s,shaped,forward"];
+        let Some(document) = seen(&faults, &far, &near) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+        let suspects = flow["suspects"].as_array().unwrap().iter();
+        let found = suspects.filter(|s| s["outcome"] == "finding");
+        let found: Vec<_> = found.map(|s| s["cause"].as_str().unwrap()).collect();
+        let both = found.contains(&"path-rate") && found.contains(&"flow-rate-cap");
+        assert!(both, "{flow:#}");
+        assert!(flow["sent_bps"].as_f64().unwrap() < 50e6, "{flow:#}");
+        let prove = flow["prove"].as_str().unwrap();
+        assert!(prove.ends_with(" --direction forward"), "{prove}");
+    }
+
+    #[test]
+    fn a_send_buffer_that_the_program_fixed_is_named() {
+        let near = "s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 150000)
+while True: s.sendall(bytes(65536))
+";
+        let Some(document) = between(&["delay:50ms"], SINK, near) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), ["send-buffer"], "{flow:#}");
+        let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+        assert!(advice.contains("SO_SNDBUF"), "{advice}");
+    }
+
+    #[test]
+    fn small_writes_that_are_sent_at_once_wait_for_the_answer_only() {
+        let set = "s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n";
+        let Some(document) = exchange(set) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
+    }
 }

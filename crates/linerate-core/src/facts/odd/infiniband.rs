@@ -47,12 +47,28 @@ fn ports(
     each.collect()
 }
 
+/// The network port of an RDMA port: the owner of its addresses, or the only port of the same card.
+fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> &'a str {
+    let mut owners = port.gids.iter().map(|gid| gid.netdev.as_str());
+    let owner = owners.find(|name| !name.is_empty());
+    let nics = inventory.network.nics.iter();
+    let of_card = nics.filter(|nic| !device.pci.is_empty() && nic.pci == device.pci);
+    let of_card: Vec<&str> = of_card.map(|nic| nic.name.as_str()).collect();
+    match (owner, &of_card[..]) {
+        (Some(owner), _) => owner,
+        (None, [only]) => only,
+        (None, _) => "DEVICE",
+    }
+}
+
 /// A wire that does not work.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-no-link", |device, port| {
         let (name, number) = (&device.name, port.number);
         let enable = match port.layer {
-            Some(Layer::Ethernet) => "sudo ip link set DEVICE up".to_owned(),
+            Some(Layer::Ethernet) => {
+                format!("sudo ip link set {} up", netdev(inventory, device, port))
+            }
             // Without its own name and port it would be the first port of the first device.
             _ => format!("sudo ibportstate -C {name} -P {number} -D 0 {number} enable"),
         };
@@ -87,12 +103,8 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
         let what = "Down although the wire works (LinkUp): the link is held down on this side";
         let is_card = matches!(Function::of(inventory, device), Function::Card);
         let (why, fix) = if port.layer == Some(Layer::Ethernet) {
-            let netdev = port.gids.iter().find(|gid| !gid.netdev.is_empty());
-            let netdev = netdev.map_or("DEVICE", |gid| gid.netdev.as_str());
-            (
-                "its network port is down",
-                format!("sudo ip link set {netdev} up"),
-            )
+            let up = format!("sudo ip link set {} up", netdev(inventory, device, port));
+            ("its network port is down", up)
         } else if !is_card {
             (
                 "the card's host holds the links of virtual functions down until it is told to let them follow the \
@@ -256,6 +268,40 @@ mod tests {
             ..lost
         };
         assert_eq!(one(roce), [""; 0]);
+    }
+
+    #[test]
+    fn a_command_names_the_network_port_of_an_rdma_port() {
+        use crate::facts::infiniband::Gid;
+        use crate::facts::nic::Nic;
+
+        let command = |owner: &str, nics: &[&str]| {
+            let mut off = port(LinkState::Down, PhysicalState::Disabled, 4, "FDR", 56);
+            off.layer = Some(Layer::Ethernet);
+            off.gids = vec![Gid {
+                index: 0,
+                gid: String::new(),
+                kind: "RoCE v2".to_owned(),
+                netdev: owner.to_owned(),
+            }];
+            let mut machine = Inventory::default();
+            let pci = "0000:03:00.0".to_owned();
+            let nic = |name: &&str| Nic {
+                name: (*name).to_owned(),
+                pci: pci.clone(),
+                ..Nic::default()
+            };
+            machine.network.nics = nics.iter().map(nic).collect();
+            machine.infiniband.devices = vec![IbDevice {
+                pci: pci.clone(),
+                ..device("mlx5_0", "B", off)
+            }];
+            find(&machine)[0].fix.clone()
+        };
+        assert_eq!(command("eth3", &[]), "sudo ip link set eth3 up");
+        assert_eq!(command("", &["eth4"]), "sudo ip link set eth4 up");
+        // Two ports of one card, and none of them told.
+        assert_eq!(command("", &["eth4", "eth5"]), "sudo ip link set DEVICE up");
     }
 
     #[test]

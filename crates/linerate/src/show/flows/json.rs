@@ -77,6 +77,7 @@ struct HeldOut {
     window: Option<f64>,
     send_buffer: Option<f64>,
     program: Option<f64>,
+    nagle: Option<f64>,
     network: Option<f64>,
 }
 
@@ -143,6 +144,7 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
             window: tcp.rwnd_limited,
             send_buffer: tcp.sndbuf_limited,
             program: tcp.starved,
+            nagle: tcp.nagle,
             network: tcp.network,
         },
         in_flight_bytes: tcp.in_flight.map(bytes),

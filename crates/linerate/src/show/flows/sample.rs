@@ -143,6 +143,37 @@ pub(super) fn by_network() -> Look {
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
+/// Answers in two writes, the second of which waits 40 ms for the acknowledgement of the first.
+pub(super) fn small_writes() -> Look {
+    let tcp = [
+        (m::TCP_BYTES_ACKED, 10_000),
+        (m::TCP_BYTES_RECEIVED, 120),
+        (m::TCP_BYTES_SENT, 10_000),
+        (m::TCP_BYTES_RETRANS, 0),
+        (m::TCP_RWND_LIMITED, 0),
+        (m::TCP_SNDBUF_LIMITED, 0),
+        (m::TCP_UNACKED, 1),
+        (m::TCP_SND_MSS, 1448),
+        (m::TCP_SND_WND, 65_536),
+        (m::TCP_CWND, 10),
+        (m::TCP_NOTSENT, 130),
+        (m::TCP_APP_LIMITED, 1),
+        (m::TCP_RTT, 21_000),
+        (m::TCP_MIN_RTT, 50),
+        (m::TCP_PMTU, 1500),
+    ];
+    let seen = Seen {
+        connections: 1,
+        flows: vec![flow(
+            "10.0.0.2:7002",
+            vec![table(Flow::SUBJECT, &tcp)],
+            Vec::new(),
+        )],
+        gaps: Vec::new(),
+    };
+    Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
+}
+
 /// Nothing to see, and not all of it.
 pub(super) fn idle() -> Look {
     let gap = Gap {

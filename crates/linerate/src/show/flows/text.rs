@@ -150,6 +150,7 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
         share(tcp.rwnd_limited, "the window"),
         share(tcp.sndbuf_limited, "the send buffer"),
         share(tcp.starved, "the program"),
+        share(tcp.nagle.filter(|n| *n >= 0.005), "Nagle's algorithm"),
         share(tcp.network, "the network"),
     ]
     .into_iter()
@@ -179,6 +180,7 @@ mod tests {
     fn golden_of_a_look() {
         insta::assert_snapshot!("flows", text(&sample::look(), Style::PLAIN));
         insta::assert_snapshot!("flows_idle", text(&sample::idle(), Style::PLAIN));
+        insta::assert_snapshot!("flows_nagle", text(&sample::small_writes(), Style::PLAIN));
     }
 
     #[test]

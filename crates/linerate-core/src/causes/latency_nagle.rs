@@ -1,0 +1,94 @@
+//! A small write waits for the acknowledgement of the one before, which the receiver delays.
+
+use super::buffer_bound::{ENOUGH, SUSPECT};
+use super::{Answer, Cause, Finding, base, lacks, percent};
+use crate::model::{Load, Model};
+use crate::plan::Direction;
+use crate::record::TrialPlan;
+use crate::stats::Range;
+use crate::trial::Factor;
+use crate::verdict::{Advice, Place, Stage};
+
+/// Cause `latency-nagle`.
+pub(super) struct LatencyNagle;
+
+impl Cause for LatencyNagle {
+    fn id(&self) -> &'static str {
+        "latency-nagle"
+    }
+    fn stage(&self) -> Stage {
+        Stage::App
+    }
+    fn is_of_connections(&self) -> bool {
+        true
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        if !model.watched {
+            return Answer::Clear(
+                "linerate's own load waits for no answer, and what it times sets TCP_NODELAY"
+                    .to_owned(),
+            );
+        }
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let Some(share) = load.tcp.nagle else {
+            return lacks(model, "tcp", direction.sender());
+        };
+        if share < SUSPECT {
+            return Answer::Clear(format!(
+                "less than a segment waited for a late acknowledgement in only {} of the samples",
+                percent(share)
+            ));
+        }
+        Answer::Finding(Finding {
+            side: Place::from(direction.sender()),
+            share,
+            enough: share >= ENOUGH,
+            reached: false,
+            evidence: evidence(load, share),
+        })
+    }
+    /// It is found on connections of other programs only, on which nothing is tried.
+    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
+        None
+    }
+    fn decided_by(&self) -> &'static [Factor] {
+        &[]
+    }
+    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
+        let advice = |action: &str| Advice {
+            action: action.to_owned(),
+            undo: String::new(),
+            gain: None,
+        };
+        vec![
+            advice(
+                "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
+            ),
+            advice(
+                "where it cannot be changed: let the receiving program set TCP_QUICKACK after each read, so that \
+                 it does not delay acknowledgements",
+            ),
+        ]
+    }
+    fn page(&self) -> &'static str {
+        include_str!("pages/latency-nagle.md")
+    }
+}
+
+fn evidence(load: &Load, share: f64) -> Vec<String> {
+    let tcp = &load.tcp;
+    let held = format!(
+        "in {} of the samples less than a segment waited unsent while one small segment was unacknowledged: \
+         Nagle's algorithm",
+        percent(share)
+    );
+    let delayed = tcp.rtt.zip(tcp.min_rtt).map(|(rtt, least)| {
+        format!(
+            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it"
+        )
+    });
+    std::iter::once(held).chain(delayed).collect()
+}

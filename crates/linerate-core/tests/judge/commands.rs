@@ -1,0 +1,164 @@
+//! Commands of causes: they name the port that is known, and fit the path.
+
+use std::net::IpAddr;
+
+use linerate_core::causes::CAUSES;
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::route::Route;
+
+use super::*;
+
+/// Words that stand for a port of which nothing is known.
+const PLACEHOLDERS: [&str; 5] = ["PORT", "DEVICE", "IFACE", "NIC", "DEV"];
+
+/// A path between two cards.
+fn known(mut m: Model) -> Model {
+    for (host, (own, peer)) in m.hosts.iter_mut().zip([(1, 2), (2, 1)]) {
+        let name = format!("eth{own}");
+        let card = Nic {
+            name: name.clone(),
+            index: 1,
+            mtu: Some(1500),
+            mtu_max: Some(9000),
+            up: true,
+            ..Nic::default()
+        };
+        let address = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
+        host.facts.port = Some(Port {
+            name,
+            mtu: Some(1500),
+            is_ethernet: true,
+            ..Port::default()
+        });
+        host.facts.route = Some(Route {
+            own: address(own),
+            peer: address(peer),
+            ports: vec![card],
+            ..Route::default()
+        });
+    }
+    m
+}
+
+/// All that a cause says to type.
+fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
+    let of = |cause: &&'static dyn linerate_core::causes::Cause| {
+        let advice = cause.advice(m, direction).into_iter();
+        let mut all: Vec<String> = advice.flat_map(|a| [a.action, a.undo]).collect();
+        if let Answer::Unknown(gaps) = cause.check(m, direction) {
+            all.extend(gaps.into_iter().map(|gap| gap.hint));
+        }
+        all.into_iter()
+            .map(|text| (cause.id(), text))
+            .collect::<Vec<_>>()
+    };
+    CAUSES.iter().flat_map(of).collect()
+}
+
+fn has_placeholder(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| PLACEHOLDERS.contains(&word))
+}
+
+/// Loads of which some cause or other asks for more, or has something to say.
+fn loads() -> Vec<Load> {
+    let busy = |mut base: Load| {
+        base.senders = vec![thread(0.97)];
+        base.receivers = vec![thread(0.97)];
+        base
+    };
+    let mut silent = load();
+    silent.ticks = vec![0.0; 30];
+    silent.tcp.retransmitted = Some(1.0);
+    let mut lossy = load();
+    lossy.tcp.retransmitted = Some(0.01);
+    lossy.tcp.segments = Some(1000.0);
+    lossy.tcp.repeated = Some(10.0);
+    lossy.keeps_losing = true;
+    let mut slow = load();
+    slow.goodput.mean = 60e6;
+    let unread = Load {
+        tcp: TcpShares::default(),
+        senders: vec![Thread::default()],
+        receivers: vec![Thread::default()],
+        ..load()
+    };
+    let all = [load(), held_by_window(), silent, lossy, slow, unread];
+    all.iter().cloned().map(busy).chain(all.clone()).collect()
+}
+
+#[test]
+fn no_command_leaves_out_a_port_that_is_known() {
+    let mut seen = Vec::new();
+    for (i, base) in loads().into_iter().enumerate() {
+        let m = known(model(base));
+        for (cause, text) in commands(&m, Direction::Forward) {
+            assert!(!has_placeholder(&text), "load {i}, {cause}: {text}");
+            if text.contains("eth1") || text.contains("eth2") {
+                seen.push(cause);
+            }
+        }
+    }
+    for cause in [
+        "wire-full",
+        "path-loss",
+        "duplex",
+        "small-packets",
+        "latency-interrupts",
+    ] {
+        assert!(seen.contains(&cause), "{cause} names no port: {seen:?}");
+    }
+}
+
+#[test]
+fn a_port_that_is_not_known_is_left_to_the_reader() {
+    let mut m = known(model(load()));
+    for host in &mut m.hosts {
+        (host.facts.port, host.facts.route) = (None, None);
+    }
+    let left = commands(&m, Direction::Forward);
+    assert!(
+        left.iter().any(|(_, text)| has_placeholder(text)),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn the_ping_for_a_black_hole_fills_the_smaller_port() {
+    let ping = |mtus: [Option<u32>; 2], path: Option<u64>, peer: &str| {
+        let mut m = known(model(load()));
+        for (host, mtu) in m.hosts.iter_mut().zip(mtus) {
+            host.facts.port.as_mut().expect("a port").mtu = mtu;
+            host.facts.route.as_mut().expect("a route").peer = peer.parse().ok();
+        }
+        m.directions[0].base.tcp.path_mtu = path.map(Bytes);
+        let advice = cause("mtu-black-hole")
+            .expect("a cause")
+            .advice(&m, Direction::Forward);
+        let action = advice[0].action.clone();
+        let size = action.split("-s ").nth(1).expect("a size");
+        let mut words = size.split([' ', '`']);
+        let size: u64 = words.next().expect("a size").parse().expect("a number");
+        (size, words.next().expect("a peer").to_owned())
+    };
+    let v4 = |size| (size, "10.0.0.2".to_owned());
+    let both = |mtu| [Some(mtu); 2];
+    assert_eq!(ping(both(1500), Some(1500), "10.0.0.2"), v4(1472));
+    assert_eq!(ping(both(9000), Some(9000), "10.0.0.2"), v4(8972));
+    assert_eq!(
+        ping([Some(9000), Some(1500)], Some(9000), "10.0.0.2"),
+        v4(1472)
+    );
+    assert_eq!(
+        ping(both(1500), Some(1400), "10.0.0.2"),
+        v4(1372),
+        "a route that is known to take less"
+    );
+    assert_eq!(ping([None, None], None, "10.0.0.2"), v4(1472));
+    assert_eq!(
+        ping(both(1500), None, "fd00::2"),
+        (1452, "fd00::2".to_owned())
+    );
+    assert_eq!(ping(both(1500), None, "::ffff:10.0.0.2"), v4(1472));
+    assert_eq!(ping(both(1500), None, ""), (1472, "PEER".to_owned()));
+}
