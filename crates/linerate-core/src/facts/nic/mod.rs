@@ -1,5 +1,6 @@
 //! Network ports: what they are, how they are set, and what they are made of.
 
+pub mod counted;
 mod errors;
 mod link;
 mod offloads;
