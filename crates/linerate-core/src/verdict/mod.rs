@@ -6,7 +6,7 @@ mod judge;
 mod next;
 
 pub(crate) use case::excludes;
-pub use judge::{judge, judge_by};
+pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
 
 use serde::Serialize;

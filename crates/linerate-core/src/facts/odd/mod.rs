@@ -9,6 +9,7 @@ mod cpu;
 mod infiniband;
 mod memory;
 mod nic;
+mod overlay;
 mod pci;
 
 /// Something odd.
@@ -39,6 +40,7 @@ const RULES: &[Rule] = &[
     pci::slot,
     pci::link,
     nic::mtu_above,
+    overlay::mtu,
     nic::refused,
     nic::offloads_off,
     memory::empty_node,

@@ -55,6 +55,8 @@ pub(crate) struct FlowOut<'a> {
     limits: Vec<LimitOut<'a>>,
     suspects: Vec<SuspectOut<'a>>,
     unknown: Vec<Gap>,
+    notes: Vec<String>,
+    packet_bytes: Option<u64>,
     prove: Option<String>,
 }
 
@@ -147,6 +149,8 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
         limits: judged.verdict.limits.iter().map(limit).collect(),
         suspects: judged.suspects().into_iter().map(suspect).collect(),
         unknown: judged.unknown(),
+        notes: judged.notes(),
+        packet_bytes: main.base.in_use.map(bytes),
         prove: judged.proof(),
     })
 }
