@@ -165,7 +165,9 @@ metrics! {
     SHAPER_LOSS = "shaper" "loss_ppm" Count Gauge "Packets of a million that it loses on purpose.";
     SHAPER_DELAY = "shaper" "delay_ns" Nanos Gauge "Time by which it delays each packet on purpose.";
     SHAPER_LIMIT = "shaper" "limit_packets" Packets Gauge "Packets that it holds at most, 0 where that was not read; a group of segments that is handed on as one is one.";
-    DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver that tells of pauses or of allowances of a cloud; subject is `PORT COUNTER`.";
+    DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver that tells of drops, of pauses or of allowances of a cloud; subject is `PORT COUNTER`, with `*` for the number of a queue.";
+    FRAGMENTS_CREATED = "fragments" "created" Packets Counter "Fragments that this network namespace made of packets that were too large for a port: FragCreates of /proc/net/snmp and Ip6FragCreates of /proc/net/snmp6; subject is `ip`.";
+    FRAGMENTS_RECEIVED = "fragments" "received" Packets Counter "Fragments received to be put together again: ReasmReqds and Ip6ReasmReqds.";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use linerate_core::change::HostChange;
 use linerate_core::facts::HostFacts;
+use linerate_core::facts::nic::Nic;
 use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::units::Bytes;
@@ -221,6 +222,9 @@ impl LocalEnd {
         let ports = facts.route.iter().flat_map(|route| &route.ports);
         let below = ports.clone().skip(1).take(BELOW_MAX);
         sources.watch_below(below.map(|nic| nic.index));
+        if ports.clone().any(Nic::is_tunnel) {
+            sources.watch_fragments();
+        }
         let cards = ports.filter(|nic| !nic.device.is_empty()).take(BELOW_MAX);
         sources.watch_drivers(cards.map(|nic| (nic.index, nic.name.clone())));
         Running::arm(plan, lanes, sources)

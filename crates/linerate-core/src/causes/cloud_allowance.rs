@@ -3,6 +3,7 @@
 use super::predict::one_rate;
 use super::{Answer, Cause, Finding, base, percent, port_at};
 use crate::facts::Gap;
+use crate::facts::nic::counted;
 use crate::model::{Allowance, Load, Model};
 use crate::plan::Direction;
 use crate::record::{Host, TrialPlan};
@@ -16,10 +17,6 @@ pub(super) struct CloudAllowance;
 /// Share of the port's packets that were over an allowance from which that holds the path back: what
 /// a burst of some milliseconds exceeds is less.
 const EXCEEDED: f64 = 0.001;
-
-/// The driver that counts allowances.
-//= Linux Documentation/networking/device_drivers/ethernet/amazon/ena.rst
-const DRIVER: &str = "ena";
 
 impl Cause for CloudAllowance {
     fn id(&self) -> &'static str {
@@ -101,7 +98,8 @@ fn most(load: &Load) -> Option<(&Allowance, f64)> {
 fn uncounted(model: &Model, load: &Load) -> Answer {
     let ours = |host: &&Host| {
         let route = host.facts.route.iter();
-        route.flat_map(|r| &r.ports).any(|nic| nic.driver == DRIVER)
+        let mut ports = route.flat_map(|r| &r.ports);
+        ports.any(|nic| counted::counts_allowances(&nic.driver))
     };
     match model.hosts.iter().find(ours) {
         Some(host) if load.allowances.is_empty() => Answer::Unknown(vec![Gap {

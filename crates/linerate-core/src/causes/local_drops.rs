@@ -228,7 +228,13 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
             "sudo sysctl -w net.core.netdev_max_backlog=10000".to_owned(),
             before("sysctl net.core.netdev_max_backlog"),
         ),
-        (LocalEvent::Departure, _) => (
+        (LocalEvent::Departure, Some(_)) => (
+            format!(
+                "sudo ethtool -G {port} tx N, N being the maximum that ethtool -g {port} shows"
+            ),
+            before(&format!("ethtool -g {port}")),
+        ),
+        (LocalEvent::Departure, None) => (
             format!("sudo ip link set dev {port} txqueuelen 10000"),
             before(&format!("ip link show dev {port}")),
         ),

@@ -66,6 +66,7 @@ pub(crate) use lossy::often_sent_again;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use socket_drops::ROOM;
 pub(crate) use softirq_core::side as full_of_packets;
+pub(crate) use tunnel::mended;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
 use crate::facts::Gap;

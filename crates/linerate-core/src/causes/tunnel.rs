@@ -2,7 +2,7 @@
 
 use super::predict::{one_rate, threads, wanted};
 use super::{Answer, BUSY, Cause, Finding, base, percent};
-use crate::facts::nic::Nic;
+use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
 use crate::plan::{Direction, Side};
@@ -14,30 +14,27 @@ use crate::verdict::{Advice, Place, Stage};
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
 
-/// Kinds of ports that put packets into packets, and the bytes that each of these grows by between
-/// the inner and the outer IP packet, over IPv4; `None` where a program decides.
-//= RFC 7348, 8926, 2784, 2003, 4213, 2473; the WireGuard white paper, section 5.4.6
-const KINDS: [(&str, Option<u32>); 11] = [
-    ("vxlan", Some(50)),
-    ("geneve", Some(50)),
-    ("gre", Some(24)),
-    ("gretap", Some(38)),
-    ("ip6gre", Some(44)),
-    ("ip6gretap", Some(58)),
-    ("ipip", Some(20)),
-    ("sit", Some(20)),
-    ("ip6tnl", Some(40)),
-    ("wireguard", Some(60)),
-    ("tun", None),
-];
+/// Fragments for each packet of a load from which its packets are cut in two: half of them are, at the least.
+const CUT: f64 = 1.0;
 
 /// A tunnel on the route of one end.
 struct Through<'a> {
     side: Side,
     nic: &'a Nic,
-    grows: Option<u32>,
-    /// The port below it, where that is known.
-    below: Option<&'a Nic>,
+    /// The ports that all packets go through, from the one that the route leaves by downwards.
+    chain: Vec<&'a Nic>,
+}
+
+/// Whether the packets of a load fit into the port below a tunnel.
+enum Fit {
+    /// As far as it is known.
+    Fits,
+    /// They do not.
+    Cut(String),
+    /// Something is cut up here, and what the tunnel adds is not known.
+    MayBeCut(String),
+    /// Packets as large as the port takes would not: path MTU discovery has made them smaller.
+    Mended(String),
 }
 
 impl Cause for Tunnel {
@@ -59,7 +56,11 @@ impl Cause for Tunnel {
         let Some(first) = tunnels.first() else {
             return Answer::Clear("the route goes through no tunnel".to_owned());
         };
-        let split = |t: &Through<'_>| Some((Place::Path, true, fragments(load, t)?));
+        let split = |t: &Through<'_>| match fit(load, direction, t) {
+            Fit::Cut(why) => Some((Place::Path, true, why)),
+            Fit::MayBeCut(why) => Some((Place::Path, false, why)),
+            Fit::Fits | Fit::Mended(_) => None,
+        };
         let costs = |t: &Through<'_>| costly(load, direction, t.side);
         let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
         match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
@@ -70,10 +71,10 @@ impl Cause for Tunnel {
                 reached: false,
                 evidence: vec![words(tunnel), why],
             }),
-            None => Answer::Clear(format!(
-                "{}, and no CPU of that host was full",
-                words(first)
-            )),
+            None => Answer::Clear(match fit(load, direction, first) {
+                Fit::Mended(why) => format!("{}; {why}", words(first)),
+                _ => format!("{}, and no CPU of that host was full", words(first)),
+            }),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -94,19 +95,19 @@ impl Cause for Tunnel {
         let load = model.direction(direction).map(|dir| &dir.base);
         let tunnels = model.hosts.iter().filter_map(through);
         let told = tunnels.map(|tunnel| {
-            let Through { side, nic, .. } = &tunnel;
-            let fits = tunnel.grows.and_then(|grows| {
-                fragments(load?, &tunnel)?;
-                Some((tunnel.below?.mtu?.checked_sub(grows)?, nic.mtu?))
-            });
-            match fits {
+            let Through { side, nic, chain } = &tunnel;
+            let top = chain.first().copied().unwrap_or(nic);
+            let cut = matches!(fit(load?, direction, &tunnel), Fit::Cut(_));
+            let too_large = overflow(chain, top.mtu?).filter(|_| cut);
+            let fits = too_large.and_then(|over| over.fits).zip(top.mtu);
+            Some(match fits {
                 Some((fits, now)) => Advice {
                     action: format!(
                         "on {}: sudo ip link set dev {} mtu {fits}",
                         side.name(),
-                        nic.name
+                        top.name
                     ),
-                    undo: format!("sudo ip link set dev {} mtu {now}", nic.name),
+                    undo: format!("sudo ip link set dev {} mtu {now}", top.name),
                     gain: None,
                 },
                 None => Advice {
@@ -118,45 +119,104 @@ impl Cause for Tunnel {
                     undo: String::new(),
                     gain: None,
                 },
-            }
+            })
         });
-        told.take(1).collect()
+        told.flatten().take(1).collect()
     }
     fn page(&self) -> &'static str {
         include_str!("pages/tunnel.md")
     }
 }
 
-/// The tunnel that the route of a host goes through, if it does.
-fn through(host: &Host) -> Option<Through<'_>> {
-    let route: &Route = host.facts.route.as_ref()?;
-    let of = |nic: &Nic| KINDS.iter().find(|(kind, _)| nic.kind == *kind);
-    let mut carriers = route.carriers().into_iter();
-    let (nic, grows) = carriers.find_map(|nic| Some((nic, of(nic)?.1)))?;
-    let below = nic.stack.below.first().and_then(|index| route.nic(*index));
-    Some(Through {
-        side: host.side,
-        nic,
-        grows,
-        below,
+/// What path MTU discovery has mended of a tunnel whose own MTU does not fit into the port below, and what to set so that
+/// it need not: worth saying beside any verdict.
+pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
+    let load = &model.direction(direction)?.base;
+    let mut tunnels = model.hosts.iter().filter_map(through);
+    tunnels.find_map(|tunnel| match fit(load, direction, &tunnel) {
+        Fit::Mended(why) => Some(why),
+        _ => None,
     })
 }
 
-/// Packets that no longer fit into one of the port below: each is sent as two. A sender that has learnt what fits
-/// sends smaller ones than its port takes.
-fn fragments(load: &Load, tunnel: &Through<'_>) -> Option<String> {
-    let (mtu, below) = (tunnel.nic.mtu?, tunnel.below?);
-    let sent = load
-        .tcp
-        .packet
-        .and_then(|packet| u32::try_from(packet.0).ok());
-    let inner = sent.map_or(mtu, |sent| mtu.min(sent));
-    let outer = inner.checked_add(tunnel.grows?)?;
-    let mtu = below.mtu.filter(|mtu| outer > *mtu)?;
-    Some(format!(
-        "its packets of {inner} bytes become {outer}, and {} below carries {mtu}: each is sent as two",
-        below.name
-    ))
+/// The tunnel that the route of a host goes through, if it does.
+fn through(host: &Host) -> Option<Through<'_>> {
+    let route: &Route = host.facts.route.as_ref()?;
+    let chain = route.carriers();
+    let nic = *chain.iter().find(|nic| nic.is_tunnel())?;
+    Some(Through {
+        side: host.side,
+        nic,
+        chain,
+    })
+}
+
+/// Whether the packets of a load fit below a tunnel. What leaves is judged by its size, and by the fragments that the
+/// sender made where those were counted; what comes in by the fragments that came.
+fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
+    let [made, came] = load.fragments;
+    if tunnel.side != direction.sender() {
+        return match each(load, came).filter(|n| *n >= CUT).zip(came) {
+            Some((_, rate)) => Fit::Cut(format!("{rate:.0} fragments came in a second")),
+            None => Fit::Fits,
+        };
+    }
+    let top = tunnel.chain.first().copied().unwrap_or(tunnel.nic);
+    let Some(mtu) = top.mtu else {
+        return Fit::Fits;
+    };
+    let in_use = load.in_use.and_then(|packet| u32::try_from(packet.0).ok());
+    let inner = in_use.map_or(mtu, |packet| packet.min(mtu));
+    let cut = each(load, made).map(|n| n >= CUT);
+    let rate = made.unwrap_or_default();
+    match (overflow(&tunnel.chain, inner), overflow(&tunnel.chain, mtu)) {
+        (Some(_), _) if cut == Some(false) => Fit::Fits,
+        (Some(over), _) => Fit::Cut(cut_up(inner, &over, made)),
+        (None, Some(over)) => Fit::Mended(too_large(top, mtu, inner, &over)),
+        (None, None) if cut == Some(true) && !knows(tunnel) => Fit::MayBeCut(format!(
+            "its host makes {rate:.0} fragments in a second: packets may not fit into the port below"
+        )),
+        (None, None) => Fit::Fits,
+    }
+}
+
+/// Fragments for each packet of a load.
+fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
+    let size = load.tcp.mss.filter(|mss| mss.0 > 0);
+    let packets = size.map(|mss| load.goodput.mean / 8.0 / mss.0 as f64);
+    Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
+}
+
+/// Whether it is known what all its tunnels add, and into which ports.
+fn knows(tunnel: &Through<'_>) -> bool {
+    let mut ports = tunnel.chain.iter().enumerate();
+    ports.all(|(at, nic)| {
+        nic.tunnel().is_none_or(|tunnel_of| {
+            let below = tunnel.chain.get(at + 1).and_then(|below| below.mtu);
+            tunnel_of.most.is_some() && below.is_some()
+        })
+    })
+}
+
+fn cut_up(inner: u32, over: &Overflow<'_>, made: Option<f64>) -> String {
+    let made = made.map_or(String::new(), |rate| {
+        format!(", and {rate:.0} fragments in a second")
+    });
+    format!(
+        "its packets of {inner} bytes become {}, and {} below carries {}: each is sent as two{made}",
+        over.outer, over.carrier.name, over.room
+    )
+}
+
+fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
+    let fits = over.fits.map_or(String::new(), |fits| {
+        format!("; an MTU of {fits} fits from the start")
+    });
+    format!(
+        "{} takes packets of {mtu} bytes, which become {}, and {} below carries {}; path MTU discovery has mended that: \
+         packets of {inner} bytes are sent{fits}",
+        top.name, over.outer, over.carrier.name, over.room
+    )
 }
 
 /// A CPU of an end that has no time left: one of our threads', which tells enough, or one that others keep busy, which
@@ -181,7 +241,15 @@ fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool,
 fn words(tunnel: &Through<'_>) -> String {
     let Through { side, nic, .. } = tunnel;
     let mtu = nic.mtu.map_or(String::new(), |mtu| format!(", MTU {mtu}"));
-    let grows = tunnel.grows.map_or(String::new(), |bytes| {
+    let adds = nic.tunnel().and_then(|tunnel| {
+        let least = tunnel.least?;
+        Some(match tunnel.most {
+            Some(most) if most > least => format!("{least} to {most}"),
+            Some(_) => least.to_string(),
+            None => format!("at least {least}"),
+        })
+    });
+    let grows = adds.map_or(String::new(), |bytes| {
         format!(", which adds {bytes} bytes to each packet")
     });
     format!(

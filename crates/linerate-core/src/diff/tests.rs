@@ -99,6 +99,8 @@ fn load() -> Load {
         packet_bytes: [None, None],
         paused: [None, None],
         allowances: Vec::new(),
+        fragments: [None; 2],
+        in_use: None,
         collided: [None, None],
         keeps_losing: false,
         interruptions: Vec::new(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Gap;
 use super::cpu::Busy;
+use super::nic::Counter;
+use super::nic::counted::{Meaning, is_of_kernel, meaning, sounds_bad};
 use crate::parse::link::LinkStats;
 use crate::units::{Nanos, Rate};
 
@@ -31,6 +33,21 @@ pub struct PortCount {
     pub stats: LinkStats,
     /// Interrupts of its device by the CPU that served them.
     pub interrupts: BTreeMap<u32, u64>,
+    /// Its driver; empty where it has none.
+    pub driver: String,
+    /// What the driver counts, those of all queues together.
+    pub counters: Vec<Counter>,
+}
+
+/// A counter of a driver that grew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grown {
+    /// Its name.
+    pub name: String,
+    /// By how much.
+    pub by: u64,
+    /// What it counts; `None` where that is not known.
+    pub meaning: Option<Meaning>,
 }
 
 /// What a port did.
@@ -55,6 +72,8 @@ pub struct PortChange {
     /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
     /// [`PortErrors::counted`](super::nic::PortErrors::counted).
     pub counted: Vec<(&'static str, u64)>,
+    /// Counters of the driver that grew and are trouble, or may be for all that is known.
+    pub grown: Vec<Grown>,
 }
 
 impl PortChange {
@@ -62,6 +81,7 @@ impl PortChange {
     pub fn is_quiet(&self) -> bool {
         self.rx_packets + self.tx_packets == 0.0
             && self.counted.is_empty()
+            && self.grown.is_empty()
             && self.up == self.was_up
     }
 }
@@ -102,7 +122,28 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
         tx_packets: rate(new.tx_packets, old.tx_packets)?,
         interrupts: interrupts.into_iter().filter(|(_, n)| *n > 0.0).collect(),
         counted: counted.into_iter().filter(|(_, n)| *n > 0).collect(),
+        grown: grown_of(before, after),
     })
+}
+
+/// What the driver counted meanwhile. One that fell was cleared, or is no count; what the kernel counts for every port
+/// stands among its own.
+fn grown_of(before: &PortCount, after: &PortCount) -> Vec<Grown> {
+    let grown = |new: &Counter| {
+        let old = before.counters.iter().find(|old| old.name == new.name)?;
+        let by = new.value.checked_sub(old.value).filter(|by| *by > 0)?;
+        let meaning = meaning(&after.driver, &new.name);
+        let tells = match meaning {
+            Some(meaning) => meaning.is_trouble() && !is_of_kernel(&new.name),
+            None => sounds_bad(&new.name),
+        };
+        tells.then(|| Grown {
+            name: new.name.clone(),
+            by,
+            meaning,
+        })
+    };
+    after.counters.iter().filter_map(grown).collect()
 }
 
 #[cfg(test)]
@@ -122,6 +163,7 @@ mod tests {
                 ..LinkStats::default()
             },
             interrupts: served.iter().copied().collect(),
+            ..PortCount::default()
         }
     }
 
@@ -135,6 +177,49 @@ mod tests {
         assert_eq!(got.counted, [("rx missed", 1)]);
         assert_eq!(got.interrupts, [(0, 100.0), (2, 2.0)]);
         assert!(!got.is_quiet());
+    }
+
+    #[test]
+    fn what_the_driver_counts_is_told_where_it_is_trouble_or_unknown() {
+        let at = |driver: &str, values: [(&str, u64); 4]| PortCount {
+            driver: driver.to_owned(),
+            counters: values
+                .map(|(name, value)| Counter {
+                    name: name.to_owned(),
+                    value,
+                })
+                .to_vec(),
+            ..count(1, 1, 0, &[])
+        };
+        let told = |driver: &str, names: [&str; 4], old: u64, new: u64| {
+            let [before, after] = [old, new].map(|n| at(driver, names.map(|name| (name, n))));
+            let change = port_change(&before, &after, Nanos(1)).unwrap();
+            let grown = change.grown.iter();
+            grown
+                .map(|g| (g.name.clone(), g.by, g.meaning.map(Meaning::id)))
+                .collect::<Vec<_>>()
+        };
+        let ixgbe = [
+            "rx_no_dma_resources",
+            "tx_busy",
+            "rx_missed_errors",
+            "new_drops",
+        ];
+        let want = [
+            ("rx_no_dma_resources".to_owned(), 3, Some("ring-full")),
+            ("new_drops".to_owned(), 3, None),
+        ];
+        assert_eq!(told("ixgbe", ixgbe, 5, 8), want);
+        assert_eq!(told("ixgbe", ixgbe, 5, 5), []);
+        assert_eq!(told("ixgbe", ixgbe, 5, 4), [], "cleared");
+        let ena = [
+            "conntrack_allowance_available",
+            "queue_*_tx_queue_stop",
+            "pps_allowance_exceeded",
+            "rx_packets",
+        ];
+        let want = [("pps_allowance_exceeded".to_owned(), 1, Some("allowance"))];
+        assert_eq!(told("ena", ena, 7, 8), want);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::load::end;
 use super::readings::{Window, growth, per_second};
+use crate::facts::nic::counted::{self, Meaning};
 use crate::metric as m;
-use crate::parse::driver::{Tells, tells};
 use crate::plan::{Direction, Side};
-use crate::record::{Step, Table};
+use crate::record::{Host, Step, Table};
 
 /// Pauses on the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,37 +46,74 @@ pub(super) fn packet_bytes(step: &Step, direction: Direction, window: Window) ->
     })
 }
 
-/// The driver's counters of an end that tell something, each with what it tells.
-fn counters(step: &Step, side: Side) -> impl Iterator<Item = (&Table, &str, Tells)> {
+/// The driver's counters of an end that mean something, each with its port and its meaning.
+pub(super) fn counters<'a>(
+    hosts: &'a [Host],
+    step: &'a Step,
+    side: Side,
+) -> impl Iterator<Item = Counted<'a>> {
     let tables = end(step, side).into_iter();
     let tables = tables.flat_map(|end| end.about("driver", |_| true));
-    tables.filter_map(|table| {
-        let (_, counter) = table.subject.split_once(' ')?;
-        Some((table, counter, tells(counter)?))
+    tables.filter_map(move |table| {
+        let (port, name) = table.subject.split_once(' ')?;
+        let meaning = counted::own_meaning(driver(hosts, side, port), name)?;
+        Some(Counted {
+            table,
+            port,
+            name,
+            meaning,
+        })
     })
+}
+
+/// A counter of a driver.
+pub(super) struct Counted<'a> {
+    pub(super) table: &'a Table,
+    pub(super) port: &'a str,
+    pub(super) name: &'a str,
+    pub(super) meaning: Meaning,
+}
+
+/// The driver of a port; empty where it was not read.
+fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
+    let host = hosts.iter().find(|host| host.side == side);
+    let ports = host.and_then(|host| host.facts.route.as_ref());
+    let mut ports = ports.into_iter().flat_map(|route| &route.ports);
+    let nic = ports.find(|nic| nic.name == port);
+    nic.map_or("", |nic| nic.driver.as_str())
 }
 
 /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them. One pause
 /// may be counted under several names.
-pub(super) fn paused(step: &Step, direction: Direction, window: Window) -> [Option<Paused>; 2] {
+pub(super) fn paused(
+    hosts: &[Host],
+    step: &Step,
+    direction: Direction,
+    window: Window,
+) -> [Option<Paused>; 2] {
     [direction.sender(), direction.receiver()].map(|side| {
         let most = |wanted| {
-            let of = counters(step, side).filter(|(.., tells)| *tells == wanted);
-            let rates = of.filter_map(|(table, ..)| per_second(table, m::DRIVER_COUNT, window));
+            let of = counters(hosts, step, side).filter(|counted| counted.meaning == wanted);
+            let rates = of.filter_map(|one| per_second(one.table, m::DRIVER_COUNT, window));
             rates.reduce(f64::max)
         };
-        let (received, sent) = (most(Tells::PauseReceived), most(Tells::PauseSent));
+        let (received, sent) = (most(Meaning::PauseReceived), most(Meaning::PauseSent));
         received.or(sent)?;
         Some(Paused {
             received: received.unwrap_or(0.0),
             sent: sent.unwrap_or(0.0),
-            stopped: most(Tells::PausedMicros).map(|us| (us / 1e6).min(1.0)),
+            stopped: most(Meaning::PausedMicros).map(|us| (us / 1e6).min(1.0)),
         })
     })
 }
 
 /// Allowances that were counted on the way of a direction, exceeded or not.
-pub(super) fn allowances(step: &Step, direction: Direction, window: Window) -> Vec<Allowance> {
+pub(super) fn allowances(
+    hosts: &[Host],
+    step: &Step,
+    direction: Direction,
+    window: Window,
+) -> Vec<Allowance> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let of = |side: Side| {
         let metric = if side == sender {
@@ -93,9 +130,9 @@ pub(super) fn allowances(step: &Step, direction: Direction, window: Window) -> V
         _ => true,
     };
     let all = [sender, receiver].into_iter().flat_map(|side| {
-        let own = counters(step, side);
-        own.filter(|(.., tells)| *tells == Tells::Allowance)
-            .map(move |(table, counter, _)| (side, table, counter))
+        let own = counters(hosts, step, side);
+        own.filter(|one| one.meaning == Meaning::Allowance)
+            .map(move |one| (side, one.table, one.name))
     });
     all.filter(|(side, _, counter)| concerns(counter, *side))
         .filter_map(|(side, table, counter)| {

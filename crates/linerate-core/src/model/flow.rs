@@ -9,6 +9,7 @@ use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::driver::{allowances, paused};
+use super::fragments::{fragments, in_use};
 use super::load::estimate;
 use super::local::local;
 use super::losses::loses_again;
@@ -84,11 +85,11 @@ pub fn flow(flow: &Flow) -> Option<Model> {
     } else {
         Direction::Reverse
     };
-    let base = load(flow, table, direction, window)?;
     let hosts = vec![Host {
         side: Side::Near,
         facts: flow.facts.clone(),
     }];
+    let base = load(flow, &hosts, table, direction, window)?;
     let directions = vec![DirectionModel {
         direction,
         ceilings: ceilings(
@@ -134,7 +135,13 @@ pub fn name_of(end: SocketAddr) -> String {
     SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
 }
 
-fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Option<Load> {
+fn load(
+    flow: &Flow,
+    hosts: &[Host],
+    table: &Table,
+    direction: Direction,
+    window: Window,
+) -> Option<Load> {
     let near = &flow.readings;
     let (counter, sends) = match direction {
         Direction::Forward => (m::TCP_BYTES_ACKED, true),
@@ -184,14 +191,16 @@ fn load(flow: &Flow, table: &Table, direction: Direction, window: Window) -> Opt
         // Others may use a host and its ports as they like: that is no fault of this look.
         contended: false,
         foreign: None,
-        local: local(None, &step, window),
+        local: local(hosts, None, &step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
         queues: queues(near, 0, window, None).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.
         packet_bytes: [None, None],
         throttled: [None, None],
-        paused: paused(&step, direction, window),
-        allowances: allowances(&step, direction, window),
+        paused: paused(hosts, &step, direction, window),
+        allowances: allowances(hosts, &step, direction, window),
+        fragments: fragments(&step, direction, window),
+        in_use: in_use(near, 0, flow.remote.ip().to_canonical().is_ipv6()).filter(|_| sends),
         collided: [None, None],
         keeps_losing: sends && loses_again(near, 0, window, None),
         interruptions: Vec::new(),

@@ -5,6 +5,7 @@ use super::cpus::{cpus, taken, throttled};
 use super::crowd::takes_in;
 use super::datagrams::{datagrams, lost};
 use super::driver::{allowances, packet_bytes, paused};
+use super::fragments::{fragments, in_use};
 use super::handover::copied;
 use super::interruptions::interruptions;
 use super::local::local;
@@ -147,28 +148,25 @@ pub(super) fn load_over(
         begin,
         window,
     } = over.part(step, receiving, set.plan.id);
-    let whole = Window::of(step);
     let rates = rates(&ticks);
-    let steady = &rates[begin.unwrap_or(0).min(rates.len())..];
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
     let datagrams = datagrams([sending, receiving], set.plan.id, window);
     let mut tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
-    if datagrams.is_some() {
-        let packet = packet(&made(direction.sender()));
-        (tcp.mss, tcp.path_mtu, tcp.packet) = (packet.0, packet.1, packet.1);
-    }
-    let shared = super::derive::same_machine(record);
+    let in_use = match datagrams {
+        Some(_) => of_datagrams(&mut tcp, &made(direction.sender())),
+        None => in_use(sending, set.plan.id, is_ipv6(record)),
+    };
     let ends = [direction.sender(), direction.receiver()];
-    let cpus = ends.map(|side| cpus(step, side, shared, window));
+    let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
     let receivers = receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
-        goodput: estimate(goodput, steady),
-        goodput_with_ramp: slice_goodput(receiving, set.plan.id, whole)?,
+        goodput: estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]),
+        goodput_with_ramp: slice_goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
         copied: copied(sending, set.plan.id, window),
@@ -187,12 +185,14 @@ pub(super) fn load_over(
         probe_waited: ends.map(|side| waited(record, step, side)),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
-        local: local(idle(record), step, window),
+        local: local(&record.hosts, idle(record), step, window),
         shapers: shapers(sending, set.plan.id, window),
         queues: queues(sending, set.plan.id, window, quiet(record, ends[0])),
         packet_bytes: packet_bytes(step, direction, window),
-        paused: paused(step, direction, window),
-        allowances: allowances(step, direction, window),
+        paused: paused(&record.hosts, step, direction, window),
+        allowances: allowances(&record.hosts, step, direction, window),
+        fragments: fragments(step, direction, window),
+        in_use,
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
@@ -242,6 +242,13 @@ fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) ->
 /// UDP over IPv4, without options; 20 bytes more of IPv6 are 1.3 % of a full packet.
 //= RFC 768 and RFC 791, section 3.1
 const UDP_HEADERS: u64 = 28;
+
+/// Sizes of a load by datagrams, and of the largest packet that it sends.
+fn of_datagrams(shares: &mut TcpShares, sender: &SetEnd) -> Option<Bytes> {
+    let (size, packet) = packet(sender);
+    (shares.mss, shares.path_mtu, shares.packet) = (size, packet, packet);
+    packet
+}
 
 /// Payload of a datagram, and bytes of its packet; nothing of those that travel in fragments.
 fn packet(sender: &SetEnd) -> (Option<Bytes>, Option<Bytes>) {

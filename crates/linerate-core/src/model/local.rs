@@ -5,9 +5,10 @@ use super::interruptions::ports;
 use super::load::end;
 use super::on_purpose;
 use super::readings::{Window, growth};
+use super::rings;
 use crate::metric as m;
 use crate::plan::Side;
-use crate::record::{Step, Table};
+use crate::record::{Host, Step, Table};
 
 /// Something that a host lost or held back itself, as one of its counters tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +17,7 @@ pub struct Local {
     pub side: Side,
     /// What it counts.
     pub what: LocalEvent,
-    /// What it belongs to: a port, `PORT KIND HANDLE` of a queueing discipline, a CPU.
+    /// What it belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing discipline, a CPU.
     pub subject: String,
     /// How often it happened.
     pub count: f64,
@@ -103,7 +104,12 @@ impl Local {
 }
 
 /// Everything that the hosts counted beyond what they count `idle`.
-pub(super) fn local(idle: Option<&Step>, step: &Step, window: Window) -> Vec<Local> {
+pub(super) fn local(
+    hosts: &[Host],
+    idle: Option<&Step>,
+    step: &Step,
+    window: Window,
+) -> Vec<Local> {
     let of = |(metric, what): &(m::Metric, LocalEvent)| {
         let (metric, what) = (*metric, *what);
         let grown = move |(side, table): (Side, &Table)| {
@@ -128,6 +134,7 @@ pub(super) fn local(idle: Option<&Step>, step: &Step, window: Window) -> Vec<Loc
     };
     let mut all = COUNTERS.iter().flat_map(of).collect();
     on_purpose::part(&mut all, step, window);
+    rings::add(&mut all, hosts, step, window);
     all
 }
 
@@ -146,50 +153,78 @@ fn at_rest(idle: &Step, side: Side, table: &Table, metric: m::Metric) -> Option<
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
+    use crate::facts::HostFacts;
+    use crate::facts::nic::Nic;
+    use crate::facts::route::Route;
     use crate::plan::{Purpose, StepPlan};
     use crate::record::EndReadings;
     use crate::units::Nanos;
 
+    /// A step of a second whose far end read these tables.
+    pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
+        let far = EndReadings {
+            tables,
+            ..EndReadings::default()
+        };
+        Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::IdleLatency,
+                sets: vec![3],
+                washout: Nanos(0),
+                measure: Nanos::from_secs(1),
+                tick: Nanos::from_secs(1),
+            },
+            began: Nanos(0),
+            ends: vec![EndReadings::default(), far],
+            clock: None,
+            trouble: None,
+        }
+    }
+
+    /// The far host, whose `eth0` has this driver.
+    pub(in super::super) fn host(driver: &str) -> Host {
+        let nic = Nic {
+            name: "eth0".to_owned(),
+            driver: driver.to_owned(),
+            ..Nic::default()
+        };
+        let route = Route {
+            ports: vec![nic],
+            ..Route::default()
+        };
+        Host {
+            side: Side::Far,
+            facts: HostFacts {
+                route: Some(route),
+                ..HostFacts::default()
+            },
+        }
+    }
+
     /// What is told of drops on arrival: in a second of an idle path, if there was one, and of load.
-    fn arrivals(idle: Option<i64>, loaded: i64) -> Option<f64> {
+    fn arrivals(idle: Option<i64>, dropped: i64) -> Option<f64> {
         let step = |dropped: i64| {
             let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);
             let ring = table("eth0", &[(m::PORT_RX_MISSED, [7, 7 + dropped])]);
             let queue = |subject| table(subject, &[(m::QDISC_DROPS, [7, 7 + dropped])]);
-            let far = EndReadings {
-                tables: vec![
-                    port,
-                    ring,
-                    queue("eth0 pfifo 1:"),
-                    queue("eth0 ingress ffff:"),
-                ],
-                ..EndReadings::default()
-            };
-            Step {
-                plan: StepPlan {
-                    index: 0,
-                    purpose: Purpose::IdleLatency,
-                    sets: vec![3],
-                    washout: Nanos(0),
-                    measure: Nanos::from_secs(1),
-                    tick: Nanos::from_secs(1),
-                },
-                began: Nanos(0),
-                ends: vec![EndReadings::default(), far],
-                clock: None,
-                trouble: None,
-            }
+            loaded(vec![
+                port,
+                ring,
+                queue("eth0 pfifo 1:"),
+                queue("eth0 ingress ffff:"),
+            ])
         };
         let idle = idle.map(step);
-        let all = local(idle.as_ref(), &step(loaded), WHOLE);
+        let all = local(&[], idle.as_ref(), &step(dropped), WHOLE);
         let of = |what| all.iter().find(|l| l.what == what).map(|l| l.per_sec);
-        assert_eq!(of(LocalEvent::Ring), Some(loaded as f64), "never at rest");
+        assert_eq!(of(LocalEvent::Ring), Some(dropped as f64), "never at rest");
         assert_eq!(
             of(LocalEvent::Queue),
-            Some(loaded as f64),
+            Some(dropped as f64),
             "nor what leaves"
         );
         let filter = all.iter().find(|l| l.sees_arrivals());

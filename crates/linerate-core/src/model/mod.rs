@@ -13,6 +13,7 @@ mod driver;
 mod elsewhere;
 mod flow;
 mod foreign;
+mod fragments;
 mod grouped;
 mod handover;
 mod held;
@@ -28,6 +29,7 @@ mod probe;
 mod queues;
 mod readings;
 mod resources;
+mod rings;
 mod room;
 mod shaping;
 mod silence;
@@ -318,6 +320,11 @@ pub struct Load {
     pub paused: [Option<Paused>; 2],
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
+    /// Fragments in a second: those that the sender's host made, and those that came to the receiver's; `None` where they
+    /// were not counted.
+    pub fragments: [Option<f64>; 2],
+    /// Bytes of the largest packets that were sent last; `None` where the sender was not read.
+    pub in_use: Option<Bytes>,
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
     pub collided: [Option<f64>; 2],

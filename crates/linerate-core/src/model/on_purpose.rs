@@ -108,7 +108,7 @@ mod tests {
             clock: None,
             trouble: None,
         };
-        let all = super::super::local::local(None, &step, WHOLE).into_iter();
+        let all = super::super::local::local(&[], None, &step, WHOLE).into_iter();
         all.map(|l| (l.what, l.subject, l.per_sec, l.meant))
             .collect()
     }

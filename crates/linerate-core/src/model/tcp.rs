@@ -201,10 +201,22 @@ pub(super) fn packet(
     let prefix = format!("s{set}/");
     let mut sockets = sending.about("tcp", |s| s.starts_with(&prefix));
     let options = |t: &Table| t.column(m::TCP_OPTIONS)?.last().copied();
-    let stamped = sockets.all(|t| options(t).is_none_or(|options| options as u8 & STAMPED != 0));
-    let headers = TCP + if is_ipv6 { IPV6 } else { IPV4 } + if stamped { TIMESTAMPS } else { 0 };
-    let segment = Bytes(tcp.mss?.0 + headers);
+    let stamped = sockets.all(|t| is_stamped(options(t)));
+    let segment = Bytes(tcp.mss?.0 + header_bytes(stamped, is_ipv6));
     Some(tcp.path_mtu.map_or(segment, |path| path.min(segment)))
+}
+
+/// Bytes of the headers of IP and TCP of a connection with these options; time stamps where they were not read.
+pub(super) fn headers(options: Option<i64>, is_ipv6: bool) -> u64 {
+    header_bytes(is_stamped(options), is_ipv6)
+}
+
+fn is_stamped(options: Option<i64>) -> bool {
+    options.is_none_or(|options| options as u8 & STAMPED != 0)
+}
+
+fn header_bytes(stamped: bool, is_ipv6: bool) -> u64 {
+    TCP + if is_ipv6 { IPV6 } else { IPV4 } + if stamped { TIMESTAMPS } else { 0 }
 }
 
 /// Every value of a metric in a window.

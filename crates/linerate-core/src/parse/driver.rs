@@ -17,69 +17,6 @@ pub struct Info {
     pub firmware: String,
 }
 
-/// What a driver's counter tells of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tells {
-    /// Pause frames received.
-    PauseReceived,
-    /// Pause frames sent.
-    PauseSent,
-    /// Microseconds that received pauses stopped the port.
-    PausedMicros,
-    /// Packets over an allowance of a cloud.
-    Allowance,
-}
-
-/// Counters of packets over an allowance.
-//= Linux Documentation/networking/device_drivers/ethernet/amazon/ena.rst
-const ALLOWANCES: [&str; 5] = [
-    "bw_in_allowance_exceeded",
-    "bw_out_allowance_exceeded",
-    "pps_allowance_exceeded",
-    "conntrack_allowance_exceeded",
-    "linklocal_allowance_exceeded",
-];
-
-/// Words before the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
-/// `rx_pb_3_pxoff`, `rx_pfc_ena_frames_pri3`.
-const OF_PRIORITY: [&str; 4] = ["priority_", "prio", "pb_", "pri"];
-
-/// The priority that a counter is of. Such pauses stop packets of that priority alone (IEEE 802.1Qbb), and payload
-/// without a mark has priority 0.
-fn priority(name: &str) -> Option<u32> {
-    OF_PRIORITY.iter().find_map(|word| {
-        let (_, after) = name.split_once(word)?;
-        let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
-        digits.parse().ok()
-    })
-}
-
-/// What a counter tells, by its name. Drivers name pauses as they like: `rx_pause`,
-/// `rx_flow_control_xoff`, `port.link_xoff_rx`; how long they lasted is told by mlx5 alone.
-//= Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
-pub fn tells(name: &str) -> Option<Tells> {
-    if ALLOWANCES.contains(&name) {
-        return Some(Tells::Allowance);
-    }
-    if priority(name).is_some_and(|priority| priority > 0) {
-        return None;
-    }
-    let (receives, sends) = (name.contains("rx"), name.contains("tx"));
-    if receives && name.ends_with("pause_duration") {
-        return Some(Tells::PausedMicros);
-    }
-    let events = ["pause", "xoff"].iter().any(|word| name.contains(word));
-    let states = ["duration", "transition", "storm", "unsupported", "discard"];
-    if !events || states.iter().any(|word| name.contains(word)) {
-        return None;
-    }
-    match (receives, sends) {
-        (true, false) => Some(Tells::PauseReceived),
-        (false, true) => Some(Tells::PauseSent),
-        _ => None,
-    }
-}
-
 /// Who drives a port.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
@@ -119,7 +56,7 @@ pub fn counters(reply: &[u8]) -> Result<Vec<Counter>, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Counter, Tells, counters, info, tells};
+    use super::{Counter, counters, info};
 
     fn field(text: &str) -> Vec<u8> {
         let mut field = text.as_bytes().to_vec();
@@ -157,46 +94,6 @@ mod tests {
         reply[68..100].copy_from_slice(&field("N/A"));
         assert_eq!(info(&reply).unwrap().firmware, "");
         assert!(info(&reply[..99]).is_err() && info(&reply[..100]).is_ok());
-    }
-
-    #[test]
-    fn names_tell_pauses_and_allowances_and_nothing_else() {
-        for name in [
-            "rx_pause",
-            "rx_pause_ctrl_phy",
-            "rx_prio0_pause",
-            "rx_pb_0_pxoff",
-            "rx_flow_control_xoff",
-            "port.link_xoff_rx",
-        ] {
-            assert_eq!(tells(name), Some(Tells::PauseReceived), "{name}");
-        }
-        for name in ["tx_pause", "tx_prio0_pause", "link_xoff_tx.nic"] {
-            assert_eq!(tells(name), Some(Tells::PauseSent), "{name}");
-        }
-        for name in ["rx_prio0_pause_duration", "rx_global_pause_duration"] {
-            assert_eq!(tells(name), Some(Tells::PausedMicros), "{name}");
-        }
-        for name in [
-            "rx_prio3_pause",
-            "rx_prio3_pause_duration",
-            "tx_prio1_pause",
-            "port.rx_priority_7_xoff",
-            "rx_pb_3_pxoff",
-        ] {
-            assert_eq!(tells(name), None, "{name}: of another priority");
-        }
-        assert_eq!(tells("bw_out_allowance_exceeded"), Some(Tells::Allowance));
-        for name in [
-            "conntrack_allowance_available",
-            "tx_pause_storm_warning_events",
-            "tx_prio3_pause_duration",
-            "rx_prio3_pause_transition",
-            "rx_bytes",
-            "pause",
-        ] {
-            assert_eq!(tells(name), None, "{name}");
-        }
     }
 
     #[test]

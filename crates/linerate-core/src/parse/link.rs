@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::netlink::{after, attributes, string, u16_at, u32_at, u64_at};
-use super::{Malformed, netlink};
+use super::{Malformed, netlink, tunnel};
 
 const WHAT: &str = "link message";
 const NEW_LINK: u16 = 16;
@@ -48,7 +48,7 @@ pub struct Link<'a> {
     /// Queueing discipline at its root.
     pub qdisc: Cow<'a, str>,
     /// What ports of its kind have besides, undecoded.
-    details: &'a [u8],
+    pub(super) details: &'a [u8],
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
     /// Bus of that device: `pci`, `virtio`.
@@ -97,7 +97,7 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> 
 }
 
 /// Overwrites all that [`parse`] does not read: addresses, keys, names that people gave. What
-/// `address` makes of a hardware address stays.
+/// `address` makes of a hardware address, or of the ends of a tunnel, stays.
 pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     netlink::change_messages(reply, |kind, body| {
         let attributes = body.split_at_mut_checked(FIXED);
@@ -106,7 +106,7 @@ pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
         };
         netlink::change_attributes(attributes, |kind, value| match kind {
             1 => address(value),
-            18 => mask_info(value),
+            18 => mask_info(value, &mut address),
             3..=6 | 10 | 23 | 35 | 37 | 51 | 56 | 57 => {}
             _ => value.fill(0),
         });
@@ -114,17 +114,20 @@ pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
 }
 
 /// As [`mask`], of `IFLA_LINKINFO`.
-fn mask_info(value: &mut [u8]) {
-    let read: &[u16] = match info(value).as_ref().map(|(kind, _)| &**kind) {
-        Ok("bond") => &[1, 2, 14],
-        Ok("vlan") => &[1],
-        Ok("vxlan") => &[3],
-        _ => &[],
+fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
+    let kind = info(value).map_or(String::new(), |(kind, _)| kind.into_owned());
+    let read = match kind.as_str() {
+        "bond" => vec![1, 2, 14],
+        "vlan" => vec![1],
+        kind => tunnel::read(kind),
     };
-    netlink::change_attributes(value, |kind, value| match kind {
+    let ends = tunnel::addresses(&kind);
+    netlink::change_attributes(value, |number, value| match number {
         1 => {}
-        2 => netlink::change_attributes(value, |kind, value| {
-            if !read.contains(&kind) {
+        2 => netlink::change_attributes(value, |number, value| {
+            if ends.contains(&number) {
+                address(value);
+            } else if !read.contains(&number) {
                 value.fill(0);
             }
         }),
@@ -204,20 +207,6 @@ impl Link<'_> {
             }
         }
         Ok(Some(bond))
-    }
-
-    /// Index of the port that a tunnel is bound to (`IFLA_VXLAN_LINK`); `None` for other kinds,
-    /// and where the route decides.
-    pub fn underlay(&self) -> Result<Option<u32>, Malformed> {
-        if self.kind != "vxlan" {
-            return Ok(None);
-        }
-        for attribute in attributes(self.details) {
-            if let (3, value) = attribute? {
-                return Ok(Some(u32_at(value, 0, WHAT)?).filter(|&index| index > 0));
-            }
-        }
-        Ok(None)
     }
 
     /// Tag of a VLAN (`IFLA_VLAN_ID`); `None` for other kinds.
@@ -333,11 +322,6 @@ mod tests {
         let reply = stacked(b"vlan\0", &[attr(1, &100u16.to_ne_bytes())]);
         let vlan = parse(&reply).next().unwrap().unwrap();
         assert_eq!((vlan.vlan(), vlan.bond()), (Ok(Some(100)), Ok(None)));
-        let reply = stacked(b"vxlan\0", &[attr(3, &2u32.to_ne_bytes())]);
-        let tunnel = parse(&reply).next().unwrap().unwrap();
-        assert_eq!((tunnel.underlay(), tunnel.vlan()), (Ok(Some(2)), Ok(None)));
-        let reply = stacked(b"vxlan\0", &[attr(3, &0u32.to_ne_bytes())]);
-        assert_eq!(parse(&reply).next().unwrap().unwrap().underlay(), Ok(None));
         let reply = stacked(b"vlan\0", &[attr(1, &[1])]);
         assert!(parse(&reply).next().unwrap().unwrap().vlan().is_err());
     }
@@ -361,7 +345,10 @@ mod tests {
             super::mask(&mut reply, |address| address.fill(9));
             assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
             let facts = |link: &Link<'_>| {
-                let stack = (link.underlay(), link.vlan(), link.bond());
+                let ends = link
+                    .tunnel()
+                    .map(|ends| ends.map(|e| (e.tunnel, e.link, e.remote.is_some())));
+                let stack = (ends, link.vlan(), link.bond());
                 (link.index, link.mtu_max, link.kind.to_string(), stack)
             };
             let read = |reply: &[u8]| {
@@ -411,7 +398,7 @@ mod tests {
             }
             let end = end.index(reply.len() + 1);
             for link in parse(&reply[..end]).flatten() {
-                let _ = (link.bond(), link.vlan(), link.underlay());
+                let _ = (link.bond(), link.vlan(), link.tunnel());
             }
         }
     }

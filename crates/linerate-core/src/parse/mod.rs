@@ -33,6 +33,7 @@ pub mod run;
 pub mod schedstat;
 pub mod shaping;
 pub mod smbios;
+pub mod snmp;
 pub mod sock_diag;
 pub mod softnet;
 pub mod sysctl;
@@ -40,6 +41,7 @@ pub mod sysfs;
 pub mod task_stat;
 pub mod tcp_info;
 mod text;
+pub mod tunnel;
 pub mod zerocopy;
 
 /// Why bytes from the kernel could not be understood.

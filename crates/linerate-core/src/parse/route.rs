@@ -19,6 +19,8 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// The source that the kernel prefers for it.
     pub source: Option<IpAddr>,
+    /// What it carries, where that is set, or was learnt from a message of the path.
+    pub mtu: Option<u32>,
 }
 
 /// The first route of a reply that leaves by a port.
@@ -28,13 +30,14 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
         if message.kind != NEW_ROUTE {
             continue;
         }
-        let (mut port, mut gateway, mut source) = (None, None, None);
+        let (mut port, mut gateway, mut source, mut mtu) = (None, None, None, None);
         for attribute in attributes(after(message.body, FIXED, WHAT)?) {
-            // RTA_OIF, RTA_GATEWAY, RTA_PREFSRC and RTA_VIA of linux/rtnetlink.h.
+            // RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_METRICS and RTA_VIA of linux/rtnetlink.h.
             match attribute? {
                 (4, value) => port = Some(u32_at(value, 0, WHAT)?),
                 (5, value) => gateway = Some(address(value, WHAT)?),
                 (7, value) => source = Some(address(value, WHAT)?),
+                (METRICS, value) => mtu = metric(value, MTU)?,
                 // The neighbour of an IPv4 route may have an IPv6 address: its family, then it.
                 (18, value) => gateway = Some(address(after(value, 2, WHAT)?, WHAT)?),
                 _ => {}
@@ -45,10 +48,42 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
                 port,
                 gateway,
                 source,
+                mtu,
             });
         }
     }
     Err(Malformed::Missing("port of the route"))
+}
+
+/// `RTA_METRICS` and in it `RTAX_MTU`.
+const METRICS: u16 = 8;
+const MTU: u16 = 2;
+/// `RTA_OIF`.
+const PORT: u16 = 4;
+
+fn metric(metrics: &[u8], wanted: u16) -> Result<Option<u32>, Malformed> {
+    for attribute in attributes(metrics) {
+        let (kind, value) = attribute?;
+        if kind == wanted {
+            return Ok(Some(u32_at(value, 0, WHAT)?).filter(|&metric| metric > 0));
+        }
+    }
+    Ok(None)
+}
+
+/// Overwrites all but the port and the metrics: addresses.
+pub fn mask(reply: &mut [u8]) {
+    netlink::change_messages(reply, |kind, body| {
+        let attributes = body.split_at_mut_checked(FIXED);
+        let Some((_, attributes)) = attributes.filter(|_| kind == NEW_ROUTE) else {
+            return;
+        };
+        netlink::change_attributes(attributes, |kind, value| {
+            if ![PORT, METRICS].contains(&kind) {
+                value.fill(0);
+            }
+        });
+    });
 }
 
 #[cfg(test)]
@@ -75,6 +110,7 @@ mod tests {
             port: 4,
             gateway: Some([198, 51, 100, 1].into()),
             source: Some([198, 51, 100, 7].into()),
+            mtu: None,
         };
         assert_eq!(parse(&sample()), Ok(want));
         let direct = [vec![10; 12], attr(4, &4u32.to_ne_bytes())].concat();
@@ -96,9 +132,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_route_carries_is_read_and_survives_a_mask() {
+        let metrics = [
+            attr(1, &7u32.to_ne_bytes()),
+            attr(2, &1400u32.to_ne_bytes()),
+        ];
+        let mut reply = sample();
+        let body = [reply[16..].to_vec(), attr(8, &metrics.concat())];
+        reply = msg(24, &body.concat());
+        assert_eq!(parse(&reply).map(|r| (r.port, r.mtu)), Ok((4, Some(1400))));
+        super::mask(&mut reply);
+        assert_eq!(parse(&reply).map(|r| (r.port, r.mtu)), Ok((4, Some(1400))));
+        assert!(!reply.windows(4).any(|w| w == [198, 51, 100, 1]));
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let mut masked = bytes.clone();
+            super::mask(&mut masked);
             let _ = parse(&bytes);
             let _ = parse(&msg(24, &bytes));
         }

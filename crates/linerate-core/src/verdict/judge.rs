@@ -15,6 +15,14 @@ pub fn judge(model: &Model) -> Verdict {
     judge_by(model, CAUSES)
 }
 
+/// What is worth saying of a model beside its verdict.
+pub fn notes(model: &Model) -> Vec<String> {
+    let directions = model.directions.iter();
+    directions
+        .filter_map(|dir| crate::causes::mended(model, dir.direction))
+        .collect()
+}
+
 /// Judges a model by these causes alone: what a verdict owes to one shows where it is left out.
 pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));

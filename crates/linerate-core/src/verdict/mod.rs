@@ -7,7 +7,7 @@ mod next;
 mod told;
 
 pub(crate) use case::excludes;
-pub use judge::{judge, judge_by};
+pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
 pub use told::{Told, headline, told};
 

@@ -44,7 +44,7 @@ use linerate_core::stats::Interval;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{
-    Certainty, Disturbance, Measure, Place, Stage, Verdict, decides, judge, next_trials,
+    Certainty, Disturbance, Measure, Place, Stage, Verdict, decides, judge, next_trials, notes,
 };
 
 fn thread(busy: f64) -> Thread {
@@ -117,6 +117,8 @@ fn load() -> Load {
         packet_bytes: [None; 2],
         paused: [None; 2],
         allowances: Vec::new(),
+        fragments: [None; 2],
+        in_use: None,
         collided: [None; 2],
         keeps_losing: false,
         interruptions: Vec::new(),

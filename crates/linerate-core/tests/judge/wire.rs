@@ -168,14 +168,21 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     assert_eq!(at("vxlan", 1451, 0.2, 0.2), "enough", "1501 bytes");
     let learnt = |packet| {
         let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
-        m.directions[0].base.tcp.packet = Some(Bytes(packet));
-        outcome(&m, "tunnel")
+        m.directions[0].base.in_use = Some(Bytes(packet));
+        (outcome(&m, "tunnel"), notes(&m))
     };
+    let (fits, note) = learnt(1450);
+    assert_eq!(fits, "clear", "what was sent");
     assert_eq!(
-        (learnt(1450), learnt(1451)),
-        ("clear", "enough"),
-        "what was sent"
+        note,
+        [
+            "tun0 takes packets of 1500 bytes, which become 1550, and eth0 below carries 1500; path MTU discovery \
+             has mended that: packets of 1450 bytes are sent; an MTU of 1450 fits from the start"
+        ]
     );
+    let (cut, note) = learnt(1451);
+    assert_eq!((cut, note.as_slice()), ("enough", &[][..]));
+    assert_eq!(notes(&tunnelled("vxlan", 1450, 0.2, 0.2)), [""; 0]);
     assert_eq!(at("tun", 1500, 0.2, 0.2), "clear", "who knows what it adds");
     assert_eq!(at("vlan", 1500, 0.95, 0.95), "clear", "no tunnel");
     let advice = |m: &Model| {
@@ -185,6 +192,97 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
     assert_eq!(told.action, "on near: sudo ip link set dev tun0 mtu 1450");
     assert_eq!(told.undo, "sudo ip link set dev tun0 mtu 1500");
+}
+
+#[test]
+fn packets_are_cut_in_two_only_where_fragments_are_counted() {
+    // Packets in a second, of 1448 bytes each.
+    let at = |mtu: u32, fragments: Option<f64>| {
+        let mut m = tunnelled("vxlan", mtu, 0.2, 0.2);
+        let base = &mut m.directions[0].base;
+        let packets = base.goodput.mean / 8.0 / 1448.0;
+        base.fragments = [fragments.map(|each| each * packets), None];
+        m
+    };
+    let told = |mtu, fragments| outcome(&at(mtu, fragments), "tunnel");
+    assert_eq!(told(1500, Some(2.0)), "enough");
+    assert_eq!(told(1500, Some(1.01)), "enough");
+    assert_eq!(told(1500, Some(0.99)), "clear", "others' packets");
+    assert_eq!(told(1500, Some(0.0)), "clear");
+    assert_eq!(told(1500, None), "enough", "nobody counted");
+    assert_eq!(told(1450, Some(2.0)), "clear", "its own packets fit");
+    let mut unknown = at(1500, Some(2.0));
+    let route = unknown.hosts[0].facts.route.as_mut().expect("a route");
+    "tun".clone_into(&mut route.ports[0].kind);
+    assert_eq!(
+        outcome(&unknown, "tunnel"),
+        "suspect",
+        "who knows what it adds"
+    );
+    unknown.directions[0].base.fragments = [Some(0.0), None];
+    assert_eq!(outcome(&unknown, "tunnel"), "clear");
+}
+
+#[test]
+fn fragments_that_come_in_tell_of_the_far_end() {
+    let at = |each: f64| {
+        let mut m = tunnelled("vxlan", 1450, 0.2, 0.2);
+        m.hosts.swap(0, 1);
+        m.hosts[0].side = Side::Near;
+        m.hosts[1].side = Side::Far;
+        let base = &mut m.directions[0].base;
+        let packets = base.goodput.mean / 8.0 / 1448.0;
+        base.fragments = [None, Some(each * packets)];
+        outcome(&m, "tunnel")
+    };
+    assert_eq!((at(0.99), at(1.01)), ("clear", "enough"));
+}
+
+#[test]
+fn headers_of_all_tunnels_and_tags_on_the_way_count() {
+    let told = |chain: &[(&str, u32)], packet: u64| {
+        let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
+        m.directions[0].base.in_use = Some(Bytes(packet));
+        let route = m.hosts[0].facts.route.as_mut().expect("a route");
+        let card = route.ports.pop().expect("a card");
+        route.ports.clear();
+        for (at, (kind, mtu)) in chain.iter().enumerate() {
+            let mut nic = Nic {
+                name: format!("{kind}{at}"),
+                index: 20 + at as u32,
+                kind: (*kind).to_owned(),
+                is_virtual: true,
+                up: true,
+                mtu: Some(*mtu),
+                ..Nic::default()
+            };
+            let last = at + 1 == chain.len();
+            nic.stack.below = vec![if last { card.index } else { nic.index + 1 }];
+            route.ports.push(nic);
+        }
+        route.ports.push(card);
+        outcome(&m, "tunnel")
+    };
+    let nested = [("vxlan", 1500), ("gre", 1500)];
+    assert_eq!(
+        (told(&nested, 1426), told(&nested, 1427)),
+        ("clear", "enough")
+    );
+    let tagged = [("vlan", 1500), ("vxlan", 1500)];
+    assert_eq!(
+        (told(&tagged, 1446), told(&tagged, 1447)),
+        ("clear", "enough")
+    );
+    let gretap = [("gretap", 1500)];
+    assert_eq!(
+        (told(&gretap, 1462), told(&gretap, 1463)),
+        ("clear", "enough")
+    );
+    let wireguard = [("wireguard", 1500)];
+    assert_eq!(
+        (told(&wireguard, 1440), told(&wireguard, 1441)),
+        ("clear", "enough")
+    );
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Source `driver`: those counters of a port's driver that tell of pauses and of allowances of a cloud.
+//! Source `driver`: those counters of a port's driver that tell of drops, of pauses and of allowances of a cloud.
 
 use std::io;
 
 use linerate_core::facts::Gap;
 use linerate_core::facts::nic::Counter;
+use linerate_core::facts::nic::counted::{Meaning, grouped, own_meaning};
 use linerate_core::metric::{self, Metric};
-use linerate_core::parse::driver::{self, tells};
+use linerate_core::parse::driver;
 use linerate_core::parse::ethtool;
 use linerate_core::record::Table;
 
@@ -16,13 +17,25 @@ use super::{Ethtool, Machine, Query, invalid};
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
 /// Rows from one reading to the next: some drivers ask their firmware for each counter.
 const EVERY: usize = 10;
-/// More counters than this are not kept: a card has pauses for each of eight priorities, both ways.
+/// More counters than this are not kept.
 const MOST: usize = 32;
+/// What causes ask for.
+const ASKED: [Meaning; 7] = [
+    Meaning::PauseReceived,
+    Meaning::PauseSent,
+    Meaning::PausedMicros,
+    Meaning::Allowance,
+    Meaning::RingFull,
+    Meaning::BufferFull,
+    Meaning::SendDropped,
+];
 
 /// Reads what the driver of one port counts.
 pub(super) struct Counters {
     port: u32,
     name: String,
+    /// Who drives it: what its counters are called depends on that.
+    driver: Option<String>,
     /// Rows begun.
     rows: usize,
     /// The driver has none of them.
@@ -36,22 +49,34 @@ impl Counters {
         Self {
             port,
             name,
+            driver: None,
             rows: 0,
             mute: false,
             sheets: Sheets::new(METRICS, ""),
         }
     }
 
-    /// The counters that tell something: the driver's own, and where there are no pauses among them
-    /// those that the kernel has a common name for. A driver without counters is no gap of a run, but
+    /// The counters that mean something to a run, those of all queues together: the driver's own, and where there are no
+    /// pauses among them those that the kernel has a common name for. A driver without counters is no gap of a run, but
     /// of whoever needs them.
-    fn read(&self, machine: &dyn Machine) -> Vec<Counter> {
+    fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {
             let reply = machine.query(&Query::DriverCounters(self.port))?;
             driver::counters(&reply).map_err(invalid)
         };
+        let port = self.port;
+        let driver = self.driver.get_or_insert_with(|| {
+            let reply = machine.query(&Query::Driver(port)).ok();
+            let info = reply.and_then(|reply| driver::info(&reply).ok());
+            info.unwrap_or_default().driver
+        });
+        let asked = |counter: &Counter| {
+            let meaning = own_meaning(driver, &counter.name);
+            meaning.is_some_and(|meaning| ASKED.contains(&meaning))
+        };
         let mut counters = own().unwrap_or_default();
-        counters.retain(|counter| tells(&counter.name).is_some());
+        counters.retain(asked);
+        let mut counters = grouped(counters);
         if !counters
             .iter()
             .any(|counter| counter.name.contains("pause"))
@@ -119,12 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn every_tenth_row_reads_what_tells_of_pauses_and_allowances() {
+    fn every_tenth_row_reads_what_causes_ask_for() {
         let counters = |n| {
             let all = [
                 ("rx_bytes", 9),
                 ("rx_pause", n),
                 ("bw_in_allowance_exceeded", 0),
+                ("conntrack_allowance_available", 900),
             ];
             reply(&all)
         };
@@ -144,6 +170,31 @@ mod tests {
         ];
         assert_eq!(told, want);
         assert_eq!(tables[0].at, [0, EVERY as u64]);
+    }
+
+    #[test]
+    fn drops_are_known_by_the_driver_and_summed_over_queues() {
+        let mut info = vec![0; 196];
+        info[4..8].copy_from_slice(b"igb\0");
+        let counted = [
+            ("rx_queue_0_drops", 2),
+            ("rx_queue_0_alloc_failed", 7),
+            ("rx_queue_1_drops", 3),
+            ("rx_pause", 0),
+        ];
+        let fake = Fake::default()
+            .reply(Query::Driver(4), &[&info])
+            .reply(Query::DriverCounters(4), &[&reply(&counted)]);
+        let mut sources = fake.sources();
+        sources.watch_drivers([(4, "eth0".to_owned())]);
+        sources.observe(0);
+        let (tables, gaps) = of("driver", sources.take());
+        assert_eq!(gaps, []);
+        let told: Vec<_> = tables
+            .iter()
+            .map(|t| (t.subject.as_str(), t.columns[0].values[0]))
+            .collect();
+        assert_eq!(told, [("eth0 rx_queue_*_drops", 5), ("eth0 rx_pause", 0)]);
     }
 
     #[test]

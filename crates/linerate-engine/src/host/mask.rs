@@ -3,7 +3,7 @@
 use std::mem;
 
 use linerate_core::facts::machine::CLOUD_TAGS;
-use linerate_core::parse::{ethtool, link, smbios, sysctl};
+use linerate_core::parse::{ethtool, link, route, smbios, sysctl};
 
 use super::facts::block::tells_speed;
 use super::facts::infiniband::SOFTWARE;
@@ -79,9 +79,14 @@ impl Captured {
                         link::mask(reply, |address| addresses.replace(address));
                     }
                     Query::Ethtool(Ethtool::Rss, _) => ethtool::mask_rss(reply),
+                    Query::Route(_) => route::mask(reply),
                     _ => {}
                 }
                 addresses.in_names(reply);
+            }
+            // Where a tunnel leads is asked for by the address that its link has.
+            if let Query::Route(toward) = query {
+                addresses.of_ends(toward);
             }
         }
         // Links in /sys name places of devices.

@@ -19,6 +19,7 @@ mod cpu;
 mod driver;
 mod facts;
 mod flows;
+mod fragments;
 mod genetlink;
 mod live;
 mod mask;

@@ -11,6 +11,7 @@ use super::cgroup::Cgroup;
 use super::clock::Clock;
 use super::counters::Counters;
 use super::cpu::Cpu;
+use super::fragments::Fragments;
 use super::memory::Memory;
 use super::port::Port;
 use super::psi::Psi;
@@ -125,6 +126,11 @@ impl Sources {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
         }
+    }
+
+    /// Watches what the host cuts into fragments, as a tunnel whose packets do not fit makes it do.
+    pub fn watch_fragments(&mut self) {
+        self.host.push(Slot::new(Fragments::new()));
     }
 
     /// Watches no thread from now on; what was read of them stays to be taken.

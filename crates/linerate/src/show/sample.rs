@@ -186,6 +186,8 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         packet_bytes: [None; 2],
         paused: [None; 2],
         allowances: Vec::new(),
+        fragments: [None; 2],
+        in_use: None,
         collided: [None; 2],
         keeps_losing: false,
         interruptions: Vec::new(),

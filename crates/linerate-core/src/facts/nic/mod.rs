@@ -1,9 +1,11 @@
 //! Network ports: what they are, how they are set, and what they are made of.
 
+pub mod counted;
 mod errors;
 mod link;
 mod offloads;
 mod queues;
+mod tunnel;
 
 use std::collections::BTreeSet;
 
@@ -18,6 +20,7 @@ pub use errors::{Counter, PortErrors};
 pub use link::{Duplex, Fec, LinkModes, Pause, mode_speed, speed_of_mbps};
 pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
+pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
 /// Most shapers of a port that are kept.
 pub const SHAPERS_MAX: usize = 64;
@@ -28,8 +31,22 @@ pub const SHAPERS_MAX: usize = 64;
 pub struct Network {
     /// The ports, in the kernel's order.
     pub nics: Vec<Nic>,
+    /// Packets that this network namespace cut up since boot; `None` where that was not read, or where there is no tunnel.
+    pub fragments: Option<Fragments>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
+}
+
+/// Fragments of IPv4 and IPv6 together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fragments {
+    /// Made of packets that were too large for a port.
+    pub created: u64,
+    /// Received, to be put together again.
+    pub received: u64,
+    /// Packets that were too large and must not be cut up.
+    pub refused: u64,
 }
 
 /// A network port. Text that is not known is empty; `None` is unknown or not supported, and where
@@ -98,8 +115,7 @@ pub struct Nic {
     pub shapers: Vec<Shaper>,
     /// Errors and drops since boot.
     pub errors: PortErrors,
-    /// The driver's own counters of loss and of allowances: allowances of a cloud even at zero,
-    /// others where they are not zero.
+    /// What the driver itself counts and [`counted::is_kept`] keeps, those of all queues together.
     pub counters: Vec<Counter>,
 }
 
@@ -117,6 +133,8 @@ pub struct Stack {
     pub vlan: Option<u16>,
     /// How a bond spreads traffic.
     pub bond: Option<Bond>,
+    /// What a tunnel adds to each packet; `None` for other ports, and in records from before it was read.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// How a bond spreads traffic.

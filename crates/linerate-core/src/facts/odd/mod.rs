@@ -11,6 +11,7 @@ mod infiniband;
 mod interrupts;
 mod memory;
 mod nic;
+mod overlay;
 mod pci;
 
 /// Something odd.
@@ -43,6 +44,7 @@ const RULES: &[Rule] = &[
     pci::link,
     carrier::beyond,
     nic::mtu_above,
+    overlay::mtu,
     nic::refused,
     nic::offloads_off,
     interrupts::crowded,

@@ -3,7 +3,8 @@
 use super::{Oddity, cpus, ranges};
 use crate::facts::Inventory;
 use crate::facts::irq::remote;
-use crate::facts::nic::Nic;
+use crate::facts::nic::counted::{self, Meaning};
+use crate::facts::nic::{Counter, Nic};
 
 /// What `odd` finds of each port.
 fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
@@ -75,15 +76,23 @@ pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
+/// Whether a counter of a port's driver has this meaning.
+fn means(nic: &Nic, counter: &Counter, wanted: Meaning) -> bool {
+    counted::meaning(&nic.driver, &counter.name) == Some(wanted)
+}
+
 /// Packets that the wire damaged.
 pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let some = |n: Option<u64>| n.filter(|&n| n > 0);
         let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
-        let what = match (some(nic.errors.rx_crc), blocks) {
-            (None, None) => return None,
-            (Some(crc), None) => format!("{crc} packets came with a bad checksum"),
-            (_, Some(blocks)) => format!("{blocks} blocks could not be corrected"),
+        let damaged = |c: &&Counter| means(nic, c, Meaning::Damaged) && c.value > 0;
+        let own = nic.counters.iter().find(damaged);
+        let what = match (some(nic.errors.rx_crc), blocks, own) {
+            (_, Some(blocks), _) => format!("{blocks} blocks could not be corrected"),
+            (Some(crc), None, _) => format!("{crc} packets came with a bad checksum"),
+            (None, None, Some(own)) => format!("{} packets were damaged ({})", own.value, own.name),
+            (None, None, None) => return None,
         };
         Some(Oddity {
             id: "port-damaged",
@@ -100,7 +109,7 @@ pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
 pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let refused = nic.counters.iter();
-        let refused = refused.filter(|c| c.value > 0 && c.name.contains("allowance_exceeded"));
+        let refused = refused.filter(|c| c.value > 0 && means(nic, c, Meaning::Allowance));
         let refused: Vec<_> = refused.map(|c| format!("{} {}", c.name, c.value)).collect();
         (!refused.is_empty()).then(|| Oddity {
             id: "port-allowance",
@@ -113,10 +122,14 @@ pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// A port that sends larger packets than one that it is made of.
+/// A port that sends larger packets than one that it is made of. Tunnels whose headers are known have a rule of their own.
 pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
     let network = &inventory.network;
     let odd = |nic: &Nic| {
+        let tunnel = nic.tunnel();
+        if tunnel.is_some_and(|tunnel| tunnel.least.is_some() || tunnel.external) {
+            return None;
+        }
         let below = nic.stack.below.iter();
         let below = below.filter_map(|&index| network.nic(index));
         let (least, mtu) = below
@@ -255,11 +268,33 @@ mod tests {
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.errors.rx_crc = Some(1);
         card.counters[0].value = 3;
-        let got = whats(&[card]).join("\n");
+        let got = whats(&[card.clone()]).join("\n");
         assert!(
             got.contains("1 packets") && got.contains("bw_in_allowance_exceeded 3"),
             "{got}"
         );
+        let of = |driver: &str, name: &str| {
+            let mut card = card.clone();
+            card.errors.rx_crc = Some(0);
+            driver.clone_into(&mut card.driver);
+            card.counters = vec![Counter {
+                name: name.to_owned(),
+                value: 9,
+            }];
+            whats(&[card])
+        };
+        let got = of("mlx5_core", "rx_symbol_err_phy");
+        assert_eq!(
+            got,
+            ["port-damaged: 9 packets were damaged (rx_symbol_err_phy) since boot"]
+        );
+        for (driver, name) in [
+            ("mlx5_core", "rx_pcs_symbol_err_phy"),
+            ("ena", "conntrack_allowance_available"),
+            ("unheard", "rx_symbol_err_phy"),
+        ] {
+            assert_eq!(of(driver, name), [""; 0], "{name}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_core::facts::nic::{Bond, Counter, Direction, Network, Nic, PortErrors, Queue};
+use linerate_core::facts::nic::{Bond, Direction, Network, Nic, PortErrors, Queue, counted};
 use linerate_core::parse::link::{INFINIBAND, LOOPBACK, Link};
 use linerate_core::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
 use rustix::io::Errno;
@@ -14,8 +14,10 @@ use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 
 mod class;
+mod fragments;
 mod shapers;
 mod stack;
+mod tunnels;
 
 /// Kind of all ports of IP over InfiniBand: older kernels give it only to those that users made.
 const IPOIB: &str = "ipoib";
@@ -23,20 +25,6 @@ const IPOIB: &str = "ipoib";
 const USB: &str = "usb";
 /// Kinds whose "lower port" is the other half of a pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
-/// Names of counters of packets that did not make it, or had to wait.
-const LOSS: [&str; 11] = [
-    "drop",
-    "discard",
-    "err",
-    "miss",
-    "crc",
-    "fifo",
-    "out_of_buffer",
-    "no_buf",
-    "pause",
-    "timeout",
-    "overrun",
-];
 const WHAT: &str = "the links";
 const HINT: &str = "ip -d -s link";
 /// `IFLA_BOND_MODE`.
@@ -67,6 +55,7 @@ pub fn network(machine: &dyn Machine) -> Network {
     };
     let nics = reader.nics();
     Network {
+        fragments: reader.fragments(&nics),
         nics,
         gaps: reader.gaps,
     }
@@ -90,6 +79,7 @@ impl Reader<'_> {
         let links = self.links(&reply);
         let mut nics: Vec<Nic> = links.iter().filter_map(|link| self.nic(link)).collect();
         stack(&links, &mut nics);
+        self.tunnels(&links, &mut nics);
         self.shapers(&mut nics);
         nics
     }
@@ -193,7 +183,10 @@ impl Port<'_, '_> {
         let hint = format!("ethtool -S {}", self.name);
         let counters = self.query(Query::DriverCounters(self.index), driver::counters);
         let counters = self.settle("counters", counters, &hint).unwrap_or_default();
-        nic.counters = counters.into_iter().filter(tells_loss).collect();
+        let counters = counted::grouped(counters).into_iter();
+        nic.counters = counters
+            .filter(|counter| counted::is_kept(&nic.driver, counter))
+            .collect();
         self.pollers(nic);
     }
 
@@ -427,9 +420,6 @@ fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
             Some(lower) if lower != link.index => put(nics, link.index, lower),
             _ => {}
         }
-        if let Ok(Some(lower)) = link.underlay() {
-            put(nics, link.index, lower);
-        }
     }
     for nic in nics {
         nic.stack.below.sort_unstable();
@@ -437,15 +427,12 @@ fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     }
 }
 
-fn tells_loss(counter: &Counter) -> bool {
-    let name = counter.name.to_ascii_lowercase();
-    name.contains("allowance") || counter.value > 0 && LOSS.iter().any(|word| name.contains(word))
-}
-
 fn nth(names: &[&str], at: Option<u8>) -> String {
     let name = at.and_then(|at| names.get(usize::from(at)));
     name.copied().unwrap_or_default().to_owned()
 }
 
+#[cfg(test)]
+mod counter_tests;
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::nic::Counter;
+use linerate_core::facts::nic::counted::grouped;
 use linerate_core::facts::watch::{Change, PortCount, port_change};
 use linerate_core::parse::proc_stat::CpuTimes;
-use linerate_core::parse::{interrupts, link};
+use linerate_core::parse::{driver, interrupts, link};
 use linerate_core::units::Nanos;
 
 use super::busy::Used;
@@ -21,6 +23,8 @@ pub struct Watch {
     /// The port that each interrupt belongs to, by its index. An interrupt that a driver asks for
     /// later is not counted.
     served: BTreeMap<u32, u32>,
+    /// The drivers of ports with a device, by the index of the port: they count what the kernel does not.
+    drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
     /// What could not be read, each gap once, and how many of them were told.
     gaps: Vec<Gap>,
@@ -44,8 +48,11 @@ impl Watch {
         for (port, irqs) in interrupts.by_port(&network.nics) {
             served.extend(irqs.iter().map(|irq| (irq.number, port)));
         }
+        let cards = network.nics.iter().filter(|nic| !nic.device.is_empty());
+        let drivers = cards.map(|nic| (nic.index, nic.driver.clone()));
         Self {
             served,
+            drivers: drivers.collect(),
             ..Self::default()
         }
     }
@@ -57,7 +64,7 @@ impl Watch {
             gaps: Vec::new(),
         };
         let end = reader.times().unwrap_or_default();
-        let ports = reader.port_counts(&self.served);
+        let ports = reader.port_counts(&self.served, &self.drivers);
         let processes = reader.processes();
         let before = self.then.take();
         let change = before.map(|then| {
@@ -95,7 +102,11 @@ impl Watch {
 }
 
 impl Reader<'_> {
-    fn port_counts(&mut self, served: &BTreeMap<u32, u32>) -> BTreeMap<u32, PortCount> {
+    fn port_counts(
+        &mut self,
+        served: &BTreeMap<u32, u32>,
+        drivers: &BTreeMap<u32, String>,
+    ) -> BTreeMap<u32, PortCount> {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
             Err(error) => {
@@ -112,11 +123,19 @@ impl Reader<'_> {
                         up: link.up,
                         stats: link.stats.unwrap_or_default(),
                         interrupts: BTreeMap::new(),
+                        driver: drivers.get(&link.index).cloned().unwrap_or_default(),
+                        counters: Vec::new(),
                     };
                     counts.insert(link.index, count);
                 }
                 Err(error) => self.miss("network", "the links", &invalid(error), "ip -s link"),
             }
+        }
+        for (index, port) in counts
+            .iter_mut()
+            .filter(|(index, _)| drivers.contains_key(index))
+        {
+            port.counters = self.driver_counts(*index);
         }
         let by_cpu = self.get("irq.counts", "/proc/interrupts", PROC, |text| {
             interrupts::by_cpu(text, |irq| served.get(&irq).copied())
@@ -127,6 +146,15 @@ impl Reader<'_> {
             }
         }
         counts
+    }
+}
+
+impl Reader<'_> {
+    /// What the driver of a port counts; that it counts nothing is no gap.
+    fn driver_counts(&self, index: u32) -> Vec<Counter> {
+        let reply = self.machine.query(&Query::DriverCounters(index)).ok();
+        let counters = reply.and_then(|reply| driver::counters(&reply).ok());
+        grouped(counters.unwrap_or_default())
     }
 }
 
@@ -186,6 +214,54 @@ mod tests {
             (load.busy - 0.5).abs() < 1e-9,
             "from the end of a look to the next"
         );
+    }
+
+    #[test]
+    fn a_second_look_tells_what_the_driver_counted() {
+        let mut info = vec![0; 196];
+        info[4..9].copy_from_slice(b"ixgbe");
+        let counters = |n: u64| {
+            let mut raw: Vec<u8> = [0x1b, 1, 1]
+                .iter()
+                .flat_map(|w: &u32| w.to_ne_bytes())
+                .collect();
+            let mut name = b"rx_no_dma_resources".to_vec();
+            name.resize(32, 0);
+            raw.extend(name);
+            raw.extend([0x1d, 1].iter().flat_map(|w: &u32| w.to_ne_bytes()));
+            raw.extend(n.to_ne_bytes());
+            raw
+        };
+        let card = |bytes: u64| {
+            let stats: Vec<u8> = [bytes, 0, bytes, 0]
+                .into_iter()
+                .chain([0; 21])
+                .flat_map(u64::to_ne_bytes)
+                .collect();
+            link(
+                7,
+                "eth0",
+                &[
+                    attr(23, &stats),
+                    attr(56, b"0000:03:00.0"),
+                    attr(57, b"pci"),
+                ],
+            )
+        };
+        let (first, second) = (card(1000), card(2000));
+        let (before, after) = (counters(5), counters(9));
+        let fake = Fake::default()
+            .reply(Query::Links, &[&first, &first, &second])
+            .reply(Query::Driver(7), &[&info])
+            .reply(Query::DriverCounters(7), &[&before, &before, &after]);
+        let machine = Replay::new(fake.0);
+        let mut watch = Watch::new(&machine);
+        assert_eq!(watch.look(&machine, SECOND), None);
+        let change = watch.look(&machine, Nanos(2 * SECOND.0)).unwrap();
+        let [grown] = &change.ports[0].grown[..] else {
+            panic!("{:?}", change.ports)
+        };
+        assert_eq!((grown.name.as_str(), grown.by), ("rx_no_dma_resources", 4));
     }
 
     #[test]

@@ -237,6 +237,7 @@ impl Flows {
             let machine = &self.machine;
             self.hosts.entry(toward).or_insert_with(|| {
                 let mut host = Sources::new(Arc::clone(machine), toward);
+                host.watch_fragments();
                 host.observe(at);
                 host
             });

@@ -1,4 +1,8 @@
-//! Hardware addresses, and numbers that stand for them.
+//! Hardware addresses and the outer addresses of tunnels, and numbers that stand for them.
+
+use std::net::IpAddr;
+
+use super::super::Toward;
 
 /// Digits of an address in a name: of an Ethernet port, or of a GUID.
 const DIGITS: [usize; 2] = [12, 16];
@@ -21,6 +25,25 @@ impl Addresses {
         address.fill(0);
         for (to, from) in address.iter_mut().rev().zip((at + 1).to_le_bytes()) {
             *to = from;
+        }
+    }
+
+    /// Overwrites the addresses that a route was asked for.
+    pub(super) fn of_ends(&mut self, toward: &mut Toward) {
+        let Toward { peer, own } = toward;
+        for ip in std::iter::once(peer).chain(own) {
+            *ip = match *ip {
+                IpAddr::V4(ip) => {
+                    let mut octets = ip.octets();
+                    self.replace(&mut octets);
+                    octets.into()
+                }
+                IpAddr::V6(ip) => {
+                    let mut octets = ip.octets();
+                    self.replace(&mut octets);
+                    octets.into()
+                }
+            };
         }
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct FlowOut<'a> {
     disturbances: Vec<DisturbanceOut<'a>>,
     suspects: Vec<SuspectOut<'a>>,
     unknown: Vec<Gap>,
+    notes: Vec<String>,
+    packet_bytes: Option<u64>,
     prove: Option<String>,
 }
 
@@ -165,6 +167,8 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
             .collect(),
         suspects: judged.suspects().into_iter().map(suspect).collect(),
         unknown: judged.unknown(),
+        notes: judged.notes(),
+        packet_bytes: main.base.in_use.map(bytes),
         prove: judged.proof(),
     })
 }

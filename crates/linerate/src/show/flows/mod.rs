@@ -11,7 +11,7 @@ use linerate_core::facts::Gap;
 use linerate_core::model::{DirectionModel, Flow, Model, carried, flow, name_of};
 use linerate_core::plan::Direction;
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Answered, Limit, Stage, Verdict, judge, suspects};
+use linerate_core::verdict::{Answered, Limit, Stage, Verdict, judge, notes, suspects};
 use linerate_engine::host::Seen;
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -106,6 +106,11 @@ impl Judged {
         (found("path-rate") && found("flow-rate-cap"))
             .then(|| self.main().map(|main| self.carried(main.direction)))
             .flatten()
+    }
+
+    /// What is worth saying beside the verdict.
+    fn notes(&self) -> Vec<String> {
+        notes(&self.model)
     }
 
     /// What would prove it: an experiment that loads the path, between two hosts. None tells of what a

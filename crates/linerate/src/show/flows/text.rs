@@ -73,6 +73,9 @@ pub(crate) fn one(page: &mut Page, judged: &Judged) {
     if let Some(numbers) = numbers(&main.base.tcp, main.direction) {
         page.entry("", &[(Ink::Dim, &numbers)], 2);
     }
+    for note in judged.notes() {
+        page.entry("", &[(Ink::Dim, "note: "), (Ink::Plain, &note)], 2);
+    }
     for advice in judged.verdict.limits.iter().flat_map(|l| &l.advice) {
         advise(page, advice);
     }

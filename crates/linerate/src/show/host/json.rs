@@ -10,6 +10,7 @@ use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Load, Node, Process
 use linerate_core::facts::crossing::Crossing;
 use linerate_core::facts::machine::Machine;
 use linerate_core::facts::memory::{Memory, Module};
+use linerate_core::facts::nic::Fragments;
 use linerate_core::facts::odd::{self, Oddity};
 use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
 use linerate_core::facts::{Gap, Inventory};
@@ -43,6 +44,7 @@ struct Output<'a> {
     memory: MemoryOut<'a>,
     pci: Vec<DeviceOut<'a>>,
     ports: Vec<PortOut<'a>>,
+    live_fragments: Option<FragmentsOut>,
     rdma: Vec<RdmaOut<'a>>,
     disks: Vec<DiskOut<'a>>,
     volumes: Vec<VolumeOut<'a>>,
@@ -50,6 +52,14 @@ struct Output<'a> {
     settings: BTreeMap<&'a str, &'a str>,
     live_busy: Option<BusyOut<'a>>,
     unknown: &'a [Gap],
+}
+
+/// Packets since boot.
+#[derive(Serialize)]
+struct FragmentsOut {
+    created: u64,
+    received: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -230,6 +240,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
             .map(|own| device(&inventory.pci, own))
             .collect(),
         ports: port::ports(inventory),
+        live_fragments: inventory.network.fragments.map(fragments),
         rdma: inventory
             .infiniband
             .devices
@@ -433,6 +444,14 @@ fn busy(busy: &Busy) -> BusyOut<'_> {
     }
 }
 
+fn fragments(counted: Fragments) -> FragmentsOut {
+    FragmentsOut {
+        created: exact(counted.created),
+        received: exact(counted.received),
+        refused: exact(counted.refused),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::units::Bytes;
@@ -451,6 +470,37 @@ mod tests {
         for inventory in [sample::inventory(), Inventory::default()] {
             fits(SCHEMA, &output(&inventory));
         }
+    }
+
+    #[test]
+    fn a_tunnel_and_counters_of_every_sort_fit_the_schema() {
+        use linerate_core::facts::nic::{Counter, TunnelKind};
+
+        let mut inventory = sample::inventory();
+        let nic = &mut inventory.network.nics[0];
+        "ena".clone_into(&mut nic.driver);
+        let counter = |name: &str| Counter {
+            name: name.to_owned(),
+            value: 7,
+        };
+        let names = [
+            "pps_allowance_exceeded",
+            "conntrack_allowance_available",
+            "new_drops",
+        ];
+        nic.counters = names.map(counter).to_vec();
+        nic.stack.tunnel = TunnelKind::named("vxlan").map(|kind| kind.tunnel(None, true, Some(0)));
+        inventory.network.fragments = Some(Fragments::default());
+        let output = output(&inventory);
+        fits(SCHEMA, &output);
+        let port = &output["ports"][0];
+        assert_eq!(port["tunnel"]["header_most_bytes"], 70);
+        assert_eq!(
+            port["counter_meanings"]["pps_allowance_exceeded"],
+            "allowance"
+        );
+        assert_eq!(port["counter_meanings"]["new_drops"], Value::Null);
+        assert_eq!(output["live_fragments"]["created"], 0);
     }
 
     #[test]

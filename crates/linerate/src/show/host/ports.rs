@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_core::facts::irq::Irq;
-use linerate_core::facts::nic::{Direction, Network, Nic, Offloads, Setting};
+use linerate_core::facts::nic::{Counter, Direction, Network, Nic, Offloads, Setting, counted};
 pub(super) use linerate_core::facts::odd::few;
 use linerate_core::facts::odd::ranges;
 
@@ -96,7 +96,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     parts.extend(queues(nic));
     parts.extend(settings(nic));
     parts.extend(stack(&inventory.network, nic));
-    parts.extend(counted(nic));
+    parts.extend(since_boot(nic));
     parts.join(", ")
 }
 
@@ -148,18 +148,29 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Errors and drops since boot, by where; what the driver counts where the kernel's own
-/// counters are all zero.
-fn counted(nic: &Nic) -> Option<String> {
-    let kernel = nic.errors.counted().into_iter();
-    let mut all: Vec<String> = kernel.map(|(name, n)| format!("{n} {name}")).collect();
-    if all.is_empty() {
-        let counters = nic.counters.iter().filter(|c| c.value > 0);
-        all = counters
-            .map(|c| format!("{} {}", c.name, c.value))
-            .collect();
-    }
+/// Errors and drops since boot, by where: what the kernel counts, then what the driver counts besides.
+fn since_boot(nic: &Nic) -> Option<String> {
+    let kernel = nic.errors.counted();
+    let mut all: Vec<String> = kernel
+        .iter()
+        .map(|(name, n)| format!("{n} {name}"))
+        .collect();
+    // A counter that stands as high as one of the kernel's is that one, by another name.
+    let besides =
+        |c: &&Counter| !counted::is_of_kernel(&c.name) && kernel.iter().all(|(_, n)| *n != c.value);
+    let own = nic.counters.iter().filter(|c| c.value > 0).filter(besides);
+    all.extend(own.filter_map(|c| own_words(nic, c)));
     (!all.is_empty()).then(|| format!("since boot: {}", few(&all)))
+}
+
+/// `7 rx_no_dma_resources (the receive ring was full)`; nothing of what costs no packets.
+fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
+    let words = match counted::meaning(&nic.driver, &counter.name) {
+        Some(meaning) if meaning.is_trouble() => meaning.words(),
+        Some(_) => return None,
+        None => "meaning not known to linerate",
+    };
+    Some(format!("{} {} ({words})", counter.value, counter.name))
 }
 
 /// `queues 8 rx 8 tx`; kernels of old list those of one direction only.
@@ -296,4 +307,58 @@ fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
     let port = port.guid().map(|guid| words("port GUID", guid));
     let node = device.node_guid.map(|guid| words("node GUID", guid));
     port.into_iter().chain(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told since boot of a port with this driver.
+    fn told(driver: &str, missed: u64, counters: &[(&str, u64)]) -> Option<String> {
+        let counters = counters.iter().map(|&(name, value)| Counter {
+            name: name.to_owned(),
+            value,
+        });
+        let mut nic = Nic {
+            driver: driver.to_owned(),
+            counters: counters.collect(),
+            ..Nic::default()
+        };
+        nic.errors.rx_missed = Some(missed);
+        since_boot(&nic)
+    }
+
+    #[test]
+    fn counters_of_a_driver_are_told_by_what_they_mean() {
+        let ixgbe = [("rx_no_dma_resources", 7), ("tx_busy", 3)];
+        let words = "7 rx_no_dma_resources (the receive ring was full)";
+        assert_eq!(
+            told("ixgbe", 0, &ixgbe).unwrap(),
+            format!("since boot: {words}")
+        );
+        assert_eq!(
+            told("ixgbe", 2, &ixgbe).unwrap(),
+            format!("since boot: 2 rx missed, {words}")
+        );
+        assert_eq!(
+            told("unheard", 0, &[("some_drops", 7)]).unwrap(),
+            "since boot: 7 some_drops (meaning not known to linerate)"
+        );
+    }
+
+    #[test]
+    fn what_costs_no_packets_and_what_the_kernel_counts_as_well_is_left_out() {
+        let ena = [
+            ("conntrack_allowance_available", 900),
+            ("pps_allowance_exceeded", 0),
+        ];
+        assert_eq!(told("ena", 0, &ena), None);
+        assert_eq!(
+            told("mlx5_core", 0, &[("rx_steer_missed_packets", 9)]),
+            None
+        );
+        let both = [("rx_out_of_buffer", 12), ("rx_missed_errors", 11)];
+        let once = told("mlx5_core", 12, &both).unwrap();
+        assert_eq!(once, "since boot: 12 rx missed");
+    }
 }

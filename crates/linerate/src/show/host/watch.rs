@@ -1,11 +1,14 @@
 //! What changed on a machine since a moment ago.
 
-use linerate_core::facts::watch::{Change, PortChange};
+use linerate_core::facts::watch::{Change, Grown, PortChange};
 
 use super::super::words::count;
 use super::super::{Page, Style};
 use super::ports::few;
 use super::{foot, put, text};
+
+/// Most counters of a driver that are told of a port.
+const SHOWN: usize = 8;
 
 /// One look: who was busy, then ports that did something.
 pub fn watch(change: &Change, style: Style) -> String {
@@ -18,6 +21,9 @@ pub fn watch(change: &Change, style: Style) -> String {
         put(&mut page, &port.name, &traffic(port));
         for words in [interrupts(port), counted(port)].into_iter().flatten() {
             put(&mut page, "", &words);
+        }
+        for grown in port.grown.iter().take(SHOWN) {
+            put(&mut page, "", &driver_counter(port, grown));
         }
     }
     if !quiet.is_empty() {
@@ -62,9 +68,22 @@ fn counted(port: &PortChange) -> Option<String> {
     (!all.is_empty()).then(|| format!("errors and drops: {}", all.join(", ")))
 }
 
+fn driver_counter(port: &PortChange, grown: &Grown) -> String {
+    let Grown { name, by, meaning } = grown;
+    match meaning {
+        Some(meaning) => format!(
+            "{name} grew by {by}: {}; do: {}",
+            meaning.words(),
+            meaning.fix(&port.name)
+        ),
+        None => format!("{name} grew by {by}, meaning not known to linerate"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::facts::cpu::{Busy, Load};
+    use linerate_core::facts::nic::counted::Meaning;
     use linerate_core::units::{Nanos, Rate};
 
     use super::*;
@@ -85,6 +104,18 @@ mod tests {
             rx_packets: 812_345.4,
             interrupts: vec![(1, 40.0), (3, 12_000.0)],
             counted: vec![("rx missed", 12)],
+            grown: vec![
+                Grown {
+                    name: "rx_no_dma_resources".to_owned(),
+                    by: 40,
+                    meaning: Some(Meaning::RingFull),
+                },
+                Grown {
+                    name: "new_drops".to_owned(),
+                    by: 2,
+                    meaning: None,
+                },
+            ],
             ..PortChange::default()
         };
         let quiet = |name: &str| PortChange {

@@ -85,7 +85,7 @@ mod tests {
     fn shapers(fake: Fake) -> (Vec<Vec<String>>, bool) {
         let links = [link(4, "eth0", &[]), link(5, "eth1", &[])].concat();
         let fake = fake.reply(Query::Links, &[&links]);
-        let Network { nics, gaps } = network(&Replay::new(fake.0));
+        let Network { nics, gaps, .. } = network(&Replay::new(fake.0));
         let told = nics
             .iter()
             .map(|nic| nic.shapers.iter().map(ToString::to_string).collect());

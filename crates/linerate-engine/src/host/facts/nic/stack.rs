@@ -23,6 +23,7 @@ impl Reader<'_> {
         let links = self.links(&reply);
         let mut nics: Vec<Nic> = links.iter().map(basic).collect();
         stack(&links, &mut nics);
+        self.tunnels(&links, &mut nics);
         let mut used = below(&nics, index);
         if used.len() > PORTS_MAX {
             used.truncate(PORTS_MAX);

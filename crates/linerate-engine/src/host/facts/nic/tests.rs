@@ -19,7 +19,7 @@ fn generic(attributes: &[Vec<u8>]) -> Vec<u8> {
     msg(21, &[vec![0; 4], attributes.concat()].concat())
 }
 
-fn driver(name: &str, firmware: &str) -> Vec<u8> {
+pub(super) fn driver(name: &str, firmware: &str) -> Vec<u8> {
     let mut info = vec![0; 196];
     for (at, text) in [(4, name), (68, firmware)] {
         info[at..at + text.len()].copy_from_slice(text.as_bytes());
@@ -27,7 +27,7 @@ fn driver(name: &str, firmware: &str) -> Vec<u8> {
     info
 }
 
-fn counters(counters: &[(&str, u64)]) -> Vec<u8> {
+pub(super) fn counters(counters: &[(&str, u64)]) -> Vec<u8> {
     let count = u32::try_from(counters.len()).unwrap();
     let mut raw: Vec<u8> = [0x1b, 1, count]
         .iter()
@@ -99,7 +99,7 @@ fn replies() -> Vec<(Query, Vec<u8>)> {
 }
 
 /// A card all of whose questions are answered.
-fn card() -> Fake {
+pub(super) fn card() -> Fake {
     let fake = replies()
         .into_iter()
         .fold(Fake::default(), |fake, (query, reply)| {
@@ -117,7 +117,7 @@ fn card() -> Fake {
         .file("/sys/bus/pci/devices/0000:03:00.0/numa_node", &["1\n"])
 }
 
-fn only(network: Network) -> Nic {
+pub(super) fn only(network: Network) -> Nic {
     let [nic] = <[Nic; 1]>::try_from(network.nics).unwrap();
     nic
 }

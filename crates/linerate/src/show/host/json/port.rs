@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_core::facts::Inventory;
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{
-    Channels, Coalesce, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause, PortErrors, Queue,
-    Rings, Rss,
+    Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause,
+    PortErrors, Queue, Rings, Rss, counted,
 };
 use linerate_core::facts::shaping::Shaper;
 use linerate_core::facts::usb::Hub;
@@ -58,6 +58,17 @@ pub(super) struct PortOut<'a> {
     node: Option<u32>,
     live_errors: ErrorsOut,
     live_counters: BTreeMap<&'a str, u64>,
+    counter_meanings: BTreeMap<&'a str, Option<&'static str>>,
+    tunnel: Option<TunnelOut>,
+}
+
+/// What a tunnel adds to each packet.
+#[derive(Serialize)]
+struct TunnelOut {
+    header_bytes: Option<u32>,
+    header_most_bytes: Option<u32>,
+    ip_version: Option<u8>,
+    route_mtu_bytes: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -209,6 +220,13 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         live_counters: counters
             .map(|c| (c.name.as_str(), exact(c.value)))
             .collect(),
+        counter_meanings: nic.counters.iter().map(|c| meaning(nic, c)).collect(),
+        tunnel: nic.stack.tunnel.as_ref().map(|tunnel| TunnelOut {
+            header_bytes: tunnel.least,
+            header_most_bytes: tunnel.most,
+            ip_version: tunnel.version,
+            route_mtu_bytes: tunnel.route_mtu,
+        }),
     }
 }
 
@@ -217,6 +235,11 @@ fn hub(hub: &Hub) -> HubOut<'_> {
         name: &hub.name,
         usb_bps: hub.speed.map(|speed| exact(speed.0)),
     }
+}
+
+fn meaning<'a>(nic: &Nic, counter: &'a Counter) -> (&'a str, Option<&'static str>) {
+    let meaning = counted::meaning(&nic.driver, &counter.name);
+    (&counter.name, meaning.map(counted::Meaning::id))
 }
 
 fn shaper(shaper: &Shaper) -> ShaperOut<'_> {

@@ -1,0 +1,226 @@
+//! What the counters of network drivers mean.
+//!
+//! Drivers name their counters as they like. One table says of each name, by driver, what it counts; a name that is not
+//! in the table has no meaning here, and is never judged.
+
+mod name;
+mod pause;
+mod table;
+
+use super::Counter;
+
+pub use name::{grouped, sounds_bad};
+
+/// What a counter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Meaning {
+    /// Packets received for which the ring had no free descriptor.
+    RingFull,
+    /// Packets received for which the buffer of the card had no room.
+    BufferFull,
+    /// Packets that the driver or the card dropped instead of sending them.
+    SendDropped,
+    /// Memory for packets that the host could not give.
+    NoMemory,
+    /// Packets that the wire damaged.
+    Damaged,
+    /// Packets that were longer or shorter than the port takes.
+    WrongSize,
+    /// Packets with a wrong IP, TCP or UDP checksum.
+    BadChecksum,
+    /// Packets that the card or the driver could not handle for another reason.
+    Failed,
+    /// Collisions.
+    Collided,
+    /// Resets of a send queue that did not move on.
+    Hung,
+    /// Pause frames received.
+    PauseReceived,
+    /// Pause frames sent.
+    PauseSent,
+    /// Microseconds that received pauses stopped the port.
+    PausedMicros,
+    /// Pauses that stop one priority other than 0.
+    PriorityPause,
+    /// Packets over an allowance of a cloud.
+    Allowance,
+    /// Packets that a filter discarded as it should.
+    Filtered,
+    /// Times that a queue was full and packets waited: nothing was lost.
+    Waited,
+    /// A level, and no count.
+    Gauge,
+    /// Nothing that costs packets or time.
+    Benign,
+}
+
+/// How each meaning is told: its name in documents, in words, and what to do about it, if anything is to be done.
+const TOLD: [(Meaning, &str, &str, &str); 19] = [
+    (
+        Meaning::RingFull,
+        "ring-full",
+        "the receive ring was full",
+        "ethtool -g PORT; sudo ethtool -G PORT rx N; more queues or CPUs that take packets in",
+    ),
+    (
+        Meaning::BufferFull,
+        "buffer-full",
+        "the buffer of the card was full",
+        "compare the PCIe link with the speed of the port; a larger ring, more queues, flow control",
+    ),
+    (
+        Meaning::SendDropped,
+        "send-dropped",
+        "dropped instead of sent",
+        "ethtool -g PORT; sudo ethtool -G PORT tx N; dmesg | grep PORT",
+    ),
+    (
+        Meaning::NoMemory,
+        "no-memory",
+        "the host had no memory for packets",
+        "free -m; a higher vm.min_free_kbytes; smaller rings",
+    ),
+    (
+        Meaning::Damaged,
+        "damaged",
+        "damaged on the wire",
+        "another cable or transceiver: ethtool -m PORT",
+    ),
+    (
+        Meaning::WrongSize,
+        "wrong-size",
+        "longer or shorter than the port takes",
+        "the same MTU at both ends of the wire: ip link show PORT",
+    ),
+    (
+        Meaning::BadChecksum,
+        "bad-checksum",
+        "wrong checksum of IP, TCP or UDP",
+        "find the sender, and what changes packets on the way",
+    ),
+    (
+        Meaning::Failed,
+        "failed",
+        "the card or its driver could not handle it",
+        "dmesg | grep PORT; newer firmware and driver",
+    ),
+    (
+        Meaning::Collided,
+        "collided",
+        "collisions: half duplex",
+        "full duplex at both ends: ethtool PORT",
+    ),
+    (
+        Meaning::Hung,
+        "hung",
+        "the send queue hung and was reset",
+        "dmesg | grep PORT",
+    ),
+    (
+        Meaning::PauseReceived,
+        "pause-received",
+        "the other end of the wire asked for a pause",
+        "find what cannot keep up: the counters of the switch",
+    ),
+    (
+        Meaning::PauseSent,
+        "pause-sent",
+        "this port asked for a pause",
+        "find why this host cannot keep up: CPUs, ring, PCIe link",
+    ),
+    (
+        Meaning::PausedMicros,
+        "paused",
+        "microseconds that pauses stopped the port",
+        "find what cannot keep up: the counters of the switch",
+    ),
+    (
+        Meaning::PriorityPause,
+        "priority-pause",
+        "pauses of one priority",
+        "mlnx_qos -i PORT, dcb pfc show dev PORT; the counters of the switch",
+    ),
+    (
+        Meaning::Allowance,
+        "allowance",
+        "over the allowance of this type of machine",
+        "a larger type of machine, or fewer bursts",
+    ),
+    (
+        Meaning::Filtered,
+        "filtered",
+        "discarded by a filter, as it should be",
+        "",
+    ),
+    (
+        Meaning::Waited,
+        "waited",
+        "waited for room, nothing was lost",
+        "",
+    ),
+    (Meaning::Gauge, "gauge", "a level, no count", ""),
+    (Meaning::Benign, "benign", "costs no packets", ""),
+];
+
+impl Meaning {
+    fn told(self) -> (&'static str, &'static str, &'static str) {
+        let row = TOLD.iter().find(|row| row.0 == self);
+        row.map_or(("", "", ""), |row| (row.1, row.2, row.3))
+    }
+
+    /// Its name in documents.
+    pub fn id(self) -> &'static str {
+        self.told().0
+    }
+
+    /// What happened, in words.
+    pub fn words(self) -> &'static str {
+        self.told().1
+    }
+
+    /// What to do about it at a port; empty where nothing is to be done.
+    pub fn fix(self, port: &str) -> String {
+        self.told().2.replace("PORT", port)
+    }
+
+    /// Whether it is a reason to look closer: packets that were lost, damaged or held back.
+    pub fn is_trouble(self) -> bool {
+        !self.told().2.is_empty()
+    }
+}
+
+/// What a counter of a driver means; `None` where it is not known.
+pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
+    let own = own_meaning(driver, name);
+    own.or_else(|| table::of_kernel(name))
+}
+
+/// As [`meaning`], without the names that the kernel counts for every port by itself.
+pub fn own_meaning(driver: &str, name: &str) -> Option<Meaning> {
+    let known = table::of_driver(driver, name);
+    known.or_else(|| pause::meaning(name))
+}
+
+/// Whether the kernel counts the same for every port, in its link statistics.
+pub fn is_of_kernel(name: &str) -> bool {
+    table::of_kernel(name).is_some()
+}
+
+/// Whether a driver counts packets over the allowances of a cloud.
+pub fn counts_allowances(driver: &str) -> bool {
+    table::has(driver, Meaning::Allowance)
+}
+
+/// Whether an inventory keeps a counter: what has a meaning and is not zero, or may mean something. Allowances and
+/// levels are kept at zero as well, which is an answer.
+pub fn is_kept(driver: &str, counter: &Counter) -> bool {
+    match meaning(driver, &counter.name) {
+        Some(Meaning::Benign) => false,
+        Some(Meaning::Allowance | Meaning::Gauge) => true,
+        Some(_) => counter.value > 0,
+        None => counter.value > 0 && sounds_bad(&counter.name),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Names of pauses, which are alike enough across drivers to be known by their words: `rx_pause`, `rx_flow_control_xoff`,
+//! `port.link_xoff_rx`.
+
+use super::Meaning;
+
+/// Words in front of the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
+/// `rx_pb_3_pxoff`, `rx_pfc_ena_frames_pri3`, `rx_pause_prio_3`, `rx_pause_frames_class3`.
+const OF_PRIORITY: [&str; 6] = ["priority_", "prio_", "prio", "pb_", "pri", "class"];
+
+/// Words of names that tell of the same pauses in another way.
+const OTHERWISE: [&str; 6] = [
+    "duration",
+    "transition",
+    "time",
+    "resume",
+    "entered",
+    "unsupported",
+];
+
+/// Words of names that tell of something else.
+const ELSE: [&str; 2] = ["storm", "discard"];
+
+/// What a name tells of pauses. A pause of one priority stops packets of that priority alone (IEEE 802.1Qbb), and
+/// payload without a mark has priority 0.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    let name = name.to_ascii_lowercase();
+    let events = ["pause", "xoff"].iter().any(|word| name.contains(word));
+    // XON ends a pause.
+    let ends = name.contains("xon") && !name.contains("xoff");
+    let is_else = ELSE.iter().any(|word| name.contains(word));
+    if !events || ends || is_else {
+        return None;
+    }
+    let (receives, sends) = (name.contains("rx"), name.contains("tx"));
+    let counts = !OTHERWISE.iter().any(|word| name.contains(word));
+    let of_priority = priority(&name).is_some_and(|priority| priority > 0);
+    //= Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
+    //= Linux drivers/net/ethernet/mellanox/mlx4/mlx4_stats.h: rx_pause_duration
+    let lasted = receives && !of_priority && name.contains("pause_duration");
+    match (receives, sends) {
+        _ if lasted => Some(Meaning::PausedMicros),
+        _ if !counts => Some(Meaning::Benign),
+        _ if of_priority => Some(Meaning::PriorityPause),
+        (true, false) => Some(Meaning::PauseReceived),
+        (false, true) => Some(Meaning::PauseSent),
+        _ => None,
+    }
+}
+
+/// The priority that a counter is of.
+fn priority(name: &str) -> Option<u32> {
+    OF_PRIORITY.iter().find_map(|word| {
+        let (_, after) = name.split_once(word)?;
+        let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    })
+}

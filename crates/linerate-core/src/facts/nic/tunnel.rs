@@ -1,0 +1,335 @@
+//! What a tunnel adds to each packet.
+
+use serde::{Deserialize, Serialize};
+
+use super::Nic;
+
+/// Bytes of an IP header without options.
+//= RFC 791, section 3.1; RFC 8200, section 3
+const IPV4: u32 = 20;
+const IPV6: u32 = 40;
+
+/// Bytes of the Ethernet header of a frame that a tunnel carries.
+//= IEEE 802.3-2022, section 3.1.1
+const ETHERNET: u32 = 14;
+
+/// Bytes of the tag of a VLAN, which an inner frame may have.
+//= IEEE 802.1Q-2022, section 9.6
+const TAG: u32 = 4;
+
+/// A tunnel as it is set up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tunnel {
+    /// Bytes that it adds to a packet of IP at least; `None` where that is not known.
+    pub least: Option<u32>,
+    /// Bytes that it adds at the most; `None` where there is no bound that is known.
+    pub most: Option<u32>,
+    /// Version of the outer IP, where there is one and it is known.
+    pub version: Option<u8>,
+    /// It carries Ethernet frames, which may have tags of VLANs.
+    pub frames: bool,
+    /// Others say of each packet where it goes, and keep packets small enough.
+    pub external: bool,
+    /// What the route to its other end carries, where that is known to be less than the port does.
+    pub route_mtu: Option<u32>,
+}
+
+/// The outer IP of a kind of tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outer {
+    V4,
+    V6,
+    Either,
+    /// It puts no IP outside.
+    None,
+}
+
+/// A kind of port that puts packets into packets.
+#[derive(Debug, Clone, Copy)]
+pub struct TunnelKind {
+    /// Name of the kind.
+    pub name: &'static str,
+    outer: Outer,
+    /// Bytes between the outer IP header and the packet or frame inside; `None` where a program or a policy decides.
+    headers: Option<u32>,
+    /// Whether it carries Ethernet frames.
+    pub frames: bool,
+}
+
+const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bool) -> TunnelKind {
+    TunnelKind {
+        name,
+        outer,
+        headers,
+        frames,
+    }
+}
+
+/// All of them. Of UDP 8 bytes are included.
+//= RFC 7348, section 5 (VXLAN 8); RFC 8926, section 3 (Geneve 8); RFC 2784, section 2 (GRE 4); RFC 2003, 4213, 2473
+//= WireGuard white paper, section 5.4.6 (16, and 16 of Poly1305); RFC 8086; Linux drivers/net/macsec.c, macsec_extra_len
+const KINDS: [TunnelKind; 18] = [
+    kind("vxlan", Outer::Either, Some(16), true),
+    kind("geneve", Outer::Either, Some(16), true),
+    kind("gre", Outer::V4, Some(4), false),
+    kind("gretap", Outer::V4, Some(4), true),
+    kind("ip6gre", Outer::V6, Some(4), false),
+    kind("ip6gretap", Outer::V6, Some(4), true),
+    kind("erspan", Outer::V4, None, true),
+    kind("ip6erspan", Outer::V6, None, true),
+    kind("ipip", Outer::V4, Some(0), false),
+    kind("sit", Outer::V4, Some(0), false),
+    kind("ip6tnl", Outer::V6, Some(0), false),
+    kind("wireguard", Outer::Either, Some(40), false),
+    kind("bareudp", Outer::Either, Some(8), false),
+    kind("macsec", Outer::None, Some(32), true),
+    kind("xfrm", Outer::Either, None, false),
+    kind("vti", Outer::V4, None, false),
+    kind("vti6", Outer::V6, None, false),
+    kind("tun", Outer::Either, None, false),
+];
+
+impl TunnelKind {
+    /// The kind of this name, if it is one of a tunnel.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+
+    /// A tunnel of this kind that adds `besides` to its usual headers; `None` of these is a tunnel without a known bound.
+    pub fn tunnel(&self, version: Option<u8>, frames: bool, besides: Option<u32>) -> Tunnel {
+        let known = match self.outer {
+            Outer::V4 => Some(4),
+            Outer::V6 => Some(6),
+            Outer::Either => version,
+            Outer::None => None,
+        };
+        let ip = match (self.outer, known) {
+            (Outer::None, _) => [0, 0],
+            (_, Some(6)) => [IPV6; 2],
+            (_, Some(_)) => [IPV4; 2],
+            (_, None) => [IPV4, IPV6],
+        };
+        // A macsec port takes and gives frames of the same Ethernet: only what stands between counts.
+        let frame = if frames && self.outer != Outer::None {
+            ETHERNET
+        } else {
+            0
+        };
+        let added = self.headers.map(|headers| headers + frame);
+        Tunnel {
+            least: added.map(|added| added + ip[0] + besides.unwrap_or(0)),
+            most: added.zip(besides).map(|(added, more)| added + ip[1] + more),
+            version: known,
+            frames,
+            ..Tunnel::default()
+        }
+    }
+}
+
+impl Tunnel {
+    /// `50 bytes of headers (vxlan over IPv4)`.
+    pub fn words(&self, kind: &str) -> Option<String> {
+        let least = self.least?;
+        let over = match self.version {
+            Some(version) => format!(" over IPv{version}"),
+            None => String::new(),
+        };
+        let bytes = match self.most {
+            Some(most) if most != least => format!("{least} to {most} bytes"),
+            Some(_) => format!("{least} bytes"),
+            None => format!("at least {least} bytes"),
+        };
+        Some(format!("{bytes} of headers ({kind}{over})"))
+    }
+}
+
+impl Nic {
+    /// What it adds to packets, if it is a tunnel. Of one in a record from before that was read, what its kind adds over
+    /// IPv4.
+    pub fn tunnel(&self) -> Option<Tunnel> {
+        let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
+        let read = self.stack.tunnel.clone();
+        read.or_else(|| TunnelKind::named(&self.kind).map(usual))
+    }
+
+    /// Whether it is a tunnel.
+    pub fn is_tunnel(&self) -> bool {
+        TunnelKind::named(&self.kind).is_some()
+    }
+}
+
+/// A packet that is too large for the port below a tunnel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overflow<'a> {
+    /// The tunnel.
+    pub tunnel: &'a Nic,
+    /// The port below it.
+    pub carrier: &'a Nic,
+    /// Bytes of the packet with all headers.
+    pub outer: u32,
+    /// Bytes that the port below, or the route from there, carries.
+    pub room: u32,
+    /// The largest packet that surely fits at the top; `None` where headers have no known bound.
+    pub fits: Option<u32>,
+}
+
+/// The first tunnel of a chain of ports, each standing on the next, below which a packet of this size no longer fits.
+/// Tags of VLANs above a tunnel of frames are inside of it.
+pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
+    let (mut least, mut most, mut tags) = (0, Some(0), 0);
+    for (at, nic) in chain.iter().enumerate() {
+        if nic.kind == "vlan" {
+            tags += TAG;
+        }
+        let Some(tunnel) = nic.tunnel() else {
+            continue;
+        };
+        let inside = if tunnel.frames { tags } else { 0 };
+        tags = 0;
+        let added = tunnel.least.filter(|_| !tunnel.external)?;
+        least += added + inside;
+        most = most
+            .zip(tunnel.most)
+            .map(|(sum, most): (u32, u32)| sum + most + inside);
+        let carrier = *chain.get(at + 1)?;
+        let route = tunnel.route_mtu.unwrap_or(u32::MAX);
+        let room = carrier.mtu?.min(route);
+        let outer = size.saturating_add(least);
+        if outer > room {
+            return Some(Overflow {
+                tunnel: nic,
+                carrier,
+                outer,
+                room,
+                fits: most.and_then(|most| room.checked_sub(most)),
+            });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adds(name: &str, version: Option<u8>) -> (Option<u32>, Option<u32>) {
+        let kind = TunnelKind::named(name).unwrap();
+        let tunnel = kind.tunnel(version, kind.frames, Some(0));
+        (tunnel.least, tunnel.most)
+    }
+
+    #[test]
+    fn headers_by_kind_and_outer_version() {
+        let exactly = |bytes| (Some(bytes), Some(bytes));
+        for (kind, version, want) in [
+            ("vxlan", Some(4), exactly(50)),
+            ("vxlan", Some(6), exactly(70)),
+            ("vxlan", None, (Some(50), Some(70))),
+            ("geneve", Some(6), exactly(70)),
+            ("gre", None, exactly(24)),
+            ("gretap", None, exactly(38)),
+            ("ip6gre", None, exactly(44)),
+            ("ip6gretap", None, exactly(58)),
+            ("ipip", None, exactly(20)),
+            ("sit", None, exactly(20)),
+            ("ip6tnl", None, exactly(40)),
+            ("wireguard", None, (Some(60), Some(80))),
+            ("bareudp", None, (Some(28), Some(48))),
+            ("macsec", None, exactly(32)),
+            ("xfrm", None, (None, None)),
+            ("tun", None, (None, None)),
+        ] {
+            assert_eq!(adds(kind, version), want, "{kind} {version:?}");
+        }
+        assert!(TunnelKind::named("vlan").is_none());
+        let geneve = TunnelKind::named("geneve").unwrap();
+        let open = geneve.tunnel(Some(4), true, None);
+        assert_eq!((open.least, open.most), (Some(50), None));
+    }
+
+    fn nic(kind: &str, mtu: u32) -> Nic {
+        Nic {
+            name: format!("{kind}0"),
+            kind: kind.to_owned(),
+            mtu: Some(mtu),
+            ..Nic::default()
+        }
+    }
+
+    /// What of a packet that is this large at the top does not fit: all its bytes, the room, and what would fit.
+    fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
+        let chain: Vec<&Nic> = chain.iter().collect();
+        overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))
+    }
+
+    #[test]
+    fn one_byte_decides() {
+        for (kind, adds) in [("vxlan", 50), ("gre", 24), ("ip6tnl", 40), ("macsec", 32)] {
+            let chain = [nic(kind, 9000), nic("", 1500)];
+            let fits = 1500 - adds;
+            assert_eq!(over(&chain, fits), None, "{kind}");
+            assert_eq!(
+                over(&chain, fits + 1),
+                Some((1501, 1500, Some(fits))),
+                "{kind}"
+            );
+        }
+        assert_eq!(
+            over(&[nic("tun", 1500), nic("", 1500)], 1500),
+            None,
+            "who knows"
+        );
+        assert_eq!(over(&[nic("vxlan", 1500)], 1500), None, "on what?");
+        assert_eq!(over(&[nic("vlan", 1500), nic("", 1500)], 1500), None);
+    }
+
+    #[test]
+    fn a_tunnel_in_a_tunnel_adds_both_and_a_tag_inside_counts() {
+        let nested = [nic("vxlan", 1400), nic("gre", 1476), nic("", 1500)];
+        assert_eq!(over(&nested, 1426), None);
+        assert_eq!(
+            over(&nested, 1427),
+            Some((1477, 1476, Some(1426))),
+            "the inner one"
+        );
+        let lower = [nic("vxlan", 1400), nic("gre", 1500), nic("", 1500)];
+        assert_eq!(
+            over(&lower, 1427),
+            Some((1501, 1500, Some(1426))),
+            "the outer one"
+        );
+        let tagged = [nic("vlan", 1450), nic("vxlan", 1450), nic("", 1500)];
+        assert_eq!(over(&tagged, 1446), None);
+        assert_eq!(over(&tagged, 1447), Some((1501, 1500, Some(1446))));
+        let packets = [nic("vlan", 1450), nic("gre", 1476), nic("", 1500)];
+        assert_eq!(over(&packets, 1476), None, "it carries no frames");
+        let below = [nic("vxlan", 1450), nic("vlan", 1500), nic("", 1500)];
+        assert_eq!(
+            over(&below, 1450),
+            None,
+            "a tag outside has room of its own"
+        );
+    }
+
+    #[test]
+    fn what_the_route_carries_and_who_else_decides() {
+        let mut vxlan = nic("vxlan", 1450);
+        let read = |tunnel: Tunnel| Tunnel {
+            least: Some(50),
+            most: Some(50),
+            ..tunnel
+        };
+        vxlan.stack.tunnel = Some(read(Tunnel {
+            route_mtu: Some(1400),
+            ..Tunnel::default()
+        }));
+        let chain = [vxlan.clone(), nic("", 1500)];
+        assert_eq!(over(&chain, 1351), Some((1401, 1400, Some(1350))));
+        vxlan.stack.tunnel = Some(read(Tunnel {
+            external: true,
+            ..Tunnel::default()
+        }));
+        assert_eq!(over(&[vxlan, nic("", 1500)], 65_000), None);
+    }
+}

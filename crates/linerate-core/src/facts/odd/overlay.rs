@@ -1,0 +1,332 @@
+//! Tunnels whose packets do not fit into the port below, headers included.
+
+use super::{Inventory, Oddity};
+use crate::facts::nic::{Network, Nic, Overflow, overflow};
+
+/// Kinds that hand packets to the one port below as they are, but for a tag.
+const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
+
+/// Most ports that are followed downwards.
+const DEPTH: usize = 16;
+
+const WHY: &str = "larger packets are cut into fragments or lost, until path MTU discovery has made their \
+                   senders use smaller ones";
+
+/// A tunnel, or a VLAN on one, that takes larger packets than fit below with the headers that are added.
+pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
+    let network = &inventory.network;
+    let up = network.nics.iter().filter(|nic| nic.up);
+    up.filter_map(|nic| too_large(network, nic)).collect()
+}
+
+fn too_large(network: &Network, nic: &Nic) -> Option<Oddity> {
+    let chain = chain(network, nic);
+    let own = nic.mtu?;
+    let Some(over) = overflow(&chain, own) else {
+        return nowhere(network, nic);
+    };
+    // What is wrong with the tunnel itself is told of the tunnel.
+    let tunnel = over.tunnel;
+    let below = chain.iter().position(|other| other.index == tunnel.index)?;
+    if below > 0 && overflow(&chain[below..], tunnel.mtu?).is_some() {
+        return None;
+    }
+    Some(told(network, nic, &over))
+}
+
+/// The ports below one another, from this one on, as long as there is one alone.
+fn chain<'a>(network: &'a Network, nic: &'a Nic) -> Vec<&'a Nic> {
+    let mut all = vec![nic];
+    while let Some(last) = all.last().filter(|_| all.len() < DEPTH) {
+        let follows = THROUGH.contains(&last.kind.as_str()) || last.is_tunnel();
+        let next = match last.stack.below[..] {
+            [one] if follows => network.nic(one),
+            _ => None,
+        };
+        match next.filter(|next| all.iter().all(|seen| seen.index != next.index)) {
+            Some(next) => all.push(next),
+            None => break,
+        }
+    }
+    all
+}
+
+fn told(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
+    let own = nic.mtu.unwrap_or_default();
+    let headers = over
+        .tunnel
+        .tunnel()
+        .and_then(|t| t.words(&over.tunnel.kind));
+    let headers = headers.unwrap_or_default();
+    let tag = if nic.index == over.tunnel.index {
+        ""
+    } else {
+        " and a tag"
+    };
+    let what = format!(
+        "MTU {own} and {headers}{tag} make {}, {} carries {}",
+        over.outer, over.carrier.name, over.room
+    );
+    Oddity {
+        id: "port-mtu",
+        subject: nic.name.clone(),
+        what: what + &fragments(network),
+        why: WHY,
+        fix: fix(nic, over.fits, own),
+    }
+}
+
+/// The largest MTU that surely fits.
+fn fix(nic: &Nic, fits: Option<u32>, own: u32) -> String {
+    let name = &nic.name;
+    match fits {
+        Some(fits) => {
+            format!("sudo ip link set {name} mtu {fits} (undo: sudo ip link set {name} mtu {own})")
+        }
+        None => format!(
+            "a smaller MTU, less the options of its headers: sudo ip link set {name} mtu N (undo: sudo ip link set \
+             {name} mtu {own})"
+        ),
+    }
+}
+
+/// What was cut up since boot, by whatever sends here.
+fn fragments(network: &Network) -> String {
+    let created = network.fragments.map(|counted| counted.created);
+    let created = created.filter(|created| *created > 0);
+    created.map_or(String::new(), |n| {
+        format!("; this host made {n} fragments since boot")
+    })
+}
+
+/// A tunnel that tells no port below it, and whose packets fit into none that may carry it.
+fn nowhere(network: &Network, nic: &Nic) -> Option<Oddity> {
+    let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
+    let tunnel = nic.tunnel().filter(|t| !hidden && !t.external)?;
+    let (own, least) = (nic.mtu?, tunnel.least?);
+    let carriers = carriers(network, nic);
+    let largest = carriers.iter().filter_map(|n| Some((n, n.mtu?)));
+    let (carrier, room) = largest.max_by_key(|(_, mtu)| *mtu)?;
+    let over = Overflow {
+        tunnel: nic,
+        carrier,
+        outer: own.checked_add(least)?,
+        room,
+        fits: tunnel.most.and_then(|most| room.checked_sub(most)),
+    };
+    (over.outer > room).then(|| told(network, nic, &over))
+}
+
+/// The ports that may carry a tunnel: those with a device, or made of such; on a host without any, all that are no
+/// tunnels.
+fn carriers<'a>(network: &'a Network, tunnel: &Nic) -> Vec<&'a Nic> {
+    let may = |nic: &&Nic| {
+        let own = network.leaves(nic.index).contains(&tunnel.index);
+        nic.up && !own && !nic.is_tunnel() && nic.driver != "loopback" && nic.stack.above.is_none()
+    };
+    let all: Vec<&Nic> = network.nics.iter().filter(may).collect();
+    let has_device = |index: &u32| network.nic(*index).is_some_and(|n| !n.device.is_empty());
+    let cards = all
+        .iter()
+        .filter(|nic| network.leaves(nic.index).iter().any(has_device));
+    let cards: Vec<&Nic> = cards.copied().collect();
+    if cards.is_empty() { all } else { cards }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+    use crate::facts::nic::tests::nic;
+    use crate::facts::nic::{Fragments, TunnelKind};
+
+    /// A port that is up.
+    fn port(index: u32, kind: &str, mtu: u32, below: &[u32]) -> Nic {
+        let mut nic = nic(index, below);
+        kind.clone_into(&mut nic.kind);
+        (nic.up, nic.mtu) = (true, Some(mtu));
+        nic
+    }
+
+    /// A tunnel as it is read, over this version of IP.
+    fn tunnel(kind: &str, mtu: u32, version: Option<u8>, below: &[u32]) -> Nic {
+        let mut nic = port(9, kind, mtu, below);
+        let kind = TunnelKind::named(kind).unwrap();
+        nic.stack.tunnel = Some(kind.tunnel(version, kind.frames, Some(0)));
+        nic
+    }
+
+    /// `what`, and the MTU that it says to set.
+    fn told(nics: &[Nic]) -> Vec<(String, String)> {
+        let mut machine = Inventory::default();
+        machine.network.nics = nics.to_vec();
+        let all = find(&machine).into_iter();
+        let mtu = |fix: &str| {
+            let set = fix.split(" mtu ").nth(1).unwrap_or_default();
+            set.split(' ').next().unwrap_or_default().to_owned()
+        };
+        all.inspect(|odd| assert_eq!(odd.id, "port-mtu"))
+            .map(|odd| (odd.what, mtu(&odd.fix)))
+            .collect()
+    }
+
+    #[test]
+    fn headers_count_and_what_is_said_to_fit_fits() {
+        for (kind, version, adds) in [
+            ("vxlan", 4, 50),
+            ("vxlan", 6, 70),
+            ("geneve", 4, 50),
+            ("gre", 4, 24),
+            ("gretap", 4, 38),
+            ("ipip", 4, 20),
+            ("sit", 4, 20),
+            ("ip6tnl", 6, 40),
+            ("wireguard", 4, 60),
+            ("wireguard", 6, 80),
+            ("macsec", 4, 32),
+        ] {
+            let at = |mtu| {
+                told(&[
+                    tunnel(kind, mtu, Some(version), &[2]),
+                    port(2, "", 1450, &[]),
+                ])
+            };
+            let fits = 1450 - adds;
+            assert_eq!(at(fits), [], "{kind} {version} fits");
+            let [(what, mtu)] = &at(fits + 1)[..] else {
+                panic!("{kind} {version}: one byte more")
+            };
+            assert!(what.contains("make 1451, eth2 carries 1450"), "{what}");
+            assert_eq!(*mtu, fits.to_string(), "{kind} {version}");
+        }
+        let what = &told(&[tunnel("vxlan", 1450, Some(4), &[2]), port(2, "", 1450, &[])])[0].0;
+        assert_eq!(
+            what,
+            "MTU 1450 and 50 bytes of headers (vxlan over IPv4) make 1500, eth2 carries 1450"
+        );
+    }
+
+    #[test]
+    fn fragments_of_the_host_stand_beside_it() {
+        let mut machine = Inventory::default();
+        machine.network.nics = vec![tunnel("vxlan", 1500, Some(4), &[2]), port(2, "", 1500, &[])];
+        machine.network.fragments = Some(Fragments {
+            created: 10,
+            ..Fragments::default()
+        });
+        let what = &find(&machine)[0].what;
+        assert!(
+            what.ends_with("; this host made 10 fragments since boot"),
+            "{what}"
+        );
+        machine.network.fragments = Some(Fragments::default());
+        assert!(!find(&machine)[0].what.contains("fragments"));
+        machine.network.nics.truncate(1);
+        assert_eq!(find(&machine), [], "what is below is not among the ports");
+    }
+
+    #[test]
+    fn a_tunnel_that_is_down_or_that_others_lead_is_not_judged() {
+        let mut down = tunnel("vxlan", 1500, Some(4), &[2]);
+        down.up = false;
+        assert_eq!(told(&[down, port(2, "", 1500, &[])]), []);
+        let mut external = tunnel("vxlan", 65_000, None, &[]);
+        external.stack.tunnel.as_mut().unwrap().external = true;
+        assert_eq!(told(&[external.clone(), port(2, "", 1500, &[])]), []);
+        external.stack.below = vec![2];
+        assert_eq!(told(&[external, port(2, "", 1500, &[])]), []);
+        assert_eq!(
+            told(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]),
+            []
+        );
+    }
+
+    #[test]
+    fn without_a_port_below_it_must_fit_into_none() {
+        let mut card = port(2, "", 1500, &[]);
+        "virtio0".clone_into(&mut card.device);
+        let bridge = port(3, "bridge", 9000, &[]);
+        let at = |mtu| {
+            told(&[
+                tunnel("wireguard", mtu, None, &[]),
+                card.clone(),
+                bridge.clone(),
+            ])
+        };
+        assert_eq!(at(1440), [], "over IPv4 it fits");
+        let [(what, mtu)] = &at(1441)[..] else {
+            panic!("one byte more")
+        };
+        assert!(
+            what.contains("60 to 80 bytes of headers (wireguard)"),
+            "{what}"
+        );
+        assert_eq!(mtu, "1420", "over either version");
+        let lone = |mtu| {
+            told(&[
+                tunnel("wireguard", mtu, None, &[]),
+                port(4, "veth", 1500, &[]),
+            ])
+        };
+        assert_eq!(
+            (lone(1440).len(), lone(1441).len()),
+            (0, 1),
+            "no card at all"
+        );
+        let mut hidden = tunnel("wireguard", 9000, None, &[]);
+        hidden.stack.below_hidden = true;
+        assert_eq!(told(&[hidden, port(4, "veth", 1500, &[])]), []);
+        assert_eq!(
+            told(&[tunnel("wireguard", 9000, None, &[])]),
+            [],
+            "no other port"
+        );
+        let over = [
+            port(6, "vlan", 1500, &[9]),
+            tunnel("vxlan", 1500, None, &[]),
+        ];
+        assert_eq!(told(&over), [], "what stands on it does not carry it");
+    }
+
+    #[test]
+    fn a_vlan_on_a_tunnel_has_four_bytes_less() {
+        let vlan = |mtu| port(6, "vlan", mtu, &[9]);
+        let at = |own, mtu| {
+            let below = port(2, "", 1500, &[]);
+            told(&[vlan(own), tunnel("vxlan", mtu, Some(4), &[2]), below])
+        };
+        assert_eq!(at(1446, 1450), []);
+        let [(what, mtu)] = &at(1447, 1450)[..] else {
+            panic!("one byte more")
+        };
+        assert!(
+            what.contains("(vxlan over IPv4) and a tag make 1501"),
+            "{what}"
+        );
+        assert_eq!(mtu, "1446");
+        let both = at(1451, 1451);
+        assert_eq!(both.len(), 1, "told of the tunnel alone: {both:?}");
+        let below = [
+            tunnel("vxlan", 1450, Some(4), &[6]),
+            port(6, "vlan", 1500, &[2]),
+            port(2, "", 1500, &[]),
+        ];
+        assert_eq!(told(&below), [], "on a VLAN there is room for its tag");
+    }
+
+    #[test]
+    fn a_tunnel_in_a_tunnel_is_held_against_the_one_below() {
+        let mut inner = tunnel("vxlan", 1450, Some(4), &[5]);
+        inner.index = 9;
+        let mut outer = tunnel("wireguard", 1420, None, &[]);
+        outer.index = 5;
+        let card = port(2, "", 1500, &[]);
+        let [(what, mtu)] = &told(&[inner.clone(), outer.clone(), card.clone()])[..] else {
+            panic!("the inner one")
+        };
+        assert!(what.ends_with("make 1500, eth9 carries 1420"), "{what}");
+        assert_eq!(mtu, "1370");
+        inner.mtu = Some(1370);
+        assert_eq!(told(&[inner, outer, card]), []);
+    }
+}

@@ -1,0 +1,58 @@
+//! `/proc/net/snmp` and `/proc/net/snmp6`: what the kernel counts of IP in a network namespace.
+
+use super::text;
+
+/// The count of `name` among those of `group` (`Ip`) in /proc/net/snmp, which has a line of names and a line of values
+/// for each; `None` where it has none.
+pub fn count(text: &[u8], group: &str, name: &str) -> Option<u64> {
+    let lines = text::lines(text, "snmp").filter_map(Result::ok);
+    let mut rows = lines.filter_map(|line| {
+        let mut fields = text::fields(line);
+        let named = fields.next()?.strip_suffix(b":")? == group.as_bytes();
+        named.then_some(fields)
+    });
+    let (mut names, mut values) = (rows.next()?, rows.next()?);
+    let at = names.position(|field| field == name.as_bytes())?;
+    text::decimal(values.nth(at)?)
+}
+
+/// The count of `name` (`Ip6FragCreates`) in /proc/net/snmp6, which has a line for each.
+pub fn count6(text: &[u8], name: &str) -> Option<u64> {
+    text::lines(text, "snmp6").find_map(|line| {
+        let mut fields = text::fields(line.ok()?);
+        (fields.next()? == name.as_bytes()).then(|| text::decimal(fields.next()?))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{count, count6};
+
+    const SNMP: &[u8] =
+        b"Ip: Forwarding ReasmReqds FragCreates\nIp: 1 4 10\nTcp: RtoMin MaxConn\nTcp: 200 -1\n";
+
+    #[test]
+    fn counts_are_found_by_their_names() {
+        assert_eq!(count(SNMP, "Ip", "FragCreates"), Some(10));
+        assert_eq!(count(SNMP, "Ip", "ReasmReqds"), Some(4));
+        assert_eq!(count(SNMP, "Ip", "RtoMin"), None, "of another group");
+        assert_eq!(count(SNMP, "Tcp", "MaxConn"), None, "below zero");
+        assert_eq!(
+            count(b"Ip: FragCreates\n", "Ip", "FragCreates"),
+            None,
+            "cut"
+        );
+        let six = b"Ip6ReasmReqds   \t3\nIp6FragCreates \t7\n";
+        assert_eq!(count6(six, "Ip6FragCreates"), Some(7));
+        assert_eq!(count6(six, "Ip6"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = (count(&bytes, "Ip", "FragCreates"), count6(&bytes, "Ip6FragCreates"));
+        }
+    }
+}

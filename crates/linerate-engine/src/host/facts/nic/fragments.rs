@@ -1,0 +1,23 @@
+//! Fragments that this network namespace made and took in since boot.
+
+use linerate_core::facts::nic::{Fragments, Nic};
+
+use super::super::Reader;
+use crate::host::fragments;
+
+impl Reader<'_> {
+    /// What the kernel counts of fragments, where tunnels may need some; `None` where it tells nothing of IPv4.
+    pub(super) fn fragments(&mut self, nics: &[Nic]) -> Option<Fragments> {
+        if !nics.iter().any(Nic::is_tunnel) {
+            return None;
+        }
+        match fragments::read_all(self.machine) {
+            Ok(counted) => Some(counted),
+            Err(error) if super::super::is_absent(&error) => None,
+            Err(error) => {
+                self.miss("network.fragments", fragments::SNMP, &error, "");
+                None
+            }
+        }
+    }
+}
