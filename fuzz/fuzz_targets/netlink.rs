@@ -1,6 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use linerate_core::facts::nic::counted;
 use linerate_core::parse::{
     address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, shaping, sock_diag,
 };
@@ -10,7 +11,7 @@ fuzz_target!(|reply: &[u8]| {
         let _ = netlink::error_number(message.body);
     }
     for link in link::parse(reply).flatten() {
-        let _ = (link.bond(), link.vlan(), link.underlay());
+        let _ = (link.bond(), link.vlan(), link.tunnel());
     }
     let _ = (
         genetlink::family(reply),
@@ -33,7 +34,7 @@ fuzz_target!(|reply: &[u8]| {
         ethtool::link_state(reply),
     );
     let _ = (driver::info(reply), driver::counters(reply));
-    let _ = std::str::from_utf8(reply).map(driver::tells);
+    let _ = std::str::from_utf8(reply).map(|name| counted::meaning("mlx5_core", name));
     for qdisc in qdisc::parse(reply).flatten() {
         let _ = (qdisc.id(), shaping::discipline(&qdisc));
     }

@@ -3,12 +3,16 @@
 use libfuzzer_sys::fuzz_target;
 use linerate_core::parse::{
     cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, modules, mounts, pci_config,
-    pressure, proc_stat, schedstat, smbios, softnet, sysctl, sysfs, task_stat,
+    pressure, proc_stat, schedstat, smbios, snmp, softnet, sysctl, sysfs, task_stat,
 };
 
 fuzz_target!(|text: &[u8]| {
     let _ = proc_stat::cpus(text).count();
     let _ = softnet::parse(text).count();
+    let _ = (
+        snmp::count(text, "Ip", "FragCreates"),
+        snmp::count6(text, "Ip6FragCreates"),
+    );
     let _ = (
         schedstat::parse(text),
         task_stat::parse(text),

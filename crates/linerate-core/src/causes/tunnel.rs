@@ -52,7 +52,7 @@ impl Cause for Tunnel {
             Ok(load) => load,
             Err(answer) => return answer,
         };
-        let tunnels: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
+        let tunnels = tunnels(model, direction);
         let Some(first) = tunnels.first() else {
             return Answer::Clear("the route goes through no tunnel".to_owned());
         };
@@ -93,8 +93,7 @@ impl Cause for Tunnel {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|dir| &dir.base);
-        let tunnels = model.hosts.iter().filter_map(through);
-        let told = tunnels.map(|tunnel| {
+        let told = tunnels(model, direction).into_iter().map(|tunnel| {
             let Through { side, nic, chain } = &tunnel;
             let top = chain.first().copied().unwrap_or(nic);
             let cut = matches!(fit(load?, direction, &tunnel), Fit::Cut(_));
@@ -132,11 +131,19 @@ impl Cause for Tunnel {
 /// it need not: worth saying beside any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
-    let mut tunnels = model.hosts.iter().filter_map(through);
-    tunnels.find_map(|tunnel| match fit(load, direction, &tunnel) {
-        Fit::Mended(why) => Some(why),
-        _ => None,
-    })
+    tunnels(model, direction)
+        .iter()
+        .find_map(|tunnel| match fit(load, direction, tunnel) {
+            Fit::Mended(why) => Some(why),
+            _ => None,
+        })
+}
+
+/// The tunnels of both ends, that of the sender first: its packets are those of the load.
+fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
+    let mut all: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
+    all.sort_by_key(|tunnel| tunnel.side != direction.sender());
+    all
 }
 
 /// The tunnel that the route of a host goes through, if it does.

@@ -239,6 +239,32 @@ fn fragments_that_come_in_tell_of_the_far_end() {
 }
 
 #[test]
+fn of_two_tunnels_that_of_the_sender_is_told() {
+    let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
+    m.hosts[1].facts.route = m.hosts[0].facts.route.clone();
+    m.directions[0].direction = Direction::Reverse;
+    let base = &mut m.directions[0].base;
+    let packets = base.goodput.mean / 8.0 / 1448.0;
+    base.fragments = [Some(2.0 * packets); 2];
+    let cause = cause("tunnel").expect("a cause");
+    let Answer::Finding(found) = cause.check(&m, Direction::Reverse) else {
+        panic!("they are cut in two")
+    };
+    assert!(
+        found.evidence[0].contains("the far host"),
+        "{:?}",
+        found.evidence
+    );
+    assert!(
+        found.evidence[1].contains("each is sent as two"),
+        "{:?}",
+        found.evidence
+    );
+    let advice = cause.advice(&m, Direction::Reverse).remove(0);
+    assert_eq!(advice.action, "on far: sudo ip link set dev tun0 mtu 1450");
+}
+
+#[test]
 fn headers_of_all_tunnels_and_tags_on_the_way_count() {
     let told = |chain: &[(&str, u32)], packet: u64| {
         let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
