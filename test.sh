@@ -191,7 +191,7 @@ totals() {
 # When the long tests ran last, and how many commits ago.
 long_age() {
   local date commit
-  if ! read -r date commit <"$last_long" 2>/dev/null; then
+  if ! read -r date commit _ 2>/dev/null <"$last_long"; then
     echo "the long tests never ran: ./test.sh --long"
     return
   fi

@@ -2,6 +2,7 @@
 //! it and no more, and nothing in a file makes the reader panic.
 
 #![expect(clippy::disallowed_methods, reason = "the kept records are files")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod sample;
 

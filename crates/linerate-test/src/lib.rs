@@ -1,7 +1,7 @@
 //! What the tests of all crates share.
 //!
-//! - [`skip`]: a test that cannot run here says so, and fails where it is required.
-//! - [`ask`]: a test on a machine that was disturbed asks again, and counts that it could not tell.
+//! - [`skip()`]: a test that cannot run here says so, and fails where it is required.
+//! - [`ask()`]: a test on a machine that was disturbed asks again, and counts that it could not tell.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
 //! No other crate depends on this one outside of tests, and it depends on nothing.
@@ -18,10 +18,6 @@ pub use skip::{has, skip};
 
 /// Writes a line to stdout. The test runner captures what `println!` writes, and shows it only of
 /// tests that fail; `test.sh` must find and count these lines.
-#[expect(
-    clippy::explicit_write,
-    reason = "the test runner does not capture this"
-)]
 fn say(line: &str) {
     use std::io::Write;
     // A reader that is gone is no reason to fail.

@@ -1,5 +1,6 @@
 //! Rules of the workspace as a whole: which crate may use which, what may be linked, and where unsafe
 //! code may stand. They are read from `cargo metadata` and from the sources.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

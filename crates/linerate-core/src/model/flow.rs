@@ -166,8 +166,7 @@ fn load(
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {
-            let tcp_wmem = flow.facts.buffers.tcp_wmem;
-            tcp(near, 0, window, false, Writer::Any { tcp_wmem })
+            sending(flow, window)
         } else {
             receiving(table, &ticks, window)
         },
@@ -206,6 +205,12 @@ fn load(
         interruptions: Vec::new(),
         ticks: rates,
     })
+}
+
+/// The shares of a sender, of which nothing is known but its sockets.
+fn sending(flow: &Flow, window: Window) -> TcpShares {
+    let tcp_wmem = flow.facts.buffers.tcp_wmem;
+    tcp(&flow.readings, 0, window, false, Writer::Any { tcp_wmem })
 }
 
 fn own_end(flow: &Flow) -> SetEnd {

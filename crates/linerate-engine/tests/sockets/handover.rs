@@ -87,11 +87,10 @@ fn without_room_to_hold_pages_payload_is_copied_and_that_is_told() {
         let mut pair = Pair::new();
         without_the_right();
         let plan = stream(0, Direction::Forward, knobs(Handover::Zerocopy, 1, 50_000));
-        let ends = within(0, || {
+        within(0, || {
             pair.connect(&plan);
             pair.moves(&step(&[0], 10, 40, 10))
-        });
-        ends
+        })
     });
     let [near, far] = refused.join().unwrap();
     assert!(last(&near, 0, ZEROCOPY_REFUSED).unwrap() > 0);
