@@ -14,6 +14,8 @@ use linerate_test::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::turn::turn;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 /// A program in a home of its own and without the tester's environment, but for its `PATH`.
@@ -113,6 +115,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Stops one end for a second under load: the run goes on and names what happened.
 fn stands_still(near_end: bool) {
+    // Beside the load of another test a second without samples is lost in the noise.
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let (far, port) = serve(home.path());
     let (near, mut lines) = start(run(PROGRAM, &[], home.path(), port));

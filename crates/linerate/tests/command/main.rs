@@ -17,3 +17,4 @@ mod schema;
 mod single;
 mod ssh;
 mod stream;
+mod turn;

@@ -6,10 +6,12 @@ mod trips;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::Duration;
 
 use crate::schema::fits;
+use crate::turn::turn;
 use linerate::show::{bw, stream};
 use linerate_test::ask;
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,10 +23,13 @@ struct Far {
     home: TempDir,
     server: Child,
     port: String,
+    /// Given back once the server has ended.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Far {
     fn start() -> Self {
+        let turn = turn();
         let home = TempDir::new().unwrap();
         // A port that nobody has now.
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -37,7 +42,12 @@ impl Far {
         let mut server = serve.spawn().unwrap();
         let mut told = BufReader::new(server.stderr.take().unwrap()).lines();
         assert!(told.any(|line| line.unwrap().contains("listening")));
-        Self { home, server, port }
+        Self {
+            home,
+            server,
+            port,
+            _turn: turn,
+        }
     }
 
     fn command(&self, args: &[&str]) -> Command {
