@@ -37,3 +37,28 @@ pub(crate) fn needs_all(schema: &str, good: &Value, at: &str) {
         assert_ne!(errors(schema, &bad), [""; 0], "without {key}");
     }
 }
+
+/// A flow is the same in the documents of `flows` and `bw`, but for what describes it.
+#[test]
+fn a_flow_has_one_shape() {
+    let shape = |schema: &str| {
+        let mut schema: Value = serde_json::from_str(schema).unwrap();
+        let mut flow = schema["$defs"]["flow"].take();
+        undescribed(&mut flow);
+        flow
+    };
+    let [flows, bw] = [super::flows::SCHEMA, super::bw::SCHEMA].map(shape);
+    assert_eq!(flows["properties"]["held"], bw["properties"]["held"]);
+    assert_eq!(flows, bw);
+}
+
+fn undescribed(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.remove("description");
+            object.values_mut().for_each(undescribed);
+        }
+        Value::Array(array) => array.iter_mut().for_each(undescribed),
+        _ => {}
+    }
+}
