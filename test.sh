@@ -115,7 +115,7 @@ ordinary=(
   "linerate-engine linerate_engine"
   "linerate-engine sockets"
   "linerate-lab linerate_lab"
-  "linerate command cli:: single:: hostile::"
+  "linerate command cli:: hostile:: single::bw_tells single::trips::lat_times"
 )
 [[ -n $long ]] && ordinary+=("linerate siege")
 readonly ordinary
