@@ -1,12 +1,12 @@
 //! Another session loaded a host, or traffic that is not ours a port, at the same time.
 
-use super::{Answer, Cause, Took, disturbed, percent};
+use super::{Advice, Answer, Cause, Took, disturbed};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `contended`.
 pub(super) struct Contended;

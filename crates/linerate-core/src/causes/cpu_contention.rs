@@ -2,14 +2,14 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::predict::{need, threads};
-use super::{Answer, Cause, DISTURBS, Finding, Took, base, lacks, percent};
+use super::{Advice, Answer, Cause, DISTURBS, Finding, Took, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{need, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-contention`.
 pub(super) struct CpuContention;

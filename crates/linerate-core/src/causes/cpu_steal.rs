@@ -2,17 +2,15 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
-use super::predict::{busiest, need, threads};
-use super::{
-    Answer, Cause, DISTURBS, Finding, Took, base, datagrams, lacks, percent, softirq_core,
-};
+use super::{Advice, Answer, Cause, DISTURBS, Finding, Took, base, datagrams, lacks, softirq_core};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Cpu, Load, Model, Thread};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;

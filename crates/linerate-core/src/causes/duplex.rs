@@ -1,17 +1,17 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, percent, wire};
+use super::{Advice, Answer, Cause, Finding, base, wire};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Duplex as DuplexMode, Nic};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `duplex`.
 pub(super) struct Duplex;

@@ -1,12 +1,11 @@
 //! The path or an end was away for part of the measurement.
 
-use super::{Answer, Cause, Took, disturbed};
+use super::{Advice, Answer, Cause, Took, disturbed};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `interrupted`.
 pub(super) struct Interrupted;

@@ -1,13 +1,13 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `latency-nagle`.
 pub(super) struct LatencyNagle;

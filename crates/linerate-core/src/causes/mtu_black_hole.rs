@@ -1,15 +1,15 @@
 //! Large packets vanish on the way, and nobody tells the sender to make them smaller.
 
-use super::own_loss::{self, own_loss};
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, lacks, local_drops, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks, local_drops};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::own_loss::{self, own_loss};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;

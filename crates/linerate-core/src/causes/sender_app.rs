@@ -3,17 +3,18 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
-use super::predict::{UNCOPIED, added_work, around, bystander, per_stream, wanted};
+use super::predict::{UNCOPIED, added_work, around, bystander, per_stream};
 use super::receiver_app::{BUSY, Idle, halved, operation};
-use super::{Answer, Cause, base, lacks, percent};
+use super::{Advice, Answer, Cause, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::wanted;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-app`.
 pub(super) struct SenderApp;

@@ -1,16 +1,16 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
-use super::predict::{threads, wanted};
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Answer, BUSY, Cause, Finding, base, percent, port_of};
+use super::{Advice, Answer, BUSY, Cause, Finding, base, port_of};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;

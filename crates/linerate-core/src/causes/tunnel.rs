@@ -1,15 +1,16 @@
 //! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
 
-use super::predict::{one_rate, threads, wanted};
-use super::{Answer, BUSY, Cause, Finding, base, percent};
+use super::predict::one_rate;
+use super::{Advice, Answer, BUSY, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `tunnel`.
 pub(super) struct Tunnel;

@@ -1,18 +1,18 @@
 //! Traffic leaves by a slower port than one that reaches the other end too.
 
+use crate::signs::percent;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Answer, Cause, FULL, Finding, WIRE_FULL, base, percent, wire};
+use super::{Advice, Answer, Cause, FULL, Finding, WIRE_FULL, base, wire};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;

@@ -6,10 +6,9 @@ use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie,
 use crate::facts::crossing::{Crossing, is_made_up};
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
-use crate::verdict::{Place, Stage};
 
 /// Bytes of a frame that a card moves beside the packet: the header of Ethernet. Check sequence,
 /// preamble and gap never leave the card.

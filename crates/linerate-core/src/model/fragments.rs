@@ -3,7 +3,7 @@
 use super::load::end;
 use super::readings::{Window, per_second};
 use crate::metric as m;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Bytes;
 

@@ -66,11 +66,12 @@ pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
 
 use crate::ceiling::Bounds;
+use crate::factor::Factor;
 use crate::facts::Gap;
-use crate::plan::{Direction, Knobs, Side};
+use crate::path::{Direction, Side};
+use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
-use crate::trial::Factor;
 use crate::units::{Bytes, Hertz, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
@@ -134,9 +135,9 @@ pub struct Resource {
     /// Stage and place in words: `near cpu`, `net`; `cpu` where both ends share a machine.
     pub name: String,
     /// The stage that it belongs to.
-    pub stage: crate::verdict::Stage,
+    pub stage: crate::path::Stage,
     /// Where it stands.
-    pub side: crate::verdict::Place,
+    pub side: crate::path::Place,
     /// Capacity in units per second (bits, cycles, packets); `None` while unknown.
     pub capacity: Option<Interval>,
     /// Demand of each direction per bit of goodput, in the same units; `None` while unknown.
@@ -152,9 +153,9 @@ pub struct Ceiling {
     /// the same where all is known.
     pub least: Rate,
     /// The stage that gives it.
-    pub stage: crate::verdict::Stage,
+    pub stage: crate::path::Stage,
     /// Where it stands.
-    pub side: crate::verdict::Place,
+    pub side: crate::path::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,
     /// The formula with numbers in.
@@ -194,7 +195,7 @@ impl DirectionModel {
     }
 
     /// The lowest ceiling of a stage.
-    pub fn ceiling_of(&self, stage: crate::verdict::Stage) -> Option<&Ceiling> {
+    pub fn ceiling_of(&self, stage: crate::path::Stage) -> Option<&Ceiling> {
         self.ceilings.iter().find(|c| c.stage == stage)
     }
 

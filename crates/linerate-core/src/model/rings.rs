@@ -6,7 +6,7 @@ use super::readings::{Window, per_second};
 use super::{Local, LocalEvent};
 use crate::facts::nic::counted::Meaning;
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Host, Step};
 use crate::units::Nanos;
 

@@ -1,12 +1,11 @@
 //! The judge: from a model to its verdict.
 
-use super::after;
 use super::case::{Case, Party, Proof};
 use super::next::most_telling;
-use super::{Answered, Certainty, Decided, Disturbance, Limit, Measure, Unknown, Verdict};
+use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after};
 use crate::causes::{Answer, CAUSES, Cause, Finding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure};
 use crate::stats::Interval;
 use crate::trial;
 

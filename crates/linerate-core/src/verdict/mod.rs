@@ -6,14 +6,14 @@ mod judge;
 mod next;
 mod told;
 
-pub(crate) use case::excludes;
 pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
 pub use told::{Told, headline, told};
 
 use serde::Serialize;
 
-use crate::plan::{Direction, Side};
+use crate::causes::{Advice, cause};
+use crate::path::{Direction, Measure, Place, Stage};
 use crate::stats::Interval;
 
 /// The answer to "why is it slow", for all directions.
@@ -29,86 +29,6 @@ pub struct Verdict {
     pub unknown: Vec<Unknown>,
     /// What every cause answered, for `show --explain`.
     pub answers: Vec<Answered>,
-}
-
-/// A link of the chain that bytes cross.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// The program that sends or receives.
-    App,
-    /// Socket buffers and windows.
-    Socket,
-    /// Processors.
-    Cpu,
-    /// Memory.
-    Memory,
-    /// The slot.
-    Pcie,
-    /// The network port.
-    Port,
-    /// Everything between the ports.
-    Net,
-    /// Storage.
-    Device,
-}
-
-impl Stage {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Socket => "socket",
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Pcie => "pcie",
-            Self::Port => "port",
-            Self::Net => "net",
-            Self::Device => "device",
-        }
-    }
-}
-
-/// Where a limit stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// On the near host.
-    Near,
-    /// On the far host.
-    Far,
-    /// Between them, or on neither alone.
-    Path,
-}
-
-impl From<Side> for Place {
-    fn from(side: Side) -> Self {
-        match side {
-            Side::Near => Self::Near,
-            Side::Far => Self::Far,
-        }
-    }
-}
-
-impl Place {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Near => "near",
-            Self::Far => "far",
-            Self::Path => "path",
-        }
-    }
-}
-
-/// What is slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// Payload per second.
-    Goodput,
-    /// Round-trip time.
-    Latency,
 }
 
 /// How surely a limit is known.
@@ -206,18 +126,6 @@ pub struct Decided {
     pub excluded: Vec<&'static str>,
 }
 
-/// A thing to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Advice {
-    /// An exact command, or a sentence where there is none.
-    #[serde(rename = "do")]
-    pub action: String,
-    /// How to undo it; empty when it changes nothing.
-    pub undo: String,
-    /// Expected goodput over present goodput; `None` when the model cannot say.
-    pub gain: Option<f64>,
-}
-
 /// What prevents an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unknown {
@@ -247,7 +155,7 @@ pub struct Answered {
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";
-        crate::causes::cause(answered.cause)
+        cause(answered.cause)
             .filter(|cause| cause.metric() == Measure::Goodput)
             .filter(|cause| !(cause.only_disturbs() || unread && cause.may_be_unread()))
             .is_some_and(|cause| cause.explains().is_empty())

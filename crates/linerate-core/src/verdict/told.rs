@@ -1,8 +1,8 @@
 //! The order in which a verdict is read. Every view takes its headline from here.
 
-use super::{Limit, Measure, Verdict};
+use super::{Limit, Verdict};
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Measure};
 
 /// One answer to what limits the path.
 #[derive(Debug, Clone, Copy, PartialEq)]

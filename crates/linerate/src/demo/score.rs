@@ -1,8 +1,8 @@
 //! Whether what was named is what was planted.
 
 use linerate_core::causes::{Cause, cause};
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Certainty, Decided, Disturbance, Limit, Measure, Place, Told};
+use linerate_core::path::{Direction, Measure, Place};
+use linerate_core::verdict::{Certainty, Decided, Disturbance, Limit, Told};
 use linerate_lab::{Cell, HEALTHY};
 use serde::{Deserialize, Serialize};
 
@@ -204,7 +204,7 @@ fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::verdict::Stage;
+    use linerate_core::path::Stage;
     use linerate_lab::CellKind;
 
     use super::*;

@@ -5,13 +5,12 @@
 
 mod path;
 
+use linerate_core::causes::Advice;
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{Host, Record};
 use linerate_core::stats::Interval;
-use linerate_core::verdict::{
-    Advice, Decided, Disturbance, Limit, Measure, Told, Unknown, Verdict, headline,
-};
+use linerate_core::verdict::{Decided, Disturbance, Limit, Told, Unknown, Verdict, headline};
 use serde::Serialize;
 
 /// Version of the result; raised when a key changes its meaning or goes away.

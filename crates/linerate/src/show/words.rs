@@ -2,10 +2,11 @@
 
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
+use linerate_core::path::{Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::units::Rate;
-use linerate_core::verdict::{Disturbance, Limit, Measure, Place, Stage};
+use linerate_core::verdict::{Disturbance, Limit};
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {

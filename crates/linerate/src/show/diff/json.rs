@@ -5,10 +5,10 @@
 use linerate_core::diff::{
     Change, Diff, DisturbanceChange, Figure, Judged, Kind, LimitChange, Told, Value,
 };
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Measure, Side};
 use linerate_core::record::End;
 use linerate_core::stats::Interval;
-use linerate_core::verdict::{Certainty, Measure};
+use linerate_core::verdict::Certainty;
 use serde::Serialize;
 
 use super::Compared;

@@ -5,10 +5,11 @@
 
 use std::net::SocketAddr;
 
+use linerate_core::causes::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Advice, Answered, Disturbance, Limit};
+use linerate_core::verdict::{Answered, Disturbance, Limit};
 use serde::Serialize;
 
 use super::super::json::integer;

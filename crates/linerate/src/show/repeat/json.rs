@@ -2,8 +2,8 @@
 //!
 //! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
 
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Disturbance, Measure, Told};
+use linerate_core::path::{Direction, Measure};
+use linerate_core::verdict::{Disturbance, Told};
 use serde::Serialize;
 
 use super::super::json::{HeadlineOut, Output, first, integer, output};

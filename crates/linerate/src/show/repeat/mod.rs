@@ -6,9 +6,9 @@ mod text;
 use std::cmp::Reverse;
 
 use linerate_core::diff::Judged;
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::stats::median;
-use linerate_core::verdict::{Certainty, Disturbance, Limit, Measure, Told, told};
+use linerate_core::verdict::{Certainty, Disturbance, Limit, Told, told};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub use text::{run, summary};

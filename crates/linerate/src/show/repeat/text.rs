@@ -1,9 +1,9 @@
 //! Several runs together, in text.
 
 use linerate_core::diff::Judged;
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Measure, Told};
+use linerate_core::verdict::Told;
 
 use super::super::page::{Ink, Page, Style};
 use super::super::words;

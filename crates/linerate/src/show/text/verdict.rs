@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::CAUSES;
+use linerate_core::causes::{Advice, CAUSES};
 use linerate_core::model::Model;
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Advice, Answered, Certainty, Decided, Limit, Told, Verdict, told};
+use linerate_core::path::Direction;
+use linerate_core::verdict::{Answered, Certainty, Decided, Limit, Told, Verdict, told};
 
 use super::super::page::{Ink, Page};
 use super::super::words;
