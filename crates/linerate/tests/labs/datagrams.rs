@@ -121,6 +121,30 @@ mod long {
         };
         passes(|| search("100Mb/s", &["--pacing", "30Mbit/s"]), check);
     }
+
+    #[test]
+    fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are() {
+        passes(forbidden, |found| {
+            assert_eq!(found["complete"], true, "{found:#}");
+            let way = &found["directions"]["forward"];
+            within("goodput_bps", &way["goodput_bps"], 0.5e6..2e6)?;
+            within("lost", &way["datagrams"]["lost"], 0.0..1.0)?;
+            within("refused", &way["datagrams"]["refused"], 100.0..1e9)
+        });
+    }
+
+    #[test]
+    fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
+        for (size, fragments) in [("1472B", false), ("1473B", true)] {
+            passes(|| sized(size), |found| is_split(found, fragments));
+        }
+    }
+
+    #[test]
+    fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
+        // 4: too long for a path that takes so many bytes.
+        passes(|| blamed_with_iperf3([4, 1300]), is_unchanged);
+    }
 }
 
 /// Sends datagrams that fill packets, while the port's MTU becomes another one in the middle.
@@ -167,17 +191,6 @@ fn forbidden() -> Option<Value> {
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
     let script = format!("{SBIN}; nft '{rule}' && exec {} {send}", lab::PROGRAM);
     measured(&[], &["sh", "-c", &script, "sh", "FAR"])
-}
-
-#[test]
-fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are() {
-    passes(forbidden, |found| {
-        assert_eq!(found["complete"], true, "{found:#}");
-        let way = &found["directions"]["forward"];
-        within("goodput_bps", &way["goodput_bps"], 0.5e6..2e6)?;
-        within("lost", &way["datagrams"]["lost"], 0.0..1.0)?;
-        within("refused", &way["datagrams"]["refused"], 100.0..1e9)
-    });
 }
 
 /// Sends 5 Mb/s of datagrams through a queue of the near host's own port that drains at `rate`.
@@ -238,13 +251,6 @@ fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     }
     let goodput = &found["directions"]["forward"]["goodput_bps"];
     within("goodput_bps", goodput, 4e6..6e6)
-}
-
-#[test]
-fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
-    for (size, fragments) in [("1472B", false), ("1473B", true)] {
-        passes(|| sized(size), |found| is_split(found, fragments));
-    }
 }
 
 /// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
@@ -328,10 +334,4 @@ fn blamed_with_iperf3(why: [u16; 2]) -> Option<Value> {
 fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
     // 1: a host that is not reached.
     passes(|| blamed(1, "1472B"), is_counted);
-}
-
-#[test]
-fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
-    // 4: too long for a path that takes so many bytes.
-    passes(|| blamed_with_iperf3([4, 1300]), is_unchanged);
 }

@@ -109,21 +109,6 @@ fn upload() -> (String, String) {
     (near, far.to_owned())
 }
 
-#[test]
-fn of_what_the_far_host_alone_knows_no_cause_is_named() {
-    let (near, far) = upload();
-    let faults = ["delay:20ms", "receive-window:far,128KiB"];
-    let Some(document) = seen(&faults, &far, &near) else {
-        return;
-    };
-    let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
-    let suspects = causes(flow, "suspects");
-    assert!(suspects.contains(&"receive-window") && suspects.contains(&"receiver-app"));
-    assert!(!suspects.contains(&"path-rate"), "{flow:#}");
-    assert!(flow["held"]["window"].as_f64().unwrap() > 0.5, "{flow:#}");
-}
-
 /// Python that connects to port 7001 of the first argument.
 const CONNECT: &str = "import socket, sys, time
 for _ in range(100):
@@ -151,38 +136,6 @@ fn between(faults: &[&str], far: &str, near: &str) -> Option<Value> {
 /// Reads all that comes.
 const SINK: &str = "while c.recv(1 << 18): pass
 ";
-
-#[test]
-fn a_window_of_the_program_is_no_send_buffer() {
-    // 600 kB at most may wait for the far program, as in SSH.
-    let far = "n = 0
-while True:
-    got = len(c.recv(1 << 18))
-    n += got
-    if not got: break
-    if n >= 98304:
-        c.sendall(n.to_bytes(8, \"big\"))
-        n = 0
-";
-    let near = "back = s.makefile(\"rb\")
-room = 600000
-while True:
-    while room < 32768: room += int.from_bytes(back.read(8), \"big\")
-    s.sendall(bytes(32768))
-    room -= 32768
-";
-    let Some(document) = between(&["delay:50ms"], far, near) else {
-        return;
-    };
-    let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
-    assert_eq!(flow["direction"], "forward");
-    assert_eq!(
-        flow["prove"],
-        Value::Null,
-        "no experiment tells of a program"
-    );
-}
 
 /// An exchange of 1130 bytes for one, after `set`.
 fn exchange(set: &str) -> Option<Value> {
@@ -282,5 +235,52 @@ while True: s.sendall(bytes(65536))
         };
         let flow = only(&document);
         assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
+    }
+
+    #[test]
+    fn of_what_the_far_host_alone_knows_no_cause_is_named() {
+        let (near, far) = upload();
+        let faults = ["delay:20ms", "receive-window:far,128KiB"];
+        let Some(document) = seen(&faults, &far, &near) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
+        let suspects = causes(flow, "suspects");
+        assert!(suspects.contains(&"receive-window") && suspects.contains(&"receiver-app"));
+        assert!(!suspects.contains(&"path-rate"), "{flow:#}");
+        assert!(flow["held"]["window"].as_f64().unwrap() > 0.5, "{flow:#}");
+    }
+
+    #[test]
+    fn a_window_of_the_program_is_no_send_buffer() {
+        // 600 kB at most may wait for the far program, as in SSH.
+        let far = "n = 0
+    while True:
+        got = len(c.recv(1 << 18))
+        n += got
+        if not got: break
+        if n >= 98304:
+            c.sendall(n.to_bytes(8, \"big\"))
+            n = 0
+    ";
+        let near = "back = s.makefile(\"rb\")
+    room = 600000
+    while True:
+        while room < 32768: room += int.from_bytes(back.read(8), \"big\")
+        s.sendall(bytes(32768))
+        room -= 32768
+    ";
+        let Some(document) = between(&["delay:50ms"], far, near) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
+        assert_eq!(flow["direction"], "forward");
+        assert_eq!(
+            flow["prove"],
+            Value::Null,
+            "no experiment tells of a program"
+        );
     }
 }

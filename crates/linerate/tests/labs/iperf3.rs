@@ -44,11 +44,14 @@ fn linerate(home: &Path) -> Command {
     command
 }
 
+/// An address that every machine has.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// The loopback addresses that this machine has: some are built without IPv6.
 fn loopbacks() -> Vec<IpAddr> {
     let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let has_six = TcpListener::bind((six, 0)).is_ok();
-    std::iter::once(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    std::iter::once(HERE)
         .chain(has_six.then_some(six))
         .collect()
 }
@@ -127,8 +130,11 @@ fn counts_that_differ_by_more_than_the_buffers_hold_are_not_alike() {
     assert!(alike([sent, sent - most - 1], 1).is_err());
 }
 
-#[test]
-fn bw_and_a_server_of_iperf3_count_the_same() {
+/// A load of `linerate bw`: its direction, its streams, and whether the receiver discards.
+type Load = (&'static str, u64, bool);
+
+/// Whether `linerate bw` and a server of iperf3 count the same under each of these loads.
+fn bw_counts_as_a_server(loads: &[Load]) {
     if !is_there() {
         return;
     }
@@ -136,39 +142,44 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     let port = free_port();
     let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let target = format!("iperf3://127.0.0.1:{port}");
-    for (direction, more) in [
-        ("forward", &[][..]),
-        ("reverse", &[]),
-        ("reverse", &["--discard"]),
-    ] {
-        for streams in ["1", "4"] {
-            let args = [
-                "bw", &target, "-t", "2s", "-d", direction, "-P", streams, "--json",
-            ];
-            let args = [&args[..], more].concat();
-            ask(|| {
-                let output = patient(
-                    || linerate(home.path()).args(&args).output().unwrap(),
-                    ABSENT,
-                );
-                let words = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert_eq!(output.status.code(), Some(0), "{words}");
-                let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-                fits(SCHEMA, &told);
-                let way = &told["directions"][direction];
-                let bytes = |side: &str| way[side]["bytes"].as_u64().unwrap();
-                let mut counted = [bytes("near"), bytes("far")];
-                if direction == "reverse" {
-                    counted.reverse();
-                }
-                assert_eq!(way["discarded"], !more.is_empty(), "{more:?}");
-                assert!(way["retransmits"].is_u64());
-                assert_eq!(told["complete"], true);
-                assert!(way["goodput_bps"].as_u64().unwrap() > 0);
-                alike(counted, streams.parse().unwrap())
-            });
-        }
+    for &(direction, streams, discards) in loads {
+        let number = streams.to_string();
+        let args = [
+            "bw", &target, "-t", "2s", "-d", direction, "-P", &number, "--json",
+        ];
+        let more: &[_] = if discards { &["--discard"] } else { &[] };
+        let args = [&args[..], more].concat();
+        ask(|| {
+            let output = patient(
+                || linerate(home.path()).args(&args).output().unwrap(),
+                ABSENT,
+            );
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{words}");
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+            fits(SCHEMA, &told);
+            let way = &told["directions"][direction];
+            let bytes = |side: &str| way[side]["bytes"].as_u64().unwrap();
+            let mut counted = [bytes("near"), bytes("far")];
+            if direction == "reverse" {
+                counted.reverse();
+            }
+            assert_eq!(way["discarded"], discards);
+            assert!(way["retransmits"].is_u64());
+            assert_eq!(told["complete"], true);
+            assert!(way["goodput_bps"].as_u64().unwrap() > 0);
+            alike(counted, streams)
+        });
     }
+}
+
+#[test]
+fn bw_and_a_server_of_iperf3_count_the_same() {
+    bw_counts_as_a_server(&[
+        ("forward", 1, false),
+        ("reverse", 4, false),
+        ("reverse", 1, true),
+    ]);
 }
 
 /// What a client asks for by its amount, by what was sent and received of it.
@@ -202,60 +213,88 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
     }
 }
 
+/// `linerate serve` with iperf3's port, for clients of iperf3.
+struct Served {
+    server: Running,
+    address: String,
+    port: String,
+    _home: TempDir,
+}
+
+impl Served {
+    fn start(address: IpAddr) -> Self {
+        let address = address.to_string();
+        let home = TempDir::new().unwrap();
+        let [port, own] = free_ports().map(|port| port.to_string());
+        let serve = ["serve", "--open", "--listen", &address, "--port", &own];
+        let iperf3 = format!("--iperf3={port}");
+        Self {
+            server: Running::start(linerate(home.path()).args(serve).arg(iperf3)),
+            address,
+            port,
+            _home: home,
+        }
+    }
+
+    fn client(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("iperf3");
+        command.args(["-c", &self.address, "-p", &self.port]);
+        command.args(args);
+        command
+    }
+
+    /// The document of a client with these arguments.
+    fn told(&self, args: &[&str]) -> Value {
+        let run = || self.client(args).arg("-J").output().unwrap();
+        let output = patient(run, &["Connection refused"]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Bytes that were sent and received.
+    fn measured(&self, args: &[&str]) -> [u64; 2] {
+        let told = self.told(args);
+        assert_eq!(told.get("error"), None, "{args:?}");
+        ["sum_sent", "sum_received"].map(|side| told["end"][side]["bytes"].as_u64().unwrap())
+    }
+
+    fn refused(&self, args: &[&str]) -> String {
+        self.told(args)["error"].as_str().unwrap().to_owned()
+    }
+
+    /// Whether both ends count the same of a client with these arguments and so many streams.
+    fn counts_alike(&self, args: &[&str], streams: u64) {
+        ask(|| alike(self.measured(args), streams));
+    }
+
+    /// Whether whoever sends keeps a pace of 400 Mb/s for 2 s, and what is omitted does not count.
+    fn keeps_its_pace(&self, args: &[&str]) {
+        let share = |bytes: u64| bytes as f64 / (2.0 * 400e6 / 8.0);
+        // A busy machine may not reach the pace; an omitted second would be half as much again.
+        for bytes in self.measured(&[args, &["-b", "400M"]].concat()) {
+            assert!((0.4..1.25).contains(&share(bytes)), "{args:?}: {bytes}");
+        }
+    }
+}
+
 #[test]
 fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
     if !is_there() {
         return;
     }
-    let home = TempDir::new().unwrap();
-    let [port, own] = free_ports().map(|port| port.to_string());
-    let serve = ["serve", "--open", "--listen", "127.0.0.1", "--port", &own];
-    let iperf3 = format!("--iperf3={port}");
-    let server = Running::start(linerate(home.path()).args(serve).arg(iperf3));
-    let client = |args: &[&str]| {
-        let run = || {
-            let mut command = Command::new("iperf3");
-            command
-                .args(["-c", "127.0.0.1", "-p", &port, "-J"])
-                .args(args);
-            command.output().unwrap()
-        };
-        let output = patient(run, &["Connection refused"]);
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
-    };
-    let measured = |args: &[&str]| {
-        let told = client(args);
-        assert_eq!(told.get("error"), None, "{args:?}");
-        ["sum_sent", "sum_received"].map(|side| told["end"][side]["bytes"].as_u64().unwrap())
-    };
-    for (args, streams) in [
-        (&["-t", "2"][..], 1),
-        (&["-t", "2", "-P", "4"], 4),
-        (&["-t", "2", "-R"], 1),
-        (&["-t", "2", "-R", "-P", "4"], 4),
-        (&["-t", "1", "-C", "reno", "-R"], 1),
-        (&["-t", "1", "-l", "64K", "-w", "128K"], 1),
-    ] {
-        ask(|| alike(measured(args), streams));
-    }
-    amounts_are_met(&measured);
-    // A pace is kept by whoever sends, and what is omitted does not count: 2 s of 3 at 400 Mb/s.
-    for way in [&["-b", "400M"][..], &["-b", "400M", "-R"]] {
-        for (omit, seconds) in [(&["-t", "2"][..], 2.0), (&["-O", "1", "-t", "2"], 2.0)] {
-            let args = [way, omit].concat();
-            let [sent, received] = measured(&args);
-            let share = |bytes: u64| bytes as f64 / (seconds * 400e6 / 8.0);
-            // A busy machine may not reach the pace; the omitted second would be half as much again.
-            for bytes in [sent, received] {
-                assert!((0.4..1.25).contains(&share(bytes)), "{args:?}: {bytes}");
-            }
-        }
-    }
-    let refused = |args: &[&str]| client(args)["error"].as_str().unwrap().to_owned();
-    assert!(refused(&["--bidir"]).contains("not implemented"));
-    assert!(refused(&["-u", "--bidir"]).contains("not implemented"));
-    assert!(refused(&["-R", "-C", "nosuch"]).contains("TCP_CONGESTION"));
-    assert_eq!(server.end(), Some(0));
+    let served = Served::start(HERE);
+    served.counts_alike(&["-t", "2"], 1);
+    served.counts_alike(&["-t", "2", "-R", "-P", "4"], 4);
+    amounts_are_met(&|args| served.measured(args));
+    served.keeps_its_pace(&["-O", "1", "-t", "2", "-R"]);
+    assert!(served.refused(&["--bidir"]).contains("not implemented"));
+    assert!(
+        served
+            .refused(&["-u", "--bidir"])
+            .contains("not implemented")
+    );
+    let unknown = served.refused(&["-R", "-C", "nosuch"]);
+    assert!(unknown.contains("TCP_CONGESTION"), "{unknown}");
+    assert_eq!(served.server.end(), Some(0));
 }
 
 #[test]
@@ -361,4 +400,40 @@ fn other_targets_and_absent_servers_are_told_apart() {
         words.contains("no iperf3 server") && words.contains("hint: "),
         "{words}"
     );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn bw_and_a_server_of_iperf3_count_the_same_of_other_loads() {
+        bw_counts_as_a_server(&[
+            ("forward", 4, false),
+            ("reverse", 1, false),
+            ("reverse", 4, true),
+        ]);
+    }
+
+    #[test]
+    fn a_client_of_iperf3_and_serve_count_the_same_by_other_options() {
+        if !is_there() {
+            return;
+        }
+        let served = Served::start(HERE);
+        for (args, streams) in [
+            (&["-t", "2", "-P", "4"][..], 4),
+            (&["-t", "2", "-R"], 1),
+            (&["-t", "1", "-C", "reno", "-R"], 1),
+            (&["-t", "1", "-l", "64K", "-w", "128K"], 1),
+        ] {
+            served.counts_alike(args, streams);
+        }
+        for args in [
+            &["-t", "2"][..],
+            &["-O", "1", "-t", "2"],
+            &["-t", "2", "-R"],
+        ] {
+            served.keeps_its_pace(args);
+        }
+    }
 }

@@ -46,14 +46,6 @@ fn is_proved(result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn a_deep_queue_is_proved_by_half_the_pace() {
-    ask(|| match run("path-rate:50Mb/s,deep,forward") {
-        Some(result) => is_proved(&result),
-        None => Ok(()),
-    });
-}
-
 mod long {
     use super::*;
 
@@ -70,6 +62,14 @@ mod long {
             silent
                 .then_some(())
                 .ok_or_else(|| format!("{:#}", result["verdict"]))
+        });
+    }
+
+    #[test]
+    fn a_deep_queue_is_proved_by_half_the_pace() {
+        ask(|| match run("path-rate:50Mb/s,deep,forward") {
+            Some(result) => is_proved(&result),
+            None => Ok(()),
         });
     }
 }

@@ -9,39 +9,6 @@ fn settings(told: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
-    let far = Far::start();
-    let args = ["bw", "--sweep", "copy", "-t", "10s", "-d", "reverse"];
-    let told = far.json(&args, sweep::SCHEMA);
-    assert_eq!(
-        (&told["swept"], &told["complete"]),
-        (&"copy".into(), &true.into())
-    );
-    assert_eq!(told["reference"], 0);
-    let ways: Vec<_> = settings(&told).iter().map(|s| s["copy"].clone()).collect();
-    assert_eq!(ways, ["copy", "zerocopy", "sendfile", "io-uring"]);
-    for setting in settings(&told) {
-        assert!(setting["goodput_bps"].as_u64().unwrap() > 0, "{setting}");
-        for end in ["near", "far"] {
-            assert!(
-                setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0,
-                "{setting}"
-            );
-        }
-        // A busy machine may disturb some, as a session beside this one would.
-        let rounds = setting["rounds"].as_u64().unwrap();
-        assert!((1..=4).contains(&rounds), "{setting}");
-    }
-    // Loopback hands pages to a receiver of this host, which needs them copied.
-    assert_eq!(settings(&told)[1]["copied_share"], 1.0, "{told}");
-    // A machine without io_uring copies, and says so.
-    let ring = &settings(&told)[3]["copied_share"];
-    let unknown = told["unknown"].to_string();
-    assert!(*ring == 1.0 || unknown.contains("set.copy"), "{told}");
-    assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
-}
-
-#[test]
 fn ctrl_c_keeps_the_rounds_that_were_measured() {
     let far = Far::start();
     let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
@@ -132,4 +99,41 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
         &[host, "--sweep", "size", "--find-rate"],
         "leave out --sweep or",
     );
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
+        let far = Far::start();
+        let args = ["bw", "--sweep", "copy", "-t", "10s", "-d", "reverse"];
+        let told = far.json(&args, sweep::SCHEMA);
+        assert_eq!(
+            (&told["swept"], &told["complete"]),
+            (&"copy".into(), &true.into())
+        );
+        assert_eq!(told["reference"], 0);
+        let ways: Vec<_> = settings(&told).iter().map(|s| s["copy"].clone()).collect();
+        assert_eq!(ways, ["copy", "zerocopy", "sendfile", "io-uring"]);
+        for setting in settings(&told) {
+            assert!(setting["goodput_bps"].as_u64().unwrap() > 0, "{setting}");
+            for end in ["near", "far"] {
+                assert!(
+                    setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0,
+                    "{setting}"
+                );
+            }
+            // A busy machine may disturb some, as a session beside this one would.
+            let rounds = setting["rounds"].as_u64().unwrap();
+            assert!((1..=4).contains(&rounds), "{setting}");
+        }
+        // Loopback hands pages to a receiver of this host, which needs them copied.
+        assert_eq!(settings(&told)[1]["copied_share"], 1.0, "{told}");
+        // A machine without io_uring copies, and says so.
+        let ring = &settings(&told)[3]["copied_share"];
+        let unknown = told["unknown"].to_string();
+        assert!(*ring == 1.0 || unknown.contains("set.copy"), "{told}");
+        assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
+    }
 }

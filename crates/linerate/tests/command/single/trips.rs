@@ -36,86 +36,68 @@ fn a_rate_that_is_not_achieved_is_told_and_what_was_due_is_late() {
     assert!(page.contains("1000000 a second asked for"), "{page}");
 }
 
+/// Options of `lat`: whether each loop waits for answers or keeps to a schedule, and blocks or polls.
+const CLOSED: [&str; 3] = ["lat", "-t", "1s"];
+const CLOSED_BUSY: [&str; 4] = ["lat", "-t", "1s", "--busy-poll"];
+const OPEN: [&str; 5] = ["lat", "-t", "1s", "--rate", "500"];
+const OPEN_BUSY: [&str; 6] = ["lat", "-t", "1s", "--rate", "500", "--busy-poll"];
+/// Between two round trips of the open loops, in nanoseconds.
+const INTERVAL: u64 = 2_000_000;
+
+/// Checks the document of round trips by connection.
+fn are_timed(far: &Far, args: &[&str], interval: Option<u64>, busy: bool) {
+    let told = far.json(args, lat::SCHEMA);
+    assert_eq!(
+        (&told["interval_ns"], &told["busy_poll"]),
+        (&interval.into(), &busy.into())
+    );
+    let samples = told["samples"].as_u64().unwrap();
+    match interval {
+        None => assert!(samples > 0, "{told}"),
+        Some(_) => due_is_timed(&told),
+    }
+    let histogram = told["histogram"].as_array().unwrap();
+    let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+    assert_eq!(counted, samples);
+}
+
 #[test]
 fn lat_times_round_trips_closed_and_open_blocking_and_busy() {
     let far = Far::start();
-    for (args, interval, busy) in [
-        (&["lat", "-t", "1s"][..], Value::Null, false),
-        (&["lat", "-t", "1s", "--busy-poll"], Value::Null, true),
-        (
-            &["lat", "-t", "1s", "--rate", "500"],
-            2_000_000.into(),
-            false,
-        ),
-        (
-            &[
-                "lat",
-                "-t",
-                "1s",
-                "--rate",
-                "500",
-                "--busy-poll",
-                "--size",
-                "100KiB",
-            ],
-            2_000_000.into(),
-            true,
-        ),
-    ] {
-        let told = far.json(args, lat::SCHEMA);
-        assert_eq!(
-            (&told["interval_ns"], &told["busy_poll"]),
-            (&interval, &busy.into())
-        );
-        let samples = told["samples"].as_u64().unwrap();
-        if interval.is_null() {
-            assert!(samples > 0, "{told}");
-        } else {
-            due_is_timed(&told);
-        }
-        let histogram = told["histogram"].as_array().unwrap();
-        let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
-        assert_eq!(counted, samples);
-    }
-    let told = far.json(&["lat", "-t", "1s", "--beside", "forward"], lat::SCHEMA);
+    are_timed(&far, &CLOSED, None, false);
+    let large = [&OPEN_BUSY[..], &["--size", "100KiB"]].concat();
+    are_timed(&far, &large, Some(INTERVAL), true);
+    let told = far.json(
+        &[&CLOSED[..], &["--beside", "forward"]].concat(),
+        lat::SCHEMA,
+    );
     assert!(
         told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0,
         "{told}"
     );
 }
 
+/// Checks the document of round trips by datagrams.
+fn are_timed_by_datagrams(far: &Far, args: &[&str]) {
+    let told = far.json(&[args, &["--engine", "udp"]].concat(), lat::SCHEMA);
+    assert_eq!(told["engine"], "udp");
+    let [samples, lost] = ["samples", "lost"].map(|key| told[key].as_u64().unwrap());
+    assert!(samples > 10 && lost <= samples, "{told}");
+    let p50 = |of: &Value| of["percentiles"][0]["ns"].as_u64().unwrap();
+    assert!(p50(&told["unread"]) < p50(&told), "{told}");
+    let histogram = told["unread"]["histogram"].as_array().unwrap();
+    let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+    assert_eq!(counted, samples - told["unanswered"].as_u64().unwrap());
+}
+
 #[test]
 fn lat_by_datagrams_tells_what_was_lost_and_how_long_answers_were_unread() {
     let far = Far::start();
-    for args in [
-        &["lat", "-t", "1s"][..],
-        &["lat", "-t", "1s", "--busy-poll"],
-        &["lat", "-t", "1s", "--rate", "500"],
-        &[
-            "lat",
-            "-t",
-            "1s",
-            "--rate",
-            "500",
-            "--busy-poll",
-            "--size",
-            "1KiB",
-        ],
-    ] {
-        let told = far.json(&[args, &["--engine", "udp"]].concat(), lat::SCHEMA);
-        assert_eq!(told["engine"], "udp");
-        let [samples, lost] = ["samples", "lost"].map(|key| told[key].as_u64().unwrap());
-        assert!(samples > 10 && lost <= samples, "{told}");
-        let p50 = |of: &Value| of["percentiles"][0]["ns"].as_u64().unwrap();
-        assert!(p50(&told["unread"]) < p50(&told), "{told}");
-        let histogram = told["unread"]["histogram"].as_array().unwrap();
-        let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
-        assert_eq!(counted, samples - told["unanswered"].as_u64().unwrap());
-    }
-    let beside = [
-        "lat", "-t", "1s", "--beside", "forward", "-P", "2", "--pacing", "4Mbit/s",
-    ];
-    let told = far.json(&[&beside[..], &["--engine", "udp"]].concat(), lat::SCHEMA);
+    are_timed_by_datagrams(&far, &OPEN);
+    are_timed_by_datagrams(&far, &CLOSED_BUSY);
+    let beside = ["--beside", "forward", "-P", "2", "--pacing", "4Mbit/s"];
+    let args = [&CLOSED[..], &beside, &["--engine", "udp"]].concat();
+    let told = far.json(&args, lat::SCHEMA);
     let load = &told["beside"][0];
     assert_eq!(
         (&load["streams"], &load["pacing_bps"]),
@@ -165,17 +147,6 @@ fn an_open_loop_shows_a_stall_of_the_server_that_a_closed_one_hides() {
 }
 
 #[test]
-fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
-    // Time that does not count and time that does end in the middle of it.
-    let (after, stall) = (Duration::from_secs(4), Duration::from_millis(1500));
-    for args in [&["--rate", "5000"][..], &[]] {
-        let told = stalled(args, after, stall);
-        let most = told["most_ns"].as_f64().unwrap();
-        assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
-    }
-}
-
-#[test]
 fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
     let far = Far::start();
     let args = ["lat", "-t", "1s", "--engine", "connect"];
@@ -200,5 +171,29 @@ fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
         let output = far.run(&[&args[..], more].concat());
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && told.contains(why), "{told}");
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_other_loops_time_round_trips_as_well() {
+        let far = Far::start();
+        are_timed(&far, &CLOSED_BUSY, None, true);
+        are_timed(&far, &OPEN, Some(INTERVAL), false);
+        are_timed_by_datagrams(&far, &CLOSED);
+        are_timed_by_datagrams(&far, &[&OPEN_BUSY[..], &["--size", "1KiB"]].concat());
+    }
+
+    #[test]
+    fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
+        // Time that does not count and time that does end in the middle of it.
+        let (after, stall) = (Duration::from_secs(4), Duration::from_millis(1500));
+        for args in [&["--rate", "5000"][..], &[]] {
+            let told = stalled(args, after, stall);
+            let most = told["most_ns"].as_f64().unwrap();
+            assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
+        }
     }
 }

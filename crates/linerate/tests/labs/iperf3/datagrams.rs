@@ -2,8 +2,6 @@
 
 use super::*;
 
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
 /// Payload of each datagram.
 const SIZE: u64 = 1000;
 
@@ -121,45 +119,15 @@ fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
     }
 }
 
-/// `linerate serve` with iperf3's port, and what a client of iperf3 says of it.
-struct Served {
-    server: Running,
-    address: String,
-    port: String,
-    _home: TempDir,
+/// Arguments of a client, of datagrams of 1000 bytes.
+fn datagrams<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["-u", "-l", "1000"], args].concat()
 }
 
 impl Served {
-    fn start(address: IpAddr) -> Self {
-        let address = address.to_string();
-        let home = TempDir::new().unwrap();
-        let [port, own] = free_ports().map(|port| port.to_string());
-        let serve = ["serve", "--open", "--listen", &address, "--port", &own];
-        let iperf3 = format!("--iperf3={port}");
-        Self {
-            server: Running::start(linerate(home.path()).args(serve).arg(iperf3)),
-            address,
-            port,
-            _home: home,
-        }
-    }
-
-    fn client(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("iperf3");
-        command.args(["-c", &self.address, "-p", &self.port, "-u", "-l", "1000"]);
-        command.args(args);
-        command
-    }
-
-    fn told(&self, args: &[&str]) -> Value {
-        let run = || self.client(args).arg("-J").output().unwrap();
-        let output = patient(run, &["Connection refused"]);
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
     /// What a client counted that nobody refused anything.
     fn counted(&self, args: &[&str]) -> Counted {
-        let told = self.told(args);
+        let told = self.told(&datagrams(args));
         assert_eq!(told.get("error"), None, "{args:?}");
         let jitter = told["end"]["sum"]["jitter_ms"].as_f64().unwrap();
         assert!((0.0..1000.0).contains(&jitter), "{args:?}: {jitter}");
@@ -207,16 +175,16 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
         return;
     }
     let served = Served::start(HERE);
-    let told = served.told(&["-b", "10M", "-n", "100K"]);
+    let told = served.told(&datagrams(&["-b", "10M", "-n", "100K"]));
     assert_eq!(told.get("error"), None);
     let idle = served.settled();
     for way in [&["-P", "4"][..], &["-P", "4", "-R"]] {
-        let mut client = served.client(&["-b", "10M", "-t", "60"]);
+        let mut client = served.client(&datagrams(&["-b", "10M", "-t", "60"]));
         let client = Running::start(client.args(way));
         until("a test runs", || served.holds()[1] >= idle[1] + 4);
         drop(client);
         until("nothing is left of it", || served.holds() == idle);
-        let told = served.told(&["-b", "10M", "-n", "100K"]);
+        let told = served.told(&datagrams(&["-b", "10M", "-n", "100K"]));
         assert_eq!(told.get("error"), None, "{way:?}");
         until("nothing is left of that", || served.holds() == idle);
     }
@@ -246,7 +214,7 @@ mod long {
         // What is omitted does not count: 2 s of 3 at 50 Mb/s.
         for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
             let args = [way, &["-O", "1", "-t", "2"]].concat();
-            let Counted { bytes, packets, .. } = reported(&served.told(&args));
+            let Counted { bytes, packets, .. } = reported(&served.told(&datagrams(&args)));
             for share in bytes.map(|bytes| bytes as f64 / (2.0 * 50e6 / 8.0)) {
                 assert!((0.4..1.25).contains(&share), "{args:?}: {bytes:?}");
             }
@@ -255,7 +223,7 @@ mod long {
             }
         }
         // Without a rate it sends as fast as it can, a second of which is more than the client can take.
-        let told = served.told(&["-b", "0", "-t", "1", "-R"]);
+        let told = served.told(&datagrams(&["-b", "0", "-t", "1", "-R"]));
         assert_eq!(told.get("error"), None);
         assert!(reported(&told).bytes[1] > 0);
         assert_eq!(served.server.end(), Some(0));
