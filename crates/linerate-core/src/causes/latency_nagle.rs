@@ -68,8 +68,8 @@ impl Cause for LatencyNagle {
                 "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
             ),
             advice(
-                "where it cannot be changed: let the receiving program set TCP_QUICKACK after each read, so that \
-                 it does not delay acknowledgements",
+                "where it cannot be changed, and the receiver delays acknowledgements: let the receiving program set \
+                 TCP_QUICKACK after each read",
             ),
         ]
     }
@@ -87,7 +87,8 @@ fn evidence(load: &Load, share: f64) -> Vec<String> {
     );
     let delayed = tcp.rtt.zip(tcp.min_rtt).map(|(rtt, least)| {
         format!(
-            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it"
+            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it, or a queue stands \
+             on the way"
         )
     });
     std::iter::once(held).chain(delayed).collect()

@@ -153,12 +153,12 @@ pub trait Cause: Sync {
         false
     }
     /// Whether the others stand as they are where it could not be read. A kernel counts stolen time only where its
-    /// hypervisor tells of it, so that no other proof can depend on it.
+    /// hypervisor reports it, so other proofs must not depend on it.
     fn may_be_unread(&self) -> bool {
         self.only_disturbs()
     }
-    /// What it took of the measurement, once for each end, be it a limit or not.
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    /// What it cost the measurement at each end, whether it is a limit or not.
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let _ = (model, direction);
         Vec::new()
     }
@@ -256,18 +256,20 @@ pub struct Advice {
     pub gain: Option<f64>,
 }
 
-/// What a cause took of a measurement.
+/// What a cause cost a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Took {
+pub struct Cost {
     /// Where.
     pub side: Place,
-    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
+    /// What to do, without a gain: no trial showed one.
+    pub advice: Vec<Advice>,
 }
 
-/// Share of the time from which it is told what took it: without it there was a tenth more.
+/// Share of the time from which a disturbance is reported: without it there was a tenth more.
 const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
@@ -275,14 +277,14 @@ fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str
     if let Err(answer) = base(model, direction) {
         return answer;
     }
-    match cause.took(model, direction).pop() {
+    match cause.costs(model, direction).pop() {
         None => Answer::Clear(clear.to_owned()),
-        Some(took) => Answer::Finding(Finding {
-            side: took.side,
-            share: took.share.unwrap_or(1.0),
+        Some(cost) => Answer::Finding(Finding {
+            side: cost.side,
+            share: cost.share.unwrap_or(1.0),
             enough: true,
             reached: false,
-            evidence: took.evidence,
+            evidence: cost.evidence,
         }),
     }
 }

@@ -273,8 +273,8 @@ fn unknown_cable(host: &Host, cable: Address) -> Gap {
     Gap {
         what: slot_of(host),
         why: format!(
-            "{cable} hangs on a cable of Thunderbolt or USB4, and the figures of its link are made up: what the \
-             cable carries is not known"
+            "{cable} is attached by Thunderbolt or USB4; its link figures are placeholders, so the capacity is \
+             unknown"
         ),
         hint: "cat /sys/bus/thunderbolt/devices/*/rx_speed; the same card in a slot of the board"
             .to_owned(),

@@ -188,7 +188,7 @@ fn more(load: &Load) -> String {
         "let the sending program end each message without MSG_MORE, or take TCP_CORK off: else what is less \
          than a segment is sent after 200 ms"
     } else {
-        "let the sending program have more under way before it waits for an answer: a larger window of its own \
+        "let the sending program send more before it waits for a reply: a larger window of its own \
          protocol (SSH, SMB, HTTP/2, replication), larger requests or more at once, or several connections"
     };
     action.to_owned()

@@ -252,18 +252,18 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
 /// The gap of a way that may be faster.
 fn untold(detour: &Detour<'_>) -> Answer {
     let ends = [("near", detour.near), ("far", detour.far)];
-    let silent = |(side, port): (&str, Option<&Other>)| {
-        let port = port.filter(|port| port.speed.is_none())?;
-        Some(format!("{side} {}", port.name))
-    };
-    let told = ends.into_iter().find_map(silent);
-    let name = told.as_deref().unwrap_or("the ports in use");
-    let port = told.as_deref().and_then(|told| told.split(' ').nth(1));
+    let mut unread = ends
+        .into_iter()
+        .filter_map(|(side, port)| Some((side, port.filter(|port| port.speed.is_none())?)));
+    let (what, port) = unread.next().map_or_else(
+        || ("the ports in use".to_owned(), "PORT"),
+        |(side, port)| (format!("{side} {}", port.name), port.name.as_str()),
+    );
     Answer::Unknown(vec![Gap {
-        what: format!("the speed of {name}"),
+        what: format!("the speed of {what}"),
         why: "there is another way between the hosts, and it may be faster than the full one"
             .to_owned(),
-        hint: format!("ethtool {}", port.unwrap_or("PORT")),
+        hint: format!("ethtool {port}"),
     }])
 }
 

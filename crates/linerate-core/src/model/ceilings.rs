@@ -115,7 +115,7 @@ struct Wire<'a> {
     speed: Rate,
     /// From the card to the processor; empty where that is not known, or where there is no slot.
     crossings: Vec<Crossing<'a>>,
-    /// The slowest wire of USB that it hangs on, by the name of its hub, if it is one of a hub.
+    /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
     usb: Option<(Option<&'a str>, Rate)>,
 }
 
@@ -227,7 +227,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// The USB that all of the wires hang on, if they do. What hangs on one hub shares its wire.
+    /// The USB that all of the wires hang on, if they do. Adapters on one hub share its wire.
     fn usb(&self, path: &mut Path, packets: &Packets) {
         let wires: Option<Vec<_>> = self.wires.iter().map(|wire| wire.usb).collect();
         let frame = (f64::from(packets.mtu) + HEADER) / f64::from(packets.payload);

@@ -98,16 +98,16 @@ fn disturbances(
     let is_limit = |cause: &str, side| limits.iter().any(|l| l.cause == cause && l.side == side);
     let of = |cause: &&'static dyn Cause| {
         let cause = *cause;
-        let took = cause.took(model, direction).into_iter();
-        let beside = took.filter(move |took| !is_limit(cause.id(), took.side));
-        beside.map(move |took| Disturbance {
+        let costs = cause.costs(model, direction).into_iter();
+        let others = costs.filter(move |cost| !is_limit(cause.id(), cost.side));
+        others.map(move |cost| Disturbance {
             cause: cause.id(),
-            stage: cause.stage_at(took.side),
-            side: took.side,
+            stage: cause.stage_at(cost.side),
+            side: cost.side,
             direction,
-            share: took.share,
-            evidence: took.evidence,
-            advice: cause.advice(model, direction),
+            share: cost.share,
+            evidence: cost.evidence,
+            advice: cost.advice,
         })
     };
     causes.iter().flat_map(of).collect()

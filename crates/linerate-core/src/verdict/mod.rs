@@ -1,14 +1,14 @@
 //! The verdict: what holds the path back, how surely, and what to do.
 
 mod after;
+mod answers;
 mod case;
 mod judge;
 mod next;
-mod told;
 
+pub use answers::{Entry, entries, headline};
 pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
-pub use told::{Told, headline, told};
 
 use serde::Serialize;
 
@@ -85,7 +85,7 @@ pub struct Disturbance {
     pub side: Place,
     /// Direction whose measurement it disturbed.
     pub direction: Direction,
-    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -94,9 +94,9 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// How many times the goodput there would be without it at most: as if the rest of the time had carried it
-    /// all. `None` where that is not known.
-    pub fn at_most(&self) -> Option<f64> {
+    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all; `None`
+    /// where that is not known. After an outage a sender starts again from little: that costs more.
+    pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
     }

@@ -88,7 +88,7 @@ struct DisturbanceOut {
     stage: &'static str,
     side: &'static str,
     direction: Direction,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -209,7 +209,7 @@ fn disturbance(change: &DisturbanceChange) -> DisturbanceOut {
         stage: disturbance.stage.name(),
         side: disturbance.side.name(),
         direction: disturbance.direction,
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
     }
 }
 

@@ -99,7 +99,7 @@ struct DisturbanceOut<'a> {
     cause: &'static str,
     stage: &'static str,
     side: &'static str,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
     evidence: &'a [String],
 }
 
@@ -193,7 +193,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
         cause: disturbance.cause,
         stage: disturbance.stage.name(),
         side: disturbance.side.name(),
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
         evidence: &disturbance.evidence,
     }
 }

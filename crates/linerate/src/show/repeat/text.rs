@@ -3,7 +3,7 @@
 use linerate_core::diff::Judged;
 use linerate_core::path::{Direction, Measure};
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Told;
+use linerate_core::verdict::Entry;
 
 use super::super::page::{Ink, Page, Style};
 use super::super::words;
@@ -69,12 +69,12 @@ pub fn summary(runs: &[Run<'_>], style: Style) -> String {
     let rate = |value: f64| Rate(value as u64).to_string();
     for direction in directions(runs) {
         if let Some(spread) = goodput(runs, direction) {
-            page.entry(direction.name(), &[(Ink::Plain, &told(spread, rate))], 2);
+            page.entry(direction.name(), &[(Ink::Plain, &entries(spread, rate))], 2);
         }
     }
     if let Some(spread) = round_trip(runs) {
         let time = |value: f64| Nanos(value as u64).to_string();
-        let text = format!("p50 on the idle path {}", told(spread, time));
+        let text = format!("p50 on the idle path {}", entries(spread, time));
         page.entry("Round trip", &[(Ink::Plain, &text)], 2);
     }
     page.gap();
@@ -97,13 +97,13 @@ pub fn summary(runs: &[Run<'_>], style: Style) -> String {
 fn answered(page: &mut Page, label: &str, answer: &Answer<'_>, of: &str) {
     let runs = answer.runs;
     match answer.told {
-        Told::Limit(limit) => {
+        Entry::Limit(limit) => {
             let (place, metric) = (words::place(limit), words::metric(limit));
             let name = format!("{place}: {}, {metric}", limit.cause);
             let text = format!(" in {runs} of {of}, proved in {}", answer.proved);
             page.entry(label, &[(Ink::Bold, &name), (Ink::Plain, &text)], 2);
         }
-        Told::Unknown(direction) => {
+        Entry::Unknown(direction) => {
             let text = format!(", {}, in {runs} of {of}", direction.name());
             page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
         }
