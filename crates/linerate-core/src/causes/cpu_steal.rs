@@ -4,7 +4,6 @@ use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
 use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core};
 use crate::factor::Factor;
-use crate::facts::Gap;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;

@@ -7,7 +7,7 @@ use crate::model::{Datagrams, Load, Model};
 use crate::path::{Direction, Measure, Stage};
 use crate::record::TrialPlan;
 use crate::signs::threads::wanted;
-use crate::signs::{LOSSY, percent};
+use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
 
 /// Part of what was lost from which drops at the socket are one of its reasons.

@@ -4,6 +4,7 @@ use super::{Answer, base};
 use crate::facts::Gap;
 use crate::model::{Latency, Model};
 use crate::path::Direction;
+use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
 /// Times the idle round trip from which one beside the load is long. A sender that goes by loss needs a

@@ -9,7 +9,6 @@ use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
 use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
-use crate::signs::bbr;
 use crate::stats::Range;
 use crate::units::Rate;
 

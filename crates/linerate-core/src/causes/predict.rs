@@ -1,10 +1,12 @@
 //! What causes predict of trials that do not touch what they are about.
 
 use crate::factor::Factor;
-use crate::model::{Load, Model, Thread};
-use crate::path::{Direction, Side};
+use crate::model::{Load, Model};
+use crate::path::Direction;
 use crate::record::TrialPlan;
+use crate::signs::GAIN;
 use crate::signs::lossy::{filled, of_other_congestion};
+use crate::signs::threads::wanted;
 use crate::signs::threads::{at_work, ps_per_byte};
 use crate::stats::{EQUAL, Range};
 

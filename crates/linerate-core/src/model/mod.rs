@@ -76,7 +76,7 @@ use crate::path::{Direction, Side};
 use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
-use crate::units::{Bytes, Hertz, Nanos, Rate};
+use crate::units::{Bytes, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! What a trial changes of the connections that the tool itself owns.
 
 use super::slice::loses_little;
-use super::{SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
+use super::{SMALL_MSS, WORK_SHARE, host};
 use crate::causes::{ROOM, crowded, raised};
 use crate::factor::Factor;
 use crate::facts::BufferLimits;
@@ -10,6 +10,7 @@ use crate::path::{Direction, Side};
 use crate::plan::{ExtraWork, Handover, Knobs, Receive};
 use crate::signs::crowd::crowds;
 use crate::signs::lossy::often_sent_again;
+use crate::signs::threads::{at_work, ps_per_byte};
 use crate::units::{Bytes, Rate};
 
 /// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.

@@ -111,8 +111,8 @@ fn steal_of_a_thread_that_moved_stays_in_play_where_it_needed_its_cpus() {
     for (busy, steal, expected) in [
         (0.51, 0.3, "suspect"),
         (0.49, 0.3, "clear"),
-        (0.9, 0.16, "suspect"),
-        (0.9, 0.14, "clear"),
+        (0.7, 0.16, "suspect"),
+        (0.7, 0.14, "clear"),
     ] {
         let mut m = moved(busy, steal);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{busy} {steal}");

@@ -193,7 +193,7 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
         note,
         [
             "tun0 takes packets of 1500 bytes, which become 1550, and eth0 below carries 1500; path MTU discovery \
-             has mended that: packets of 1450 bytes are sent; an MTU of 1450 fits from the start"
+             has corrected this: packets of 1450 bytes are sent; an MTU of 1450 fits from the start"
         ]
     );
     let (cut, note) = learnt(1451);

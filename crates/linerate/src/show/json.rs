@@ -451,7 +451,7 @@ mod tests {
             let owned = |text: &str| Some(text.to_owned());
             (cause.and_then(owned), owned(direction), owned(certainty))
         };
-        let unknown = entries(None, "forward", "unknown");
+        let unknown = told(None, "forward", "unknown");
         assert_eq!(headline(&sample::disturbed()), unknown);
         let window = told(Some("receive-window"), "forward", "proved");
         assert_eq!(headline(&sample::limited()), window);

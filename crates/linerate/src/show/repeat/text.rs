@@ -69,12 +69,12 @@ pub fn summary(runs: &[Run<'_>], style: Style) -> String {
     let rate = |value: f64| Rate(value as u64).to_string();
     for direction in directions(runs) {
         if let Some(spread) = goodput(runs, direction) {
-            page.entry(direction.name(), &[(Ink::Plain, &entries(spread, rate))], 2);
+            page.entry(direction.name(), &[(Ink::Plain, &told(spread, rate))], 2);
         }
     }
     if let Some(spread) = round_trip(runs) {
         let time = |value: f64| Nanos(value as u64).to_string();
-        let text = format!("p50 on the idle path {}", entries(spread, time));
+        let text = format!("p50 on the idle path {}", told(spread, time));
         page.entry("Round trip", &[(Ink::Plain, &text)], 2);
     }
     page.gap();
