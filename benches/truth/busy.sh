@@ -46,7 +46,7 @@ for run in range(1, runs + 1):
     wrong += bool(other)
     told = "; ".join(f"{l['side']} {l['cause']}, {l['direction']} ({l['certainty']})" for l in limits)
     beside = "; ".join(
-        f"{d['side']} {d['cause']}, {d['direction']}" + (f" x{d['gain_at_most']:.2f}" if d["gain_at_most"] else "")
+        f"{d['side']} {d['cause']}, {d['direction']}" + (f" x{d['gain_about']:.2f}" if d["gain_about"] else "")
         for d in verdict["disturbances"])
     print(f"| {run} | {rates} | {first} | {told}{' WRONG' if other else ''} | {beside} |")
 print(f"\nSomething else than a CPU was named in {wrong} of {runs} runs.")

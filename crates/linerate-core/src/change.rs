@@ -7,7 +7,7 @@ mod journal;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Side;
+use crate::path::Side;
 pub use journal::{Damaged, Entry, JOURNAL_MAX, journal};
 
 /// A setting of a host that a trial may change.

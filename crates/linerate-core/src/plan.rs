@@ -3,69 +3,11 @@
 //! A *set* is a group of warm connections made with one choice of [`Knobs`]; a *step* uses one or
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
+use crate::path::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::change::HostChange;
 use crate::units::{Bytes, Nanos, Rate};
-
-/// One end of the path. `Near` is where `linerate run` was typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The end that steers.
-    Near,
-    /// The end that serves.
-    Far,
-}
-
-/// Where payload flows. `Forward` is near to far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Near to far.
-    Forward,
-    /// Far to near.
-    Reverse,
-}
-
-impl Direction {
-    /// Both, in the order in which they are measured and listed.
-    pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
-
-    /// The side that sends.
-    pub const fn sender(self) -> Side {
-        match self {
-            Self::Forward => Side::Near,
-            Self::Reverse => Side::Far,
-        }
-    }
-
-    /// The side that receives.
-    pub const fn receiver(self) -> Side {
-        match self {
-            Self::Forward => Side::Far,
-            Self::Reverse => Side::Near,
-        }
-    }
-
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Reverse => "reverse",
-        }
-    }
-}
-
-impl Side {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Near => "near",
-            Self::Far => "far",
-        }
-    }
-}
 
 /// How the sending application hands its payload over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,95 +10,10 @@ mod slice;
 
 pub use slice::{slice_time, washout};
 
-use crate::model::{Model, Thread};
-use crate::plan::Direction;
+use crate::factor::Factor;
+use crate::model::Model;
+use crate::path::Direction;
 use crate::record::TrialPlan;
-
-/// What a trial changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Factor {
-    /// Twice the streams.
-    MoreStreams,
-    /// Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.
-    Crowd,
-    /// A larger receive buffer, as far as the host allows.
-    LargerWindow,
-    /// A receive window of half the bytes that are in flight.
-    HalfWindow,
-    /// A larger send buffer, as far as the host allows.
-    LargerSendBuffer,
-    /// A host that allows a larger receive buffer.
-    HostWindow,
-    /// A host that allows a larger send buffer.
-    HostSendBuffer,
-    /// The port's offloads switched on, on one end's host.
-    HostOffloads,
-    /// A host with more room in the queue of its own that drops.
-    HostRoom,
-    /// Packets of a host's port handed to its idle CPUs.
-    HostSpread,
-    /// Half the send buffer.
-    HalfSendBuffer,
-    /// More CPU work for each byte on the sending threads.
-    SenderWork,
-    /// More CPU work for each byte on the receiving threads.
-    ReceiverWork,
-    /// Half the bytes in each write.
-    SmallerWrites,
-    /// Half the bytes in each read.
-    SmallerReads,
-    /// The pace that was asked for lifted.
-    Unpaced,
-    /// Another congestion control.
-    OtherCongestion,
-    /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses and how
-    /// long round trips beside it take.
-    Paced,
-    /// Segments of half the size; small ones where none get through.
-    SmallerMss,
-    /// Payload dropped in the kernel instead of copied to the receiving program.
-    Discard,
-    /// Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.
-    ZeroCopy,
-    /// One end's threads on the NUMA node that the port's interrupts are sent to.
-    NearInterrupts,
-    /// One end's threads on CPUs that had little to do.
-    OtherCpu,
-    /// Other source ports, by which fewer streams share a receive queue.
-    OtherPorts,
-}
-
-impl Factor {
-    /// Whether datagrams have it: there is no window, no congestion control, and a write is one of them.
-    const fn is_of_datagrams(self) -> bool {
-        match self {
-            Self::MoreStreams
-            | Self::LargerWindow
-            | Self::HostOffloads
-            | Self::SenderWork
-            | Self::ReceiverWork
-            | Self::Unpaced
-            | Self::Paced
-            | Self::SmallerMss
-            | Self::NearInterrupts
-            | Self::OtherCpu => true,
-            Self::Crowd
-            | Self::HalfWindow
-            | Self::LargerSendBuffer
-            | Self::HostWindow
-            | Self::HostSendBuffer
-            | Self::HalfSendBuffer
-            | Self::SmallerWrites
-            | Self::SmallerReads
-            | Self::OtherCongestion
-            | Self::Discard
-            | Self::HostRoom
-            | Self::HostSpread
-            | Self::ZeroCopy
-            | Self::OtherPorts => false,
-        }
-    }
-}
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -287,20 +202,6 @@ impl TrialPlan {
     /// How many times the streams of setting A setting B has.
     pub fn stream_ratio(&self) -> f64 {
         f64::from(self.after.streams) / f64::from(self.before.streams.max(1))
-    }
-}
-
-/// Wall time of one byte on one of `threads` that carry `goodput` bits per second together, in
-/// picoseconds; `None` without goodput.
-pub fn ps_per_byte(goodput: f64, threads: u32) -> Option<f64> {
-    (goodput > 0.0).then(|| 8e12 * f64::from(threads) / goodput)
-}
-
-/// Threads of one end that move so many streams: as many, or fewer that share them.
-pub fn at_work(threads: &[Thread], streams: u32) -> u32 {
-    match threads.len() as u32 {
-        0 => streams,
-        some => some.min(streams),
     }
 }
 

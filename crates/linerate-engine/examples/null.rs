@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use linerate_core::metric::WORKER_OPS;
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::EndReadings;
 use linerate_core::units::Nanos;
 use linerate_engine::end::LocalEnd;

@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::WORKER_BYTES;
-use linerate_core::plan::{Direction, Knobs};
+use linerate_core::path::Direction;
+use linerate_core::plan::Knobs;
 use linerate_core::record::{EndReadings, Table};
 use linerate_core::stats::rounds_ratio;
 use linerate_engine::end::Running;

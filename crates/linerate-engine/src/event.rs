@@ -1,7 +1,8 @@
 //! Events of a run, and the sinks that take them.
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Direction, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::StepPlan;
 use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::Limit;

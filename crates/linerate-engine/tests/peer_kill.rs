@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_engine::event::Flow;
 use linerate_engine::host::{Machine, Query, SocketQuery};

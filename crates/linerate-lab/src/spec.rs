@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;

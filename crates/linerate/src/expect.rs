@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Latency, Model};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Percent, Rate};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};

@@ -5,8 +5,7 @@ use super::packet::packet;
 use super::{Case, CaseError, Host, Slot};
 use crate::ceiling::latency::{self, Part};
 use crate::ceiling::{Bounds, Ceiling, Path, Solution, cpu, memory};
-use crate::plan::{Direction, Side};
-use crate::verdict::{Place, Stage};
+use crate::path::{Direction, Place, Side, Stage};
 
 /// Bytes whose floor of latency is told: a small message.
 const SMALL: f64 = 64.0;

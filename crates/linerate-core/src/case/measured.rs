@@ -9,7 +9,7 @@ use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Host, Record};
 use crate::units::Rate;
 
@@ -223,7 +223,8 @@ mod tests {
     use crate::facts::nic::Nic;
     use crate::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
     use crate::facts::{HostFacts, Port};
-    use crate::plan::{Direction, Knobs, Plan};
+    use crate::path::Direction;
+    use crate::plan::{Knobs, Plan};
     use crate::record::{FORMAT, Start};
     use crate::units::{Nanos, Transfers};
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ceiling::Solution;
-use crate::plan::Direction;
+use crate::path::Direction;
 
 const NONE: &[&str] = &[];
 

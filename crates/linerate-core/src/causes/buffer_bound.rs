@@ -1,16 +1,17 @@
 //! What the two buffer causes share: a buffer that holds less than the path could use.
 
-use super::predict::{GAIN, around, bystander, per_stream};
-use super::queue::{is_full, mostly_queued};
-use super::{Answer, Finding, percent};
+use super::predict::{around, bystander, per_stream};
+use super::{Advice, Answer, Finding};
+use crate::factor::Factor;
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, TrialModel};
-use crate::plan::{Direction, Knobs, Side};
+use crate::path::{Direction, Place, Side};
+use crate::plan::Knobs;
 use crate::record::TrialPlan;
+use crate::signs::queue::{is_full, mostly_queued};
+use crate::signs::{GAIN, percent};
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Place};
 
 /// Share of time limited by a buffer from which it may be the cause.
 pub(super) const SUSPECT: f64 = 0.2;

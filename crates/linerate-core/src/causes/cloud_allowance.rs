@@ -1,15 +1,15 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, Finding, base, percent, port_at};
+use super::{Advice, Answer, Cause, Finding, base, port_at};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::counted;
 use crate::model::{Allowance, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;

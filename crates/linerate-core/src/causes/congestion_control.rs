@@ -1,17 +1,17 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::lossy::{recovering, sent_again};
 use super::path_rate::{held_by_network, of_each_stream, scales};
-use super::predict::{GAIN, bystander, per_stream};
-use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, lacks, percent};
+use super::predict::{bystander, per_stream};
+use super::{Advice, Answer, Cause, Finding, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::lossy::{recovering, sent_again};
+use crate::signs::queue::standing_queue;
+use crate::signs::{GAIN, bbr, percent};
 use crate::stats::{EQUAL, Interval, Range};
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `congestion-control`.
 pub(super) struct CongestionControl;
@@ -194,4 +194,21 @@ fn name(model: &Model, direction: Direction) -> &str {
         .map(|d| d.base.made[0].congestion.as_str())
         .filter(|name| !name.is_empty())
         .unwrap_or("congestion control")
+}
+
+/// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
+pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
+    let present = &load.made[0].congestion;
+    let may = &model.host(side)?.facts.congestion_available;
+    let could =
+        !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);
+    let helps = bbr::outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
+    (could && helps).then(|| Advice {
+        action: format!(
+            "on {}: sudo sysctl -w net.ipv4.tcp_congestion_control=bbr",
+            side.name()
+        ),
+        undo: format!("sudo sysctl -w net.ipv4.tcp_congestion_control={present}"),
+        gain,
+    })
 }

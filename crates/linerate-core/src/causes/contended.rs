@@ -1,12 +1,12 @@
 //! Another session loaded a host, or traffic that is not ours a port, at the same time.
 
-use super::{Answer, Cause, Took, disturbed, percent};
+use super::{Advice, Answer, Cause, Cost, disturbed};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `contended`.
 pub(super) struct Contended;
@@ -29,7 +29,7 @@ impl Cause for Contended {
         let clear = "no other session was measuring on either host";
         disturbed(self, model, direction, clear)
     }
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let Some(load) = model.direction(direction).map(|d| &d.base) else {
             return Vec::new();
         };
@@ -48,11 +48,14 @@ impl Cause for Contended {
         if evidence.is_empty() {
             return Vec::new();
         }
-        vec![Took {
+        vec![Cost {
             side: Place::Path,
-            // Of all that the port carried.
-            share: foreign.map(|foreign| foreign.share / (1.0 + foreign.share)),
+            // Of all that the port carried. Another session also took time of the CPUs, which nobody counted.
+            share: foreign
+                .filter(|_| !load.contended)
+                .map(|foreign| foreign.share / (1.0 + foreign.share)),
             evidence,
+            advice: self.advice(model, direction),
         }]
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {

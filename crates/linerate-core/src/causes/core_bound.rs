@@ -4,15 +4,16 @@ use super::cpu_contention::CpuContention;
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{cpus, home, stands};
 use super::cpu_steal::CpuSteal;
-use super::predict::{GAIN, UNCOPIED, added_work, busiest, bystander, threads, wanted};
+use super::predict::{UNCOPIED, added_work, bystander};
 use super::shared_core::{self, SharedCore};
-use super::{Answer, BUSY, Cause, Finding, base, datagrams, lacks, percent};
+use super::{Advice, Answer, BUSY, Cause, Finding, base, datagrams, lacks};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side};
 use crate::record::TrialPlan;
+use crate::signs::threads::{at_work, busiest, ps_per_byte, threads, wanted};
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::trial::{Factor, at_work, ps_per_byte};
-use crate::verdict::{Advice, Place};
 
 /// Ids of both.
 pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];

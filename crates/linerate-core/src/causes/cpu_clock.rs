@@ -1,17 +1,17 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
 use super::core_bound::{self, Role};
-use super::predict::{busiest, threads, wanted};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::cpu::Clock;
 use crate::facts::{Gap, HostFacts};
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{busiest, threads, wanted};
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Hertz;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-clock`.
 pub(super) struct CpuClock;

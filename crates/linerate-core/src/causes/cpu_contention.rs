@@ -2,14 +2,14 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::predict::{need, threads};
-use super::{Answer, Cause, DISTURBS, Finding, Took, base, lacks, percent};
+use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{need, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-contention`.
 pub(super) struct CpuContention;
@@ -19,6 +19,9 @@ const OTHERS: f64 = 0.15;
 
 /// Share of its CPU that a thread must need for that to be enough where no other cause is left.
 const NEEDS: f64 = 0.8;
+
+/// Share of the time that a thread waited in which others must have run on its CPUs.
+const MET: f64 = 0.5;
 
 /// A thread that waits while others run.
 struct Crowded {
@@ -39,6 +42,12 @@ impl Crowded {
 
     fn others(&self) -> f64 {
         self.others.unwrap_or(0.0)
+    }
+
+    /// Whether others ran enough there to be why the thread waited. A control group that used up its quota waits in the
+    /// run queue as well, and a thread that moved may have met more of them than there were in the mean.
+    fn explains_waiting(&self) -> bool {
+        self.others() >= OTHERS.max(self.waiting * MET)
     }
 
     fn words(&self) -> String {
@@ -77,16 +86,20 @@ impl Cause for CpuContention {
             evidence: vec![crowded.words()],
         })
     }
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let sides = [direction.sender(), direction.receiver()].into_iter();
         let waited = sides.filter_map(|side| waits(model, direction, side).ok());
-        let waited = waited.filter(|c| c.waiting >= DISTURBS && c.others() >= OTHERS);
-        let took = |crowded: Crowded| Took {
+        let disturbed = waited.filter(|c| {
+            let quota = cpu_share::stands(&CpuQuota, model, direction, c.side);
+            c.waiting >= DISTURBS && c.explains_waiting() && !quota
+        });
+        let cost = |crowded: Crowded| Cost {
             side: Place::from(crowded.side),
             share: Some(crowded.waiting),
             evidence: vec![crowded.words()],
+            advice: vec![advice(model, direction, &crowded, None)],
         };
-        waited.map(took).collect()
+        disturbed.map(cost).collect()
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         worst(model, direction).is_ok_and(|crowded| crowded.need >= NEEDS)
@@ -103,34 +116,37 @@ impl Cause for CpuContention {
         at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        // Where the thread waits, be that what limits the load or not.
-        let waiting = |side| waits(model, direction, side);
-        let Ok(crowded) = cpu_share::worst(direction, waiting, |c| c.waiting) else {
-            return Vec::new();
+        let crowded = worst(model, direction).into_iter();
+        let advise = |crowded: Crowded| {
+            let gain = cpu_share::gain(model, direction, crowded.got());
+            advice(model, direction, &crowded, gain)
         };
-        let limit = worst(model, direction).ok();
-        let gain = limit.and_then(|limit| cpu_share::gain(model, direction, limit.got()));
-        let free = idle(model, direction, crowded.side);
-        let action = if free.is_empty() {
-            let who = crowded.cpu.map_or(String::new(), |cpu| {
-                format!(" | awk 'NR == 1 || $2 == {cpu}'")
-            });
-            format!(
-                "on {}, see who else is there and stop or move it (taskset -acp CPUS PID): \
-                 ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head",
-                crowded.side.name()
-            )
-        } else {
-            cpu_share::taskset(crowded.side, &free)
-        };
-        vec![Advice {
-            action,
-            undo: String::new(),
-            gain,
-        }]
+        crowded.map(advise).collect()
     }
     fn page(&self) -> &'static str {
         include_str!("pages/cpu-contention.md")
+    }
+}
+
+/// To leave the CPU to the others, or them another one.
+fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
+    let free = idle(model, direction, crowded.side);
+    let action = if free.is_empty() {
+        let who = crowded.cpu.map_or(String::new(), |cpu| {
+            format!(" | awk 'NR == 1 || $2 == {cpu}'")
+        });
+        format!(
+            "on {}, see who else is there and stop or move it (taskset -acp CPUS PID): \
+             ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head",
+            crowded.side.name()
+        )
+    } else {
+        cpu_share::taskset(crowded.side, &free)
+    };
+    Advice {
+        action,
+        undo: String::new(),
+        gain,
     }
 }
 

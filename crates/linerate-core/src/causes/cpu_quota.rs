@@ -1,14 +1,14 @@
 //! A CPU quota stops the program of an end.
 
 use super::cpu_share::{self, ENOUGH, SUSPECT};
-use super::predict::{busiest, threads};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Model, Throttled};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{busiest, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-quota`.
 pub(super) struct CpuQuota;

@@ -1,14 +1,14 @@
 //! What the causes share by which a thread gets only a part of the CPU that it needs.
 
 use super::core_bound::{self, Role};
-use super::predict::{GAIN, added_work};
-use super::{Answer, Cause};
+use super::predict::added_work;
+use super::{Answer, Cause, excludes};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::TrialPlan;
+use crate::signs::GAIN;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::excludes;
 
 /// Share of its CPU that a thread must need before what it loses of it can matter: one that blocks
 /// half of the time waits for something else as well.

@@ -2,17 +2,14 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
-use super::predict::{busiest, need, threads};
-use super::{
-    Answer, Cause, DISTURBS, Finding, Took, base, datagrams, lacks, percent, softirq_core,
-};
-use crate::facts::Gap;
+use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
@@ -27,8 +24,9 @@ const STARVED: f64 = 0.5;
 /// Something that works for the load on a CPU that the hypervisor takes away.
 struct Robbed {
     side: Side,
-    cpu: u32,
-    /// Share of time that the hypervisor took the CPU.
+    /// Its CPU; `None` of a thread that moved between several.
+    cpu: Option<u32>,
+    /// Share of time that the hypervisor took the CPU; of several the mean.
     steal: f64,
     /// Share of time that a thread ran there, or that packets were handled.
     ran: f64,
@@ -54,7 +52,7 @@ impl Robbed {
         let within = ran + thread.waiting.unwrap_or(0.0) + cpu.steal - 1.0;
         Some(Self {
             side,
-            cpu: cpu.number,
+            cpu: Some(cpu.number),
             steal: cpu.steal,
             ran,
             need,
@@ -68,7 +66,7 @@ impl Robbed {
         let need = (cpu.softirq + cpu.steal).min(cpu.busy);
         Self {
             side,
-            cpu: cpu.number,
+            cpu: Some(cpu.number),
             steal: cpu.steal,
             ran: cpu.softirq,
             need,
@@ -77,20 +75,36 @@ impl Robbed {
         }
     }
 
+    /// A thread that moved between CPUs. How much of what was stolen it waited for is not known: all of it, at most.
+    fn of_moved(side: Side, thread: &Thread, (steal, busy): (f64, f64)) -> Option<Self> {
+        let (ran, need) = (thread.busy?, need(thread)?);
+        Some(Self {
+            side,
+            cpu: None,
+            steal,
+            ran,
+            need: (need + steal).min(1.0).min(busy.max(need)),
+            lost: steal,
+            packets: false,
+        })
+    }
+
     /// The share that it gets of what it needs.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }
 
     fn words(&self) -> String {
-        let who = if self.packets {
-            "packets were handled there"
-        } else {
-            "a thread of the load ran there"
+        let (place, who) = match self.cpu {
+            Some(cpu) if self.packets => (format!("CPU {cpu}"), "packets were handled there"),
+            Some(cpu) => (format!("CPU {cpu}"), "a thread of the load ran there"),
+            None => (
+                "a CPU".to_owned(),
+                "a thread of the load moved between them, ran",
+            ),
         };
         format!(
-            "the hypervisor took CPU {} of {} away {} of the time; {who} {} of the time, and needed it {}",
-            self.cpu,
+            "{place} of the {} host was stolen {} of the time; {who} {} of the time, and needed it {}",
             self.side.name(),
             percent(self.steal),
             percent(self.ran),
@@ -114,7 +128,8 @@ impl Cause for CpuSteal {
             Ok(robbed) => robbed,
             Err(answer) => return answer,
         };
-        let used_up = robbed.need >= ENOUGH && paces(model, direction, robbed.side);
+        let stayed = robbed.cpu.is_some();
+        let used_up = stayed && robbed.need >= ENOUGH && paces(model, direction, robbed.side);
         Answer::Finding(Finding {
             side: Place::from(robbed.side),
             share: robbed.lost,
@@ -123,25 +138,26 @@ impl Cause for CpuSteal {
             evidence: vec![robbed.words()],
         })
     }
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let Some(load) = model.direction(direction).map(|d| &d.base) else {
             return Vec::new();
         };
         let sides = [direction.sender(), direction.receiver()].into_iter();
-        let took = sides.filter_map(|side| {
+        let costs = sides.filter_map(|side| {
             let (place, steal, busy) = most_stolen(model, load, direction, side)?;
-            (steal >= DISTURBS).then(|| Took {
+            (steal >= DISTURBS).then(|| Cost {
                 side: Place::from(side),
                 share: Some(steal),
                 evidence: vec![format!(
-                    "the hypervisor took {place} of {} away {} of the time, and it was idle {}",
+                    "{place} of the {} host was stolen {} of the time, and idle {}",
                     side.name(),
                     percent(steal),
                     percent((1.0 - busy).max(0.0))
                 )],
+                advice: vec![advice(None)],
             })
         });
-        took.collect()
+        costs.collect()
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let robbed = worst(model, trial.direction).ok()?;
@@ -159,15 +175,21 @@ impl Cause for CpuSteal {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let robbed = worst(model, direction).ok();
-        vec![Advice {
-            action: "run again while the host below has time to spare, or take a machine with CPUs of its own"
-                .to_owned(),
-            undo: String::new(),
-            gain: robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
-        }]
+        vec![advice(
+            robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
+        )]
     }
     fn page(&self) -> &'static str {
         include_str!("pages/cpu-steal.md")
+    }
+}
+
+fn advice(gain: Option<f64>) -> Advice {
+    Advice {
+        action: "run again while the hypervisor has CPU time to spare, or use a machine with CPUs of its own"
+            .to_owned(),
+        undo: String::new(),
+        gain,
     }
 }
 
@@ -218,13 +240,7 @@ fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)>
     let may = |cpu: &&Cpu| allowed.is_empty() || allowed.contains(&cpu.number);
     let used: Vec<&Cpu> = all.iter().filter(may).collect();
     let mean = |of: fn(&Cpu) -> f64| used.iter().map(|c| of(c)).sum::<f64>() / used.len() as f64;
-    (!used.is_empty()).then(|| {
-        (
-            "a CPU in the mean".to_owned(),
-            mean(|c| c.steal),
-            mean(|c| c.busy),
-        )
-    })
+    (!used.is_empty()).then(|| ("a CPU".to_owned(), mean(|c| c.steal), mean(|c| c.busy)))
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
@@ -271,28 +287,9 @@ fn robbed(
     let packets = packets.map(|cpu| Robbed::of_packets(side, cpu));
     let stays = Robbed::of_thread(side, thread, all);
     if stays.is_none() && packets.is_none() {
-        return Err(moved(model, all, side, thread));
+        let mean = mean_of(model, all, side).map_or((0.0, 0.0), |(_, steal, busy)| (steal, busy));
+        let moved = Robbed::of_moved(side, thread, mean);
+        return Ok(vec![moved.ok_or_else(|| lacks(model, "thread", side))?]);
     }
     Ok(stays.into_iter().chain(packets).collect())
-}
-
-/// The answer for a thread that did not stay on one CPU: how much of what was stolen it waited for is not
-/// known, unless it is too little in any case.
-fn moved(model: &Model, all: &[Cpu], side: Side, thread: &Thread) -> Answer {
-    let (steal, busy) =
-        mean_of(model, all, side).map_or((0.0, 0.0), |(_, steal, busy)| (steal, busy));
-    let need = need(thread).map(|need| (need + steal).min(1.0).min(busy.max(need)));
-    let name = side.name();
-    match need {
-        Some(need) if steal < LOST || need < SUSPECT => Answer::Clear(format!(
-            "the hypervisor took the CPUs of {name} away {} of the time, and a thread needed one {} at most",
-            percent(steal),
-            percent(need)
-        )),
-        _ => Answer::Unknown(vec![Gap {
-            what: format!("what the hypervisor took from the threads of {name}"),
-            why: "they moved from CPU to CPU".to_owned(),
-            hint: String::new(),
-        }]),
-    }
 }

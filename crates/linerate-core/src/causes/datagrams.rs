@@ -1,19 +1,14 @@
 //! What causes share that concern loads by datagrams: nobody holds those back or sends them again, so what
 //! exceeds a limit is lost, and where it is lost tells which one it is.
 
-use super::predict::wanted;
 use super::shared_core::SharedCore;
-use super::{Answer, Cause, Finding, LOSSY, host_shaping, lacks, local_drops, percent};
+use super::{Answer, Cause, Finding, host_shaping, lacks, local_drops};
 use crate::model::{Datagrams, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure, Stage};
 use crate::record::TrialPlan;
+use crate::signs::threads::wanted;
+use crate::signs::{LOSSY, OVERRUN, percent};
 use crate::stats::Range;
-use crate::verdict::{Measure, Stage};
-
-/// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a
-/// faster one is lost as well, or is worth less than mending the loss. A reader that waits its turn on a busy
-/// host misses fewer, and is none the slower.
-pub(super) const OVERRUN: f64 = 0.05;
 
 /// Part of what was lost from which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;

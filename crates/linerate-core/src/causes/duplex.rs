@@ -1,17 +1,17 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, percent, wire};
+use super::{Advice, Answer, Cause, Finding, base, wire};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Duplex as DuplexMode, Nic};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `duplex`.
 pub(super) struct Duplex;
@@ -165,7 +165,7 @@ fn told(host: &Host, collided: Option<f64>) -> Told<'_> {
     }
 }
 
-/// The name of a port that may be half duplex and does not say, or of which nobody knows whether it carries the path.
+/// The name of a port that may be half duplex and does not say, or that carries the path or not: that is unknown.
 fn unsaid(host: &Host) -> Option<String> {
     let port = host.facts.port.as_ref()?;
     let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);
@@ -179,7 +179,7 @@ fn unsaid(host: &Host) -> Option<String> {
         Underlay::Nothing => None,
         Underlay::Wires(wires) => found(&wires, |duplex| duplex.is_none()),
         Underlay::OneOf(ports) => found(&ports, |duplex| duplex != Some(DuplexMode::Full)),
-        // A port that software makes has no duplex, and of what is below nothing is told.
+        // A port that software makes has no duplex, and the ports below it are unknown.
         Underlay::Hidden => {
             let may = !port.is_virtual && port.is_ethernet && slow(port.speed_mbps);
             may.then(|| port.name.clone())

@@ -2,16 +2,16 @@
 
 use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
-use super::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Answer, Cause, Finding, path_reordering, percent};
+use super::{Advice, Answer, Cause, Finding, path_reordering};
+use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;

@@ -1,17 +1,16 @@
 //! Streams share a receive queue whose CPU is full, while other queues of the port are idle.
 
 use super::cpu_share::cpus;
-use super::predict::GAIN;
 use super::softirq_core::{FULL, SoftirqCore, spread};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::{GAIN, percent};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `hash-collision`.
 pub(super) struct HashCollision;

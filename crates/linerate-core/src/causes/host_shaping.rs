@@ -1,15 +1,15 @@
 //! A shaper on the sender's own port: the host holds its packets back by itself.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Answer, Cause, FULL, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, FULL, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Id of the cause that stands for the ceiling of a shaper.
 pub(crate) const ID: &str = "host-shaping";

@@ -1,12 +1,11 @@
 //! The path or an end was away for part of the measurement.
 
-use super::{Answer, Cause, Took, disturbed};
+use super::{Advice, Answer, Cause, Cost, disturbed};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `interrupted`.
 pub(super) struct Interrupted;
@@ -25,17 +24,18 @@ impl Cause for Interrupted {
         let clear = "payload arrived in every sample, no link changed and no end stood still";
         disturbed(self, model, direction, clear)
     }
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let load = model.direction(direction).map(|d| &d.base);
         let Some(load) = load.filter(|load| !load.interruptions.is_empty()) else {
             return Vec::new();
         };
         let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
-        vec![Took {
+        vec![Cost {
             side: Place::Path,
             // What happened in other steps took nothing of the one that is judged.
             share: (silent > 0).then(|| silent as f64 / load.ticks.len() as f64),
             evidence: load.interruptions.clone(),
+            advice: self.advice(model, direction),
         }]
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {

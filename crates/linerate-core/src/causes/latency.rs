@@ -3,7 +3,8 @@
 use super::{Answer, base};
 use crate::facts::Gap;
 use crate::model::{Latency, Model};
-use crate::plan::Direction;
+use crate::path::Direction;
+use crate::signs::round_trips::{FEW, idle_at_least, median};
 use crate::units::Nanos;
 
 /// Times the idle round trip from which one beside the load is long. A sender that goes by loss needs a
@@ -15,10 +16,6 @@ const TIMES: f64 = 2.0;
 /// keep in its own port (1 ms at its pace), and what a thread may wait for its turn on a busy CPU.
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
-
-/// Round trips of which the shortest is no longer than their true median, in 98 % of cases: of two such long
-/// trips a second few fit into a load.
-const FEW: u64 = 6;
 
 /// How a load raised the round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,18 +97,6 @@ pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, Answer>
         return Err(Answer::Clear(raised.words()));
     }
     median(model.idle.as_ref()).ok_or_else(|| untimed("the idle path", model.idle.as_ref()))
-}
-
-pub(super) fn median(latency: Option<&Latency>) -> Option<Nanos> {
-    latency?.percentile(50.0)
-}
-
-/// The median round trip of the idle path; where too few were timed for one, the shortest of some, which it is no less
-/// than.
-pub(super) fn idle_at_least(model: &Model) -> Option<Nanos> {
-    let idle = model.idle.as_ref();
-    let few = idle.filter(|idle| idle.samples >= FEW);
-    median(idle).or_else(|| few.map(|idle| idle.least))
 }
 
 pub(super) fn untimed(what: &str, latency: Option<&Latency>) -> Answer {

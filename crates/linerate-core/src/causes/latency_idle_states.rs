@@ -1,17 +1,17 @@
 //! CPUs that rest between packets take time to wake: round trips are longer on the idle path than beside a
 //! load, which keeps them awake.
 
-use super::latency::{self, median, untimed};
-use super::{Answer, Cause, Finding, base};
+use super::latency::{self, untimed};
+use super::{Advice, Answer, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::cpu::IdleState;
 use crate::model::{DirectionModel, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::round_trips::median;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Nanos;
-use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Cause `latency-idle-states`.
 pub(super) struct LatencyIdleStates;

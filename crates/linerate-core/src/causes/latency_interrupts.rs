@@ -1,16 +1,16 @@
 //! A port holds its interrupts back, so that what arrived waits in its ring.
 
-use super::{Answer, Cause, Finding, latency, percent, port_of};
+use super::{Advice, Answer, Cause, Finding, latency, port_of};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::model::Model;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Nanos;
-use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Cause `latency-interrupts`.
 pub(super) struct LatencyInterrupts;

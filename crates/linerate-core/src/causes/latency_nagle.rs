@@ -1,13 +1,13 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `latency-nagle`.
 pub(super) struct LatencyNagle;
@@ -68,8 +68,8 @@ impl Cause for LatencyNagle {
                 "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
             ),
             advice(
-                "where it cannot be changed: let the receiving program set TCP_QUICKACK after each read, so that \
-                 it does not delay acknowledgements",
+                "where it cannot be changed, and the receiver delays acknowledgements: let the receiving program set \
+                 TCP_QUICKACK after each read",
             ),
         ]
     }
@@ -87,7 +87,8 @@ fn evidence(load: &Load, share: f64) -> Vec<String> {
     );
     let delayed = tcp.rtt.zip(tcp.min_rtt).map(|(rtt, least)| {
         format!(
-            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it"
+            "an acknowledgement took {rtt} on average and {least} at least: the receiver delays it, or a queue stands \
+             on the way"
         )
     });
     std::iter::once(held).chain(delayed).collect()

@@ -1,16 +1,16 @@
 //! A queue stands on the way while the path is loaded, and all that passes waits in it.
 
+use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Answer, Cause, Finding, base, bbr, lacks};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Cause `latency-queue`.
 pub(super) struct LatencyQueue;
@@ -77,7 +77,7 @@ impl Cause for LatencyQueue {
         };
         shorter
             .into_iter()
-            .chain(bbr::advice(model, load, direction.sender(), None))
+            .chain(use_bbr(model, load, direction.sender(), None))
             .collect()
     }
     fn page(&self) -> &'static str {

@@ -1,13 +1,13 @@
 //! What answers is awake too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Cause `latency-wakeup`.
 pub(super) struct LatencyWakeup;

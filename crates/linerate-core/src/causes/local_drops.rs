@@ -2,16 +2,16 @@
 //! pass.
 
 use super::cpu_share::is_excluded;
-use super::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use super::path_rate::held_back;
-use super::predict::{GAIN, bystander};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::predict::bystander;
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 pub(crate) const ID: &str = "local-drops";
 

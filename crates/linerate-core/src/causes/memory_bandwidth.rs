@@ -1,17 +1,19 @@
 //! The channels of memory are full.
 
-use super::predict::{GAIN, added_work, bystander, scaled, threads, wanted};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::predict::{added_work, bystander, scaled};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
 use crate::ceiling::memory;
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::memory::Channels;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Receive, Side};
+use crate::path::{Direction, Place, Side, Stage};
+use crate::plan::Receive;
 use crate::record::{Host, TrialPlan};
+use crate::signs::threads::{threads, wanted};
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `memory-bandwidth`.
 pub(super) struct MemoryBandwidth;

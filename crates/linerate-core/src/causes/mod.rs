@@ -1,6 +1,5 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
-mod bbr;
 mod buffer_bound;
 mod cloud_allowance;
 mod congestion_control;
@@ -11,10 +10,9 @@ mod cpu_contention;
 mod cpu_quota;
 mod cpu_share;
 mod cpu_steal;
-mod crowd;
 mod datagrams;
-mod dropped;
 mod duplex;
+mod expected;
 mod flow_rate_cap;
 mod hash_collision;
 mod host_shaping;
@@ -26,11 +24,9 @@ mod latency_nagle;
 mod latency_queue;
 mod latency_wakeup;
 mod local_drops;
-mod lossy;
 mod memory_bandwidth;
 mod mtu_black_hole;
 mod numa_remote;
-mod own_loss;
 mod pacing;
 mod path_loss;
 mod path_rate;
@@ -38,11 +34,9 @@ mod path_reordering;
 mod pause_frames;
 mod pcie_slot;
 mod predict;
-mod queue;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
-mod relay;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
@@ -51,38 +45,34 @@ mod small_packets;
 mod socket_drops;
 mod softirq_core;
 mod tunnel;
-mod underlay;
 mod wire_full;
 mod wrong_route;
 
 pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
-pub(crate) use crowd::crowds;
 pub(crate) use datagrams::moot;
+pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
 pub(crate) use hash_collision::crowded;
 pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
 pub(crate) use local_drops::{ID as LOCAL_DROPS, most as most_dropped};
-pub(crate) use lossy::often_sent_again;
 pub(crate) use pcie_slot::ID as PCIE_SLOT;
 pub(crate) use socket_drops::ROOM;
 pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use tunnel::mended;
 pub(crate) use wire_full::ID as WIRE_FULL;
 
+use crate::factor::Factor;
+use serde::Serialize;
+
 use crate::facts::Gap;
 use crate::facts::route::Route;
 use crate::model::{Ceiling, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure, Place, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Measure, Place, Stage};
 
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
-
-/// Share of bytes sent again, or of datagrams lost, from which the path gives congestion control a reason to slow down.
-pub(crate) const LOSSY: f64 = 0.0005;
 
 /// A thread that wants more of its CPU than this has too little slack for something else to bind.
 const BUSY: f64 = 0.9;
@@ -163,12 +153,12 @@ pub trait Cause: Sync {
         false
     }
     /// Whether the others stand as they are where it could not be read. A kernel counts stolen time only where its
-    /// hypervisor tells of it, so that no other proof can depend on it.
+    /// hypervisor reports it, so other proofs must not depend on it.
     fn may_be_unread(&self) -> bool {
         self.only_disturbs()
     }
-    /// What it took of the measurement, once for each end, be it a limit or not.
-    fn took(&self, model: &Model, direction: Direction) -> Vec<Took> {
+    /// What it cost the measurement at each end, whether it is a limit or not.
+    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let _ = (model, direction);
         Vec::new()
     }
@@ -254,18 +244,32 @@ pub struct Finding {
     pub evidence: Vec<String>,
 }
 
-/// What a cause took of a measurement.
+/// A thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// An exact command, or a sentence where there is none.
+    #[serde(rename = "do")]
+    pub action: String,
+    /// How to undo it; empty when it changes nothing.
+    pub undo: String,
+    /// Expected goodput over present goodput; `None` when the model cannot say.
+    pub gain: Option<f64>,
+}
+
+/// What a cause cost a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Took {
+pub struct Cost {
     /// Where.
     pub side: Place,
-    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
+    /// What to do, without a gain: no trial showed one.
+    pub advice: Vec<Advice>,
 }
 
-/// Share of the time from which it is told what took it: without it there was a tenth more.
+/// Share of the time from which a disturbance is reported: without it there was a tenth more.
 const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
@@ -273,14 +277,14 @@ fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str
     if let Err(answer) = base(model, direction) {
         return answer;
     }
-    match cause.took(model, direction).pop() {
+    match cause.costs(model, direction).pop() {
         None => Answer::Clear(clear.to_owned()),
-        Some(took) => Answer::Finding(Finding {
-            side: took.side,
-            share: took.share.unwrap_or(1.0),
+        Some(cost) => Answer::Finding(Finding {
+            side: cost.side,
+            share: cost.share.unwrap_or(1.0),
             enough: true,
             reached: false,
-            evidence: took.evidence,
+            evidence: cost.evidence,
         }),
     }
 }
@@ -297,7 +301,7 @@ fn base(model: &Model, direction: Direction) -> Result<&Load, Answer> {
 }
 
 /// The answer of a cause that needs a reading of one end which is not there.
-fn lacks(model: &Model, what: &str, side: crate::plan::Side) -> Answer {
+fn lacks(model: &Model, what: &str, side: crate::path::Side) -> Answer {
     let known = model
         .gaps
         .iter()
@@ -314,7 +318,7 @@ fn lacks(model: &Model, what: &str, side: crate::plan::Side) -> Answer {
 
 /// The port of an end for a command: its wire where there is one, else the one that its route leaves by. `PORT`
 /// where none is known.
-fn port_of(model: &Model, side: crate::plan::Side) -> &str {
+fn port_of(model: &Model, side: crate::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
@@ -338,16 +342,4 @@ fn wire(model: &Model, direction: Direction) -> Option<&Ceiling> {
 fn reached(model: &Model, direction: Direction) -> Option<&Ceiling> {
     let dir = model.direction(direction)?;
     dir.ceilings.iter().find(|c| c.reached(&dir.base) >= FULL)
-}
-
-/// A share in per cent, for sentences.
-fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if (0.0005..0.05).contains(&value) {
-        format!("{value:.3} %")
-    } else if !(0.05..10.0).contains(&value) || value.fract() == 0.0 {
-        format!("{value:.0} %")
-    } else {
-        format!("{value:.1} %")
-    }
 }

@@ -1,15 +1,17 @@
 //! Large packets vanish on the way, and nobody tells the sender to make them smaller.
 
-use super::own_loss::{self, own_loss};
+use std::net::IpAddr;
+
 use super::predict::bystander;
-use super::{Answer, Cause, Finding, base, lacks, local_drops, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks, local_drops, port_of};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::own_loss::{self, own_loss};
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;
@@ -145,7 +147,13 @@ fn find(model: &Model, direction: Direction) -> String {
         ECHO_V4
     };
     let payload = full_packet(model, direction).saturating_sub(headers);
-    let peer = peer.map_or("PEER".to_owned(), |peer| peer.to_canonical().to_string());
+    let peer = peer.map_or("PEER".to_owned(), |peer| match peer.to_canonical() {
+        // Without the port a link-local address is no destination.
+        IpAddr::V6(local) if local.is_unicast_link_local() => {
+            format!("{local}%{}", port_of(model, sender))
+        }
+        peer => peer.to_string(),
+    });
     format!(
         "find what drops large packets: on the {} host, `tracepath {peer}`, and `ping -M do -s {payload} {peer}`, \
          which gets no answer; let routers and firewalls pass ICMP \"fragmentation needed\" and \"packet too \

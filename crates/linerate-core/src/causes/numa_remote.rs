@@ -1,18 +1,18 @@
 //! Threads or interrupts are not on the NUMA node of the port.
 
+use crate::signs::threads::{threads, wanted};
+use crate::signs::{GAIN, percent};
 use std::collections::BTreeSet;
 
 use super::core_bound::{self, Role};
-use super::predict::{GAIN, threads, wanted};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::facts::route::Route;
 use crate::model::{Load, Model, Nodes, OffNode, nodes};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `numa-remote`.
 pub(super) struct NumaRemote;

@@ -1,13 +1,13 @@
 //! The program asked the kernel to pace its streams.
 
-use super::predict::{GAIN, bystander};
-use super::{Answer, Cause, Finding, base, percent};
+use super::predict::bystander;
+use super::{Advice, Answer, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::{GAIN, percent};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `pacing`.
 pub(super) struct Pacing;

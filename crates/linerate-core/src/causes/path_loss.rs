@@ -1,22 +1,23 @@
 //! Packets are lost on the way whatever the rate, and congestion control takes that for a full path.
 
-use super::crowd::ALIKE;
+use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
-use super::lossy::{
+use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
+use super::predict::{bystander, per_stream};
+use super::{Advice, Answer, Cause, Finding, lacks, port_of};
+use crate::factor::Factor;
+use crate::model::{Load, Local, Model};
+use crate::path::{Direction, Place, Side, Stage};
+use crate::record::TrialPlan;
+use crate::signs::crowd::ALIKE;
+use crate::signs::lossy::{
     Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost,
     often_sent_again, overrun, sent_again,
 };
-use super::own_loss::{self, own_loss};
-use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
-use super::predict::{GAIN, bystander, per_stream};
-use super::{Answer, Cause, Finding, bbr, lacks, percent, port_of};
-use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
-use crate::record::TrialPlan;
+use crate::signs::own_loss::{self, own_loss};
+use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `path-loss`.
 pub(super) struct PathLoss;
@@ -129,7 +130,7 @@ impl Cause for PathLoss {
         let load = model.direction(direction).map(|d| &d.base);
         let datagrams = load.is_some_and(|load| load.datagrams.is_some());
         let own = load.and_then(|load| own_loss(load, direction));
-        let mut advice = vec![own.map_or_else(|| search(model), own_loss::advice)];
+        let mut advice = vec![own.map_or_else(|| search(model), without_own_loss)];
         if !datagrams {
             advice.extend(tolerant(model, direction));
         }
@@ -298,5 +299,24 @@ fn leaves(load: &Load, lost: f64) -> Option<String> {
 fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     let gain = bbr::gained(model, direction);
-    bbr::advice(model, load, direction.sender(), gain)
+    use_bbr(model, load, direction.sender(), gain)
+}
+
+/// Advises the command that removes a discipline that loses packets. Its parent was not read, and it may do more.
+fn without_own_loss(own: &Local) -> Advice {
+    let port = own.port();
+    let (kind, id) = (
+        own.kind().unwrap_or_default(),
+        own.subject.split(' ').nth(2),
+    );
+    let id = id.unwrap_or_default();
+    Advice {
+        action: format!(
+            "on {}: sudo tc qdisc del dev {port} root, where {kind} {id} is the root; where it hangs on another one, \
+             sudo tc qdisc change dev {port} parent PARENT handle {id} {kind} with all that it is set to but its loss",
+            own.side.name()
+        ),
+        undo: format!("as it was: note `tc -d qdisc show dev {port}` before"),
+        gain: None,
+    }
 }

@@ -3,24 +3,25 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::Role;
 use super::cpu_share::stands;
-use super::crowd::GROWS;
 use super::datagrams::{self, on_the_way};
 use super::duplex::Duplex;
-use super::lossy::{erratic, filled, lost, marked, of_a_rate, often_sent_again};
-use super::predict::{GAIN, one_rate, threads, wanted};
-use super::queue::{mostly_queued, standing_queue};
+use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops,
-    path_reordering, percent, reached,
+    Advice, Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops,
+    path_reordering, reached,
 };
+use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::crowd::GROWS;
+use crate::signs::lossy::{erratic, filled, lost, marked, of_a_rate, often_sent_again};
+use crate::signs::queue::{mostly_queued, standing_queue};
+use crate::signs::threads::{threads, wanted};
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Interval, Range};
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `path-rate`.
 pub(super) struct PathRate;

@@ -1,20 +1,21 @@
 //! Packets overtake each other on the way, and the sender takes those that are late for lost.
 
+use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
-use super::lossy::{
-    Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
-};
 use super::path_rate::{held_by_network, of_each_stream};
-use super::predict::{GAIN, bystander, per_stream};
-use super::queue::standing_queue;
-use super::{Answer, Cause, Finding, bbr, lacks, percent};
+use super::predict::{bystander, per_stream};
+use super::{Advice, Answer, Cause, Finding, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
+use crate::signs::lossy::{
+    Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
+};
+use crate::signs::queue::standing_queue;
+use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `path-reordering`.
 pub(super) struct PathReordering;
@@ -110,7 +111,7 @@ impl Cause for PathReordering {
             undo: String::new(),
             gain: None,
         };
-        let other = load.and_then(|load| bbr::advice(model, load, direction.sender(), gain));
+        let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
         std::iter::once(spread).chain(other).collect()
     }
     fn page(&self) -> &'static str {

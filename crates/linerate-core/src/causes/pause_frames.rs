@@ -1,17 +1,17 @@
 //! The other end of the wire tells the port to stop.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, Finding, base, percent};
+use super::{Advice, Answer, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::model::{Model, Paused};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `pause-frames`.
 pub(super) struct PauseFrames;

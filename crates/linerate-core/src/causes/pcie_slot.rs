@@ -1,9 +1,9 @@
 //! The link of a card's slot is full: the port could carry more.
 
-use super::predict::{one_rate, scaled, wanted};
-use super::underlay::{may_bind, untold};
-use super::{Answer, BUSY, Cause, FULL, Finding, base, percent, wire};
+use super::predict::{one_rate, scaled};
+use super::{Advice, Answer, BUSY, Cause, FULL, Finding, base, wire};
 use crate::ceiling::usb;
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::crossing::{Crossing, is_made_up};
 use crate::facts::nic::Nic;
@@ -11,12 +11,13 @@ use crate::facts::pci::Address;
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::threads::wanted;
+use crate::signs::underlay::{may_bind, untold};
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Id of the cause that stands for the ceiling of a slot.
 pub(crate) const ID: &str = "pcie-slot";
@@ -272,8 +273,8 @@ fn unknown_cable(host: &Host, cable: Address) -> Gap {
     Gap {
         what: slot_of(host),
         why: format!(
-            "{cable} hangs on a cable of Thunderbolt or USB4, and the figures of its link are made up: what the \
-             cable carries is not known"
+            "{cable} is attached by Thunderbolt or USB4; its link figures are placeholders, so the capacity is \
+             unknown"
         ),
         hint: "cat /sys/bus/thunderbolt/devices/*/rx_speed; the same card in a slot of the board"
             .to_owned(),

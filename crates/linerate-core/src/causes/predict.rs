@@ -1,11 +1,14 @@
 //! What causes predict of trials that do not touch what they are about.
 
-use super::lossy::{filled, of_other_congestion};
-use crate::model::{Load, Model, Thread};
-use crate::plan::{Direction, Side};
+use crate::factor::Factor;
+use crate::model::{Load, Model};
+use crate::path::Direction;
 use crate::record::TrialPlan;
+use crate::signs::GAIN;
+use crate::signs::lossy::{filled, of_other_congestion};
+use crate::signs::threads::wanted;
+use crate::signs::threads::{at_work, ps_per_byte};
 use crate::stats::{EQUAL, Range};
-use crate::trial::{Factor, at_work, ps_per_byte};
 
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
 const FULL: f64 = 0.92;
@@ -18,38 +21,6 @@ pub(super) const UNCOPIED: Range = Range {
     low: 0.3,
     high: EQUAL.high,
 };
-
-/// Share of time that the busiest thread runs, waits for its CPU, or has it taken away by interrupts
-/// and the hypervisor; `None` where it was not read.
-pub(super) fn wanted(threads: &[Thread]) -> Option<f64> {
-    threads
-        .iter()
-        .map(need)
-        .collect::<Option<Vec<_>>>()?
-        .into_iter()
-        .reduce(f64::max)
-}
-
-/// What one thread needs of its CPU.
-pub(super) fn need(thread: &Thread) -> Option<f64> {
-    let lost = thread.waiting.unwrap_or(0.0) + thread.taken.unwrap_or(0.0);
-    Some((thread.busy? + lost).min(1.0))
-}
-
-/// The thread that needs most of its CPU.
-pub(super) fn busiest(threads: &[Thread]) -> Option<&Thread> {
-    let need = |thread| need(thread).unwrap_or(0.0);
-    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
-}
-
-/// The threads of one end.
-pub(super) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread] {
-    if side == direction.sender() {
-        &load.senders
-    } else {
-        &load.receivers
-    }
-}
 
 /// Work that a trial adds on one end, as a share of the wall time of each byte: as the trial's own
 /// setting A took it, once that was measured, since a load may run at another rate than before.
@@ -184,10 +155,6 @@ fn roomy(load: &Load, bytes: u64) -> bool {
 fn cheap(wanted: Option<f64>) -> Option<Range> {
     wanted.filter(|w| w * 2.0 < FULL).map(|_| EQUAL)
 }
-
-/// The least gain that a limit predicts of being lifted: more than equal, however near the next
-/// limit stands.
-pub(super) const GAIN: f64 = 1.05;
 
 /// What a limit of each single stream predicts of more streams: up to the same again for each,
 /// less where the next limit comes in between.

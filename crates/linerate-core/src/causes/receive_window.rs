@@ -1,16 +1,16 @@
 //! The receiver's window is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::predict::wanted;
-use super::relay::relayed;
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, a_read, stayed};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::relay::relayed;
+use crate::signs::threads::wanted;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `receive-window`.
 pub(super) struct ReceiveWindow;

@@ -3,17 +3,17 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
-use super::predict::{GAIN, added_work, around, bystander, per_stream, wanted};
+use super::predict::{added_work, around, bystander, per_stream};
 use super::receive_window::{UNREAD, unread_share};
-use super::{Answer, Cause, Finding, base, lacks, percent};
-use super::{cpu_contention, cpu_steal};
+use super::{Advice, Answer, Cause, Finding, base, cpu_contention, cpu_steal, lacks};
+use crate::factor::Factor;
 use crate::model::{Datagrams, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::threads::wanted;
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `receiver-app`.
 pub(super) struct ReceiverApp;

@@ -1,13 +1,12 @@
 //! The thread that receives has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Answer, Cause, datagrams};
+use super::{Advice, Answer, Cause, datagrams};
+use crate::factor::Factor;
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `receiver-core`.
 pub(super) struct ReceiverCore;

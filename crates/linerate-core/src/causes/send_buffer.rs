@@ -1,15 +1,15 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::lossy::sent_again;
-use super::{Answer, Cause, base, lacks, percent};
+use super::{Advice, Answer, Cause, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
+use crate::signs::lossy::sent_again;
+use crate::signs::percent;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `send-buffer`.
 pub(super) struct SendBuffer;

@@ -3,17 +3,18 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
-use super::predict::{UNCOPIED, added_work, around, bystander, per_stream, wanted};
+use super::predict::{UNCOPIED, added_work, around, bystander, per_stream};
 use super::receiver_app::{BUSY, Idle, halved, operation};
-use super::{Answer, Cause, base, lacks, percent};
+use super::{Advice, Answer, Cause, base, lacks};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::wanted;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-app`.
 pub(super) struct SenderApp;
@@ -187,7 +188,7 @@ fn more(load: &Load) -> String {
         "let the sending program end each message without MSG_MORE, or take TCP_CORK off: else what is less \
          than a segment is sent after 200 ms"
     } else {
-        "let the sending program have more under way before it waits for an answer: a larger window of its own \
+        "let the sending program send more before it waits for a reply: a larger window of its own \
          protocol (SSH, SMB, HTTP/2, replication), larger requests or more at once, or several connections"
     };
     action.to_owned()

@@ -1,13 +1,12 @@
 //! The thread that sends has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Answer, Cause};
+use super::{Advice, Answer, Cause};
+use crate::factor::Factor;
 use crate::model::{Model, TrialModel};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
-use crate::trial::Factor;
-use crate::verdict::{Advice, Stage};
 
 /// Cause `sender-core`.
 pub(super) struct SenderCore;

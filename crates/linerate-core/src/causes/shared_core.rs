@@ -2,15 +2,15 @@
 //! because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
-use super::predict::{busiest, need, threads};
-use super::{Answer, Cause, Finding, base, lacks, percent};
+use super::{Advice, Answer, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, idle};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `shared-core`.
 pub(super) struct SharedCore;

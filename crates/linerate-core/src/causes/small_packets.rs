@@ -1,16 +1,16 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
-use super::predict::{threads, wanted};
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Answer, BUSY, Cause, Finding, base, percent, port_of};
+use super::{Advice, Answer, BUSY, Cause, Finding, base, port_of};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
@@ -221,22 +221,28 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
         }
         Handled::Frames(_) => Some(Advice {
             action: format!(
-                "{}; and as much on every switch between",
-                frames_of(model, |_| Some(JUMBO))
+                "{}; and set the same MTU on every switch in between",
+                frames_of(model, true, |_| Some(JUMBO))
             ),
-            undo: frames_of(model, |nic| nic.mtu),
+            undo: frames_of(model, false, |nic| nic.mtu),
             gain: None,
         }),
         Handled::Grouped | Handled::Unread(_) => None,
     }
 }
 
-/// What sets the ports of both ends to frames of some size; what is between is not known.
-fn frames_of(model: &Model, mtu: impl Fn(&Nic) -> Option<u32>) -> String {
+/// The commands that set the ports of both ends to an MTU. A port below takes larger packets before the one on it can,
+/// and smaller ones after it. A tunnel keeps its own: it must fit into the port below.
+fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> String {
     let mut all = Vec::new();
     for side in [Side::Near, Side::Far] {
         let route = host(model, side).and_then(|host| host.facts.route.as_ref());
-        for nic in route.into_iter().flat_map(|route| &route.ports) {
+        let ports = route.map_or(&[][..], |route| &route.ports);
+        let mut ports: Vec<&Nic> = ports.iter().filter(|nic| !nic.is_tunnel()).collect();
+        if raise {
+            ports.reverse();
+        }
+        for nic in ports {
             let name = &nic.name;
             let host = side.name();
             let set = |mtu: u32| format!("on {host}: sudo ip link set dev {name} mtu {mtu}");

@@ -2,15 +2,16 @@
 
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
-use super::predict::{bystander, wanted};
-use super::{Answer, BUSY, Cause, Finding, base, lacks, percent};
+use super::predict::bystander;
+use super::{Advice, Answer, BUSY, Cause, Finding, base, lacks};
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::signs::threads::wanted;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Bytes;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `socket-drops`.
 pub(super) struct SocketDrops;

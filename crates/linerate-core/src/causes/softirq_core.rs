@@ -1,15 +1,16 @@
 //! A CPU does nothing but handle packets.
 
 use super::cpu_share::{cpus, worst};
-use super::predict::{GAIN, bystander, threads};
+use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Answer, Cause, Finding, base, percent};
+use super::{Advice, Answer, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
+use crate::signs::threads::threads;
+use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;

@@ -1,15 +1,16 @@
 //! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
 
-use super::predict::{one_rate, threads, wanted};
-use super::{Answer, BUSY, Cause, Finding, base, percent};
+use super::predict::one_rate;
+use super::{Advice, Answer, BUSY, Cause, Finding, base};
+use crate::factor::Factor;
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
@@ -127,8 +128,8 @@ impl Cause for Tunnel {
     }
 }
 
-/// What path MTU discovery has mended of a tunnel whose own MTU does not fit into the port below, and what to set so that
-/// it need not: worth saying beside any verdict.
+/// That path MTU discovery has corrected the size of packets for a tunnel whose own MTU does not fit into the port below,
+/// and what to set so that it need not: reported with any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     tunnels(model, direction)
@@ -159,13 +160,20 @@ fn through(host: &Host) -> Option<Through<'_>> {
 }
 
 /// Whether the packets of a load fit below a tunnel. What leaves is judged by its size, and by the fragments that the
-/// sender made where those were counted; what comes in by the fragments that came.
+/// sender made where those were counted; what arrives by the fragments that both ends counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
-    let [made, came] = load.fragments;
+    let [made, received] = load.fragments;
+    let is_cut = |per_sec| each(load, per_sec).map(|n| n >= CUT);
     if tunnel.side != direction.sender() {
-        return match each(load, came).filter(|n| *n >= CUT).zip(came) {
-            Some((_, rate)) => Fit::Cut(format!("{rate:.0} fragments came in a second")),
-            None => Fit::Fits,
+        let words = || {
+            let rate = received.unwrap_or_default();
+            format!("{rate:.0} fragments per second were received")
+        };
+        // The kernel counts those of the whole host: of this load they are surely only if its sender made as many.
+        return match (is_cut(received), is_cut(made)) {
+            (Some(true), Some(true)) => Fit::Cut(words()),
+            (Some(true), _) => Fit::MayBeCut(words()),
+            _ => Fit::Fits,
         };
     }
     let top = tunnel.chain.first().copied().unwrap_or(tunnel.nic);
@@ -174,7 +182,7 @@ fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
     };
     let in_use = load.in_use.and_then(|packet| u32::try_from(packet.0).ok());
     let inner = in_use.map_or(mtu, |packet| packet.min(mtu));
-    let cut = each(load, made).map(|n| n >= CUT);
+    let cut = is_cut(made);
     let rate = made.unwrap_or_default();
     match (overflow(&tunnel.chain, inner), overflow(&tunnel.chain, mtu)) {
         (Some(_), _) if cut == Some(false) => Fit::Fits,
@@ -220,7 +228,7 @@ fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
         format!("; an MTU of {fits} fits from the start")
     });
     format!(
-        "{} takes packets of {mtu} bytes, which become {}, and {} below carries {}; path MTU discovery has mended that: \
+        "{} takes packets of {mtu} bytes, which become {}, and {} below carries {}; path MTU discovery has corrected this: \
          packets of {inner} bytes are sent{fits}",
         top.name, over.outer, over.carrier.name, over.room
     )

@@ -1,16 +1,16 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::underlay::{goes_elsewhere, may_bind, untold};
-use super::{Answer, Cause, FULL, Finding, base, percent, port_at, wire};
+use super::{Advice, Answer, Cause, FULL, Finding, base, port_at, wire};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::underlay::Underlay;
 use crate::model::{Ceiling, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::record::{Host, TrialPlan};
+use crate::signs::percent;
+use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
 use crate::stats::Range;
-use crate::trial::Factor;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Id of the cause that stands for the ceiling of the wire.
 pub(crate) const ID: &str = "wire-full";

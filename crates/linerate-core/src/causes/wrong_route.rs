@@ -1,18 +1,18 @@
 //! Traffic leaves by a slower port than one that reaches the other end too.
 
+use crate::signs::percent;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Answer, Cause, FULL, Finding, WIRE_FULL, base, percent, wire};
+use super::{Advice, Answer, Cause, FULL, Finding, WIRE_FULL, base, wire};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::Rate;
-use crate::verdict::{Advice, Place, Stage};
 
 /// Cause `wrong-route`.
 pub(super) struct WrongRoute;
@@ -252,18 +252,18 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
 /// The gap of a way that may be faster.
 fn untold(detour: &Detour<'_>) -> Answer {
     let ends = [("near", detour.near), ("far", detour.far)];
-    let silent = |(side, port): (&str, Option<&Other>)| {
-        let port = port.filter(|port| port.speed.is_none())?;
-        Some(format!("{side} {}", port.name))
-    };
-    let told = ends.into_iter().find_map(silent);
-    let name = told.as_deref().unwrap_or("the ports in use");
-    let port = told.as_deref().and_then(|told| told.split(' ').nth(1));
+    let mut unread = ends
+        .into_iter()
+        .filter_map(|(side, port)| Some((side, port.filter(|port| port.speed.is_none())?)));
+    let (what, port) = unread.next().map_or_else(
+        || ("the ports in use".to_owned(), "PORT"),
+        |(side, port)| (format!("{side} {}", port.name), port.name.as_str()),
+    );
     Answer::Unknown(vec![Gap {
-        what: format!("the speed of {name}"),
+        what: format!("the speed of {what}"),
         why: "there is another way between the hosts, and it may be faster than the full one"
             .to_owned(),
-        hint: format!("ethtool {}", port.unwrap_or("PORT")),
+        hint: format!("ethtool {port}"),
     }])
 }
 

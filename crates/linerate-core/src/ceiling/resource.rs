@@ -1,8 +1,7 @@
 //! What a path is made of, and what each flow asks of it.
 
 use super::Bounds;
-use crate::plan::Direction;
-use crate::verdict::{Place, Stage};
+use crate::path::{Direction, Place, Stage};
 
 /// Where an input of a ceiling comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

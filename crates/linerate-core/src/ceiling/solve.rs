@@ -4,7 +4,7 @@
 //! are and the others rise on. With one flow and nothing shared that is the minimum over the stages.
 
 use super::{Bounds, Demand, End, Flow, Path, Resource};
-use crate::plan::Direction;
+use crate::path::Direction;
 
 /// Bits of a byte: flows are counted in bytes, goodput in bits.
 const BITS: f64 = 8.0;
@@ -184,7 +184,7 @@ mod tests {
 
     use super::super::Cost;
     use super::*;
-    use crate::verdict::{Place, Stage};
+    use crate::path::{Place, Stage};
 
     const FORWARD: &[Direction] = &[Direction::Forward];
 

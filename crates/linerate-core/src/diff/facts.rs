@@ -6,7 +6,7 @@ use crate::facts::nic::{Duplex, Nic, Offloads, Pause, Setting};
 use crate::facts::odd::ranges;
 use crate::facts::route::Route;
 use crate::facts::{HostFacts, Port};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::SetEnd;
 use crate::units::{Bytes, Rate};
 

@@ -2,7 +2,7 @@
 
 use super::{Judged, PlanChange};
 use crate::model::{Part, base_round_trips, idle_round_trips, parts};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::Histogram;
 use crate::stats::{
     Count, EQUAL, Interval, change, is_equal, percentile_ci, ratio_ci, share_change,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Judged;
 use crate::causes::{self, Cause};
-use crate::plan::Direction;
+use crate::path::Direction;
 use crate::verdict::{Answered, Certainty, Limit};
 
 /// What became of a limit.

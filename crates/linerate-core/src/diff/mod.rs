@@ -12,7 +12,7 @@ mod plan;
 use serde::Serialize;
 
 use crate::model::{Model, derive};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{End, Record};
 use crate::verdict::{Verdict, judge};
 

@@ -1,7 +1,8 @@
 //! What was asked differently, and what cannot be compared for it.
 
 use super::Change;
-use crate::plan::{Direction, Knobs, Plan, Receive};
+use crate::path::Direction;
+use crate::plan::{Knobs, Plan, Receive};
 use crate::units::{Bytes, Rate};
 
 /// Something that two plans ask differently.

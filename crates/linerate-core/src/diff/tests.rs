@@ -3,10 +3,11 @@
 use super::*;
 use crate::facts::{HostFacts, Port};
 use crate::model::{DirectionModel, Estimate, Load, TcpShares};
+use crate::path::{Measure, Place, Stage};
 use crate::plan::{Knobs, Plan};
 use crate::record::{FORMAT, Host, SetEnd, Start};
 use crate::units::Nanos;
-use crate::verdict::{Answered, Certainty, Disturbance, Limit, Measure, Place, Stage};
+use crate::verdict::{Answered, Certainty, Disturbance, Limit};
 
 fn record(wall_secs: u64) -> Record {
     Record {

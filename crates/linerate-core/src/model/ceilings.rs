@@ -6,10 +6,9 @@ use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie,
 use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
-use crate::verdict::{Place, Stage};
 
 /// Bytes of a frame that a card moves beside the packet: the header of Ethernet. Check sequence,
 /// preamble and gap never leave the card.
@@ -116,7 +115,7 @@ struct Wire<'a> {
     speed: Rate,
     /// From the card to the processor; empty where that is not known, or where there is no slot.
     crossings: Vec<Crossing<'a>>,
-    /// The slowest wire of USB that it hangs on, by the name of its hub, if it is one of a hub.
+    /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
     usb: Option<(Option<&'a str>, Rate)>,
 }
 
@@ -230,7 +229,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// The USB that all of the wires hang on, if they do. What hangs on one hub shares its wire.
+    /// The USB that all of the wires hang on, if they do. Adapters on one hub share its wire.
     fn usb(&self, path: &mut Path, packets: &Packets) {
         let wires: Option<Vec<_>> = self.wires.iter().map(|wire| wire.usb).collect();
         let frame = (f64::from(packets.mtu) + HEADER) / f64::from(packets.payload);

@@ -7,7 +7,7 @@ use super::load::end;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Thread, Throttled};
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Hertz;
 

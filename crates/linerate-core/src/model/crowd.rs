@@ -6,7 +6,7 @@ use super::Load;
 use super::load::load;
 use super::readings::{Window, gauge};
 use crate::metric::SOCKET_CPU;
-use crate::plan::Direction;
+use crate::path::Direction;
 use crate::record::{EndReadings, Record, Step};
 
 /// Streams whose packets one CPU takes in, where they arrive.

@@ -10,12 +10,13 @@ use super::readings::{Window, mean, per_second};
 use super::resources::resources;
 use super::tcp::sent;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::metric as m;
-use crate::plan::{Direction, Pattern, Purpose, Side};
+use crate::path::{Direction, Side};
+use crate::plan::{Pattern, Purpose};
 use crate::record::{End, Histogram, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
-use crate::trial::Factor;
 use crate::units::Nanos;
 
 /// Percentiles that are shown where the samples support them.

@@ -4,7 +4,7 @@ use super::load::end;
 use super::readings::{Window, growth, per_second};
 use crate::facts::nic::counted::{self, Meaning};
 use crate::metric as m;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{Host, Step, Table};
 
 /// Pauses on the link of a port.

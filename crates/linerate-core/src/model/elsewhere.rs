@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Cpu, Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 
 /// A CPU that is used less than this is idle enough to take a thread.
 const IDLE: f64 = 0.2;

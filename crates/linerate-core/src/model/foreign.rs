@@ -1,12 +1,11 @@
 //! Traffic that is not ours, on the ports that a load crosses.
 
-use super::Foreign;
-use super::datagrams;
 use super::load::end;
 use super::readings::{Window, growth, mean};
 use super::tcp::payload_sent;
+use super::{Foreign, datagrams};
 use crate::metric as m;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{EndReadings, Step, Table};
 
 /// Most bytes that a packet has besides its payload: Ethernet with a VLAN tag, IPv6, and TCP with

@@ -3,7 +3,7 @@
 use super::load::end;
 use super::readings::{Window, per_second};
 use crate::metric as m;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{EndReadings, Step, Table};
 use crate::units::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> [O
     ]
 }
 
-/// Bytes of the largest packets that the connections of a set sent last: a path tells in between that it carries less.
+/// Bytes of the largest packets that the connections of a set sent last: path MTU discovery may lower it during the step.
 pub(super) fn in_use(sending: &EndReadings, set: u32, is_ipv6: bool) -> Option<Bytes> {
     let prefix = format!("s{set}/");
     let sockets = sending.about("tcp", |subject| subject.starts_with(&prefix));
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(
             at([1398, 1348], [1450, 1400], false),
             Some(1400),
-            "it was told since"
+            "path MTU discovery lowered it"
         );
         assert_eq!(
             at([1348, 1348], [1450, 1450], false),

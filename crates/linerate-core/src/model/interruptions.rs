@@ -7,7 +7,7 @@ use super::losses::loses_throughout;
 use super::readings::{Window, growth};
 use super::silence::{Silence, silences};
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{EndReadings, Step, Table, Total};
 use crate::units::Nanos;
 

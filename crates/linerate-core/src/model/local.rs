@@ -3,11 +3,10 @@
 use super::grouped::{packet_bytes, sees_arrivals};
 use super::interruptions::ports;
 use super::load::end;
-use super::on_purpose;
 use super::readings::{Window, growth};
-use super::rings;
+use super::{on_purpose, rings};
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Host, Step, Table};
 
 /// Something that a host lost or held back itself, as one of its counters tells.

@@ -26,12 +26,14 @@ mod off_node;
 mod on_purpose;
 mod once;
 mod probe;
+mod processor;
 mod queues;
 mod readings;
 mod resources;
 mod rings;
 mod room;
 mod shaping;
+mod shares;
 mod silence;
 mod spread;
 mod stages;
@@ -59,19 +61,22 @@ pub use local::{Local, LocalEvent};
 pub use look::looks;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use once::{Once, once};
+pub use processor::{Cpu, Thread};
 pub use queues::Queue;
 pub use shaping::Shaping;
+pub use shares::TcpShares;
 pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
 
 use crate::ceiling::Bounds;
+use crate::factor::Factor;
 use crate::facts::Gap;
-use crate::plan::{Direction, Knobs, Side};
+use crate::path::{Direction, Side};
+use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
-use crate::trial::Factor;
-use crate::units::{Bytes, Hertz, Nanos, Rate};
+use crate::units::{Bytes, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,13 +123,18 @@ impl Model {
     /// The direction that carries less than half of what the other one does: the one that somebody looks into
     /// first.
     pub fn slower(&self) -> Option<Direction> {
-        let carried = |dir: &DirectionModel| dir.base.goodput.mean;
-        let least = |than: &DirectionModel| {
-            let mut others = self.directions.iter();
-            others.any(|other| carried(than) * 2.0 < carried(other))
-        };
-        let slow = self.directions.iter().find(|dir| least(dir));
-        slow.map(|dir| dir.direction)
+        far_slower(|direction| Some(self.direction(direction)?.base.goodput.mean))
+    }
+}
+
+/// The direction whose goodput is less than half of the other one's.
+pub fn far_slower(goodput: impl Fn(Direction) -> Option<f64>) -> Option<Direction> {
+    let [forward, reverse] = Direction::ALL.map(goodput);
+    let (forward, reverse) = forward.zip(reverse)?;
+    if forward * 2.0 < reverse {
+        Some(Direction::Forward)
+    } else {
+        (reverse * 2.0 < forward).then_some(Direction::Reverse)
     }
 }
 
@@ -134,9 +144,9 @@ pub struct Resource {
     /// Stage and place in words: `near cpu`, `net`; `cpu` where both ends share a machine.
     pub name: String,
     /// The stage that it belongs to.
-    pub stage: crate::verdict::Stage,
+    pub stage: crate::path::Stage,
     /// Where it stands.
-    pub side: crate::verdict::Place,
+    pub side: crate::path::Place,
     /// Capacity in units per second (bits, cycles, packets); `None` while unknown.
     pub capacity: Option<Interval>,
     /// Demand of each direction per bit of goodput, in the same units; `None` while unknown.
@@ -152,9 +162,9 @@ pub struct Ceiling {
     /// the same where all is known.
     pub least: Rate,
     /// The stage that gives it.
-    pub stage: crate::verdict::Stage,
+    pub stage: crate::path::Stage,
     /// Where it stands.
-    pub side: crate::verdict::Place,
+    pub side: crate::path::Place,
     /// Name of the resource: `far port eth0`.
     pub name: String,
     /// The formula with numbers in.
@@ -194,7 +204,7 @@ impl DirectionModel {
     }
 
     /// The lowest ceiling of a stage.
-    pub fn ceiling_of(&self, stage: crate::verdict::Stage) -> Option<&Ceiling> {
+    pub fn ceiling_of(&self, stage: crate::path::Stage) -> Option<&Ceiling> {
         self.ceilings.iter().find(|c| c.stage == stage)
     }
 
@@ -354,132 +364,6 @@ pub struct Foreign {
     pub side: Side,
     /// Its bytes over ours.
     pub share: f64,
-}
-
-/// The sender's TCP counters over the time that counts: means over streams, shares of time.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TcpShares {
-    /// Share of time held by the receiver's window: the kernel's clock, or the samples in which what
-    /// is in flight fills the window, whichever is larger.
-    pub rwnd_limited: Option<f64>,
-    /// Share of time held by the send buffer: the kernel's clock, or the samples in which all that
-    /// the buffer holds is sent already, whichever is larger.
-    pub sndbuf_limited: Option<f64>,
-    /// Share of samples in which the program left the connection without a full segment to send,
-    /// although its buffer had room and nothing unacknowledged kept it from being sent.
-    pub starved: Option<f64>,
-    /// The part of them in which less than a segment waited although nothing was unacknowledged: the
-    /// program holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
-    pub corked: Option<f64>,
-    /// Share of samples in which less than a segment waited for the late acknowledgement of a small
-    /// one (Nagle's algorithm). `None` for linerate's own load.
-    pub nagle: Option<f64>,
-    /// Share of time that is left: held by congestion control.
-    pub network: Option<f64>,
-    /// Payload in flight of one stream, mean.
-    pub in_flight: Option<Bytes>,
-    /// Window offered to one stream, mean.
-    pub window: Option<Bytes>,
-    /// Whether both ends agreed to scale windows: without, none exceeds 64 KiB.
-    pub window_scaling: Option<bool>,
-    /// Congestion window of one stream, mean.
-    pub cwnd: Option<Bytes>,
-    /// The same where that of every stream came to a value, stayed exactly there, and was full.
-    pub cwnd_stood: Option<Bytes>,
-    /// Payload of one stream that waits in the send queue, mean.
-    pub not_sent: Option<Bytes>,
-    /// Smoothed round-trip time, mean.
-    pub rtt: Option<Nanos>,
-    /// Smallest round-trip time.
-    pub min_rtt: Option<Nanos>,
-    /// Bytes sent again over bytes sent.
-    pub retransmitted: Option<f64>,
-    /// Segments that came with the mark of a queue (ECN) over segments that came.
-    pub marked: Option<f64>,
-    /// Segments sent in a second, all streams, those that were sent again included.
-    pub segments: Option<f64>,
-    /// How often in a second packets overtook others on the way, as the sender saw it.
-    pub reordered: Option<f64>,
-    /// Segments in a second that the receiver says had come before (DSACK), or took in beyond those that were lost: they
-    /// were sent again for nothing. `None` where it may not tell.
-    pub needless: Option<f64>,
-    /// Segments sent again in a second, all streams.
-    pub repeated: Option<f64>,
-    /// The most segments that a stream had sent again since its connection began, be it before the load counted.
-    pub repeated_ever: Option<u64>,
-    /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
-    pub timeouts: Option<f64>,
-    /// Share of time, at least, that a stream waited for such a timer; `None` before Linux 6.7.
-    pub timer_limited: Option<f64>,
-    /// The pace the application asked for, each stream.
-    pub max_pacing: Option<Rate>,
-    /// Memory of the send buffer (`sk_sndbuf`), mean.
-    pub send_memory: Option<Bytes>,
-    /// Maximum segment size: payload of a full packet. Of a load by datagrams their size.
-    pub mss: Option<Bytes>,
-    /// Maximum transmission unit of the path, as the sender knows it; of a load by datagrams bytes of a packet.
-    pub path_mtu: Option<Bytes>,
-    /// Bytes of a full IP packet: fewer than the path's unit where the receiver takes no larger segments.
-    pub packet: Option<Bytes>,
-}
-
-impl TcpShares {
-    /// Memory that the send buffer takes: its size, or what is in flight from one that is smaller than a group of
-    /// segments (64 KiB). The kernel asks whether there is room before it takes a group, not whether for all of it.
-    //= Linux, tcp_sendmsg_locked(): sk_stream_memory_free() before the group is allocated
-    pub fn send_room(&self) -> Option<Bytes> {
-        let in_flight = self.in_flight.unwrap_or_default();
-        self.send_memory.map(|memory| memory.max(in_flight))
-    }
-}
-
-/// One worker thread.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Thread {
-    /// Stream that it serves.
-    pub stream: u32,
-    /// Share of time on a CPU.
-    pub busy: Option<f64>,
-    /// Share of time runnable but not running.
-    pub waiting: Option<f64>,
-    /// Share of `busy` spent in user code.
-    pub user: Option<f64>,
-    /// CPU it ran on last.
-    pub cpu: Option<u32>,
-    /// CPU that it was on at every sample; `None` where it moved.
-    pub home: Option<u32>,
-    /// Share of time that interrupts and the hypervisor took of its home beside what it ran and
-    /// waited; `None` where that was not read. Nothing on kernels that count interrupts as time of
-    /// the thread that they interrupt.
-    pub taken: Option<f64>,
-    /// Payload per operation, mean.
-    pub bytes_per_op: Option<f64>,
-    /// CPU that took in the packets of its stream, at every sample; `None` where it changed or was not
-    /// read.
-    pub takes_in: Option<u32>,
-}
-
-/// One CPU of a host, whole machine.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Cpu {
-    /// Its number.
-    pub number: u32,
-    /// Share of time not idle.
-    pub busy: f64,
-    /// Share of time in softirq.
-    pub softirq: f64,
-    /// Share of time stolen by the hypervisor.
-    pub steal: f64,
-    /// Share of time that this run's threads were on it, those of both ends where they share the
-    /// machine; `None` where that was not read.
-    pub ours: Option<f64>,
-    /// Share of time that it ran something else than this run's threads and interrupts, at least;
-    /// `None` where that was not read.
-    pub others: Option<f64>,
-    /// Packets per second that the network stack took in on it.
-    pub packets: Option<f64>,
-    /// Its clock under the load; `None` where it was not read.
-    pub clock: Option<Hertz>,
 }
 
 /// A trial and its measured effect.

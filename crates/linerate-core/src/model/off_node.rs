@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Load, Model};
 use crate::facts::{Gap, HostFacts};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 
 /// How an end's threads and interrupts stand to the node of its port.
 #[derive(Debug, Clone, PartialEq)]

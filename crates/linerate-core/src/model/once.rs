@@ -6,7 +6,7 @@ use super::readings::{Window, growth};
 use super::tcp::sent;
 use super::{Load, Thread};
 use crate::metric as m;
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};

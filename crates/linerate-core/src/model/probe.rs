@@ -4,7 +4,7 @@ use super::derive::round_trips;
 use super::load::end;
 use super::readings::{Window, growth};
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Record, Step, Table};
 
 /// Share of the time of all round trips of a step that their threads on one end were runnable and did
@@ -26,7 +26,8 @@ pub(super) fn waited(record: &Record, step: &Step, side: Side) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Direction, Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
+    use crate::path::Direction;
+    use crate::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
     use crate::record::{Column, EndReadings, FORMAT, Histogram, Set, Start};
     use crate::units::{Bytes, Nanos};
 

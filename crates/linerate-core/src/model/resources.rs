@@ -1,9 +1,8 @@
 //! What the bytes cross, and what each direction asks of it.
 
 use super::{DirectionModel, Load, Resource};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::stats::Interval;
-use crate::verdict::{Place, Stage};
 
 /// The resources of a path. Capacities stay unknown until something can read them.
 ///

@@ -6,11 +6,11 @@ use super::readings::{Window, per_second};
 use super::{Local, LocalEvent};
 use crate::facts::nic::counted::Meaning;
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Host, Step};
 use crate::units::Nanos;
 
-/// What the kernel may count of the same packets: the part that it counts is not told again.
+/// What the kernel may count of the same packets: the part that it counts is not counted twice.
 const RECEIVED: [LocalEvent; 2] = [LocalEvent::Ring, LocalEvent::Arrival];
 const SENT: [LocalEvent; 1] = [LocalEvent::Departure];
 
@@ -19,6 +19,7 @@ pub(super) fn add(all: &mut Vec<Local>, hosts: &[Host], step: &Step, window: Win
     for side in [Side::Near, Side::Far] {
         let counted: Vec<Counted<'_>> = counters(hosts, step, side).collect();
         let mut ports: Vec<&str> = counted.iter().map(|one| one.port).collect();
+        ports.sort_unstable();
         ports.dedup();
         for port in ports {
             let own = || counted.iter().filter(|one| one.port == port);
@@ -55,8 +56,8 @@ fn largest<'a>(
     rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Tells the drops of a driver as `what`, but for as many as the kernel counted under `known`: those may be the same.
-/// Among them, those that the kernel only calls dropped on arrival are told by the driver's name.
+/// Reports the drops of a driver as `what`, but for as many as the kernel counted under `known`: those may be the same.
+/// Those that the kernel only calls dropped on arrival are reported under the driver's counter.
 fn beyond(
     all: &mut Vec<Local>,
     (side, port): (Side, &str),
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(
             told("unheard", 0, 0, &[("pkts rx OOB", 90)]),
             [0, 0],
-            "who knows"
+            "unknown driver"
         );
     }
 

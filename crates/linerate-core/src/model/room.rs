@@ -84,7 +84,7 @@ impl<'a> Room<'a> {
     }
 
     /// Whether the send buffer has no room for the program at the row nearest to `at`, which ascends from call to
-    /// call; `None` where that was not told.
+    /// call; `None` where it was not read.
     pub(super) fn is_full(&mut self, at: u64) -> Option<bool> {
         let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
         while before(&self.next) {
@@ -128,8 +128,8 @@ const LARGEST: u64 = 1 << 17;
 /// Segments that a buffer has room for at least, by autotuning.
 const LEAST_SEGMENTS: u64 = 10;
 
-/// Whether autotuning chose this size: two or, by BBR, three times a number of segments. `SO_SNDBUF` is not
-/// told to others, but it would have to be such a multiple by chance.
+/// Whether autotuning chose this size: two or, by BBR, three times a number of segments. `SO_SNDBUF` of
+/// other processes cannot be read, but would have to be such a multiple by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {
     // The segment size that counts is what the far end announced: it may be larger than the one in use.

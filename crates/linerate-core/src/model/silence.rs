@@ -3,7 +3,7 @@
 use super::load::end;
 use super::readings::{Window, growth};
 use crate::metric as m;
-use crate::plan::Side;
+use crate::path::Side;
 use crate::record::{Step, Table};
 
 /// Share of such a time that a thread of the load had to wait for its CPU for that to be the reason.

@@ -5,7 +5,8 @@ use super::load::{Over, end, load, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use crate::metric as m;
-use crate::plan::{Direction, Purpose};
+use crate::path::Direction;
+use crate::plan::Purpose;
 use crate::record::{EndReadings, Histogram, Record, Step};
 use crate::stats::Count;
 

@@ -6,10 +6,9 @@ use crate::facts::crossing::Crossing;
 use crate::facts::nic::{Nic, speed_of_mbps};
 use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::Bytes;
-use crate::verdict::{Place, Stage};
 
 /// A link of the chain that bytes cross.
 #[derive(Debug, Clone, PartialEq)]

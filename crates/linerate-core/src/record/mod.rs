@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::{Gap, HostFacts};
 use crate::metric::{Kind, Metric, Unit};
-use crate::plan::{Direction, Knobs, Plan, SetPlan, Side, StepPlan};
+use crate::path::{Direction, Side};
+use crate::plan::{Knobs, Plan, SetPlan, StepPlan};
 use crate::units::Nanos;
 
 /// Version of the record's format; raised when its meaning changes.

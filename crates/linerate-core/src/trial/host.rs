@@ -4,7 +4,8 @@ use super::settings::{buffers, larger, window_memory};
 use crate::causes::{full_of_packets, most_dropped};
 use crate::change::{HostChange, Setting};
 use crate::model::{LocalEvent, Model, idle};
-use crate::plan::{Direction, Knobs, Side};
+use crate::path::{Direction, Side};
+use crate::plan::Knobs;
 use crate::units::Bytes;
 
 /// Seconds of the load, besides two round trips, for which a queue in bytes is given room: as much as bursts

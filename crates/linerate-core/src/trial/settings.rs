@@ -1,11 +1,16 @@
 //! What a trial changes of the connections that the tool itself owns.
 
 use super::slice::loses_little;
-use super::{Factor, SMALL_MSS, WORK_SHARE, at_work, host, ps_per_byte};
-use crate::causes::{ROOM, crowded, crowds, often_sent_again, raised};
+use super::{SMALL_MSS, WORK_SHARE, host};
+use crate::causes::{ROOM, crowded, raised};
+use crate::factor::Factor;
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, Thread, elsewhere, follows};
-use crate::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
+use crate::path::{Direction, Side};
+use crate::plan::{ExtraWork, Handover, Knobs, Receive};
+use crate::signs::crowd::crowds;
+use crate::signs::lossy::often_sent_again;
+use crate::signs::threads::{at_work, ps_per_byte};
 use crate::units::{Bytes, Rate};
 
 /// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.

@@ -1,8 +1,8 @@
 //! How long slices of a trial last.
 
-use super::Factor;
-use crate::causes::often_sent_again;
+use crate::factor::Factor;
 use crate::model::{Load, TcpShares};
+use crate::signs::lossy::often_sent_again;
 use crate::units::Nanos;
 
 /// Time of a slice that counts.

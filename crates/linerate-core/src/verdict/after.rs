@@ -3,12 +3,12 @@
 use std::cmp::Ordering::Equal;
 
 use super::case::{Case, Party};
-use super::{Certainty, Limit, Measure, Place, Stage};
+use super::{Certainty, Limit};
 use crate::causes::{
     Answer, CONGESTION_CONTROL, Cause, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL,
 };
 use crate::model::{Ceiling, DirectionModel, Load, Model};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure, Place, Stage};
 
 /// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
 const LIFTED: f64 = 1.1;

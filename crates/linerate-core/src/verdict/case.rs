@@ -3,12 +3,10 @@
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
-use crate::causes::{Answer, Cause, LOCAL_DROPS, moot};
+use crate::causes::{Answer, Cause, Expected, Fit, LOCAL_DROPS, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
-use crate::plan::Direction;
-use crate::record::TrialPlan;
-use crate::stats::{Interval, Range};
-use crate::verdict::Measure;
+use crate::path::{Direction, Measure};
+use crate::stats::Interval;
 
 /// One cause before the judge.
 pub(super) struct Party {
@@ -32,12 +30,6 @@ impl Party {
     }
 }
 
-/// Whether an effect of a trial lies outside what a cause predicts of it.
-pub(crate) fn excludes(trial: &TrialModel, cause: &dyn Cause, model: &Model) -> bool {
-    let expected = Expected::of(cause, model, &trial.plan);
-    trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside
-}
-
 /// What proves a limit.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
@@ -45,71 +37,6 @@ pub(super) enum Proof<'a> {
     Ceiling,
     /// A trial and its effect on goodput.
     Trial(&'a TrialModel, Interval),
-}
-
-/// Something for each effect that a trial may show: on goodput, on the share sent again, on the round trip.
-pub(super) type Effects<T> = [Option<T>; 3];
-
-/// What a trial showed.
-pub(super) fn shown(trial: &TrialModel) -> Effects<Interval> {
-    [trial.effect, trial.loss, trial.latency]
-}
-
-/// What a cause expects of a trial.
-#[derive(Clone, Copy)]
-pub(super) struct Expected(Effects<Range>);
-
-/// How what was measured fits what was expected.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
-    /// Nothing was expected, or it was not measured.
-    Silent,
-    /// Within.
-    Inside,
-    /// Partly within.
-    Cut,
-    /// Not at all.
-    Outside,
-}
-
-impl Expected {
-    /// What `cause` expects of a trial.
-    pub(super) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
-        Self([
-            cause.predict(model, trial),
-            cause.predict_loss(model, trial),
-            cause.predict_latency(model, trial),
-        ])
-    }
-
-    /// Whether no outcome could fit both this and `other`.
-    pub(super) fn parted_from(self, other: Self) -> bool {
-        let both = self.0.into_iter().zip(other.0);
-        let mut both = both.filter_map(|(a, b)| a.zip(b));
-        both.any(|(a, b)| !a.overlaps(b))
-    }
-
-    /// Whether it tells something, and that is not "no change".
-    pub(super) fn is_change(self) -> bool {
-        let ranges = || self.0.into_iter().flatten();
-        ranges().next().is_some() && ranges().all(|r| !r.overlaps(crate::stats::EQUAL))
-    }
-
-    /// How the effects of a trial fit it; all must that were expected.
-    pub(super) fn fits(self, effects: Effects<Interval>) -> Fit {
-        let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
-            None => Fit::Silent,
-            Some((range, effect)) if range.excludes(effect) => Fit::Outside,
-            Some((range, effect)) if range.contains(effect) => Fit::Inside,
-            Some(_) => Fit::Cut,
-        };
-        let fits: Vec<Fit> = self.0.into_iter().zip(effects).map(fit).collect();
-        let order = [Fit::Outside, Fit::Cut, Fit::Inside];
-        order
-            .into_iter()
-            .find(|f| fits.contains(f))
-            .unwrap_or(Fit::Silent)
-    }
 }
 
 /// Whether `other` may be the limit in the place of `party`; a reason for it is none.

@@ -1,12 +1,11 @@
 //! The judge: from a model to its verdict.
 
-use super::after;
 use super::case::{Case, Party, Proof};
 use super::next::most_telling;
-use super::{Answered, Certainty, Decided, Disturbance, Limit, Measure, Unknown, Verdict};
+use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after};
 use crate::causes::{Answer, CAUSES, Cause, Finding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure};
 use crate::stats::Interval;
 use crate::trial;
 
@@ -99,16 +98,16 @@ fn disturbances(
     let is_limit = |cause: &str, side| limits.iter().any(|l| l.cause == cause && l.side == side);
     let of = |cause: &&'static dyn Cause| {
         let cause = *cause;
-        let took = cause.took(model, direction).into_iter();
-        let beside = took.filter(move |took| !is_limit(cause.id(), took.side));
-        beside.map(move |took| Disturbance {
+        let costs = cause.costs(model, direction).into_iter();
+        let others = costs.filter(move |cost| !is_limit(cause.id(), cost.side));
+        others.map(move |cost| Disturbance {
             cause: cause.id(),
-            stage: cause.stage_at(took.side),
-            side: took.side,
+            stage: cause.stage_at(cost.side),
+            side: cost.side,
             direction,
-            share: took.share,
-            evidence: took.evidence,
-            advice: cause.advice(model, direction),
+            share: cost.share,
+            evidence: cost.evidence,
+            advice: cost.advice,
         })
     };
     causes.iter().flat_map(of).collect()

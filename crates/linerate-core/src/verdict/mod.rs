@@ -1,19 +1,19 @@
 //! The verdict: what holds the path back, how surely, and what to do.
 
 mod after;
+mod answers;
 mod case;
 mod judge;
 mod next;
-mod told;
 
-pub(crate) use case::excludes;
+pub use answers::{Entry, entries, headline};
 pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
-pub use told::{Told, headline, told};
 
 use serde::Serialize;
 
-use crate::plan::{Direction, Side};
+use crate::causes::{Advice, cause};
+use crate::path::{Direction, Measure, Place, Stage};
 use crate::stats::Interval;
 
 /// The answer to "why is it slow", for all directions.
@@ -29,86 +29,6 @@ pub struct Verdict {
     pub unknown: Vec<Unknown>,
     /// What every cause answered, for `show --explain`.
     pub answers: Vec<Answered>,
-}
-
-/// A link of the chain that bytes cross.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// The program that sends or receives.
-    App,
-    /// Socket buffers and windows.
-    Socket,
-    /// Processors.
-    Cpu,
-    /// Memory.
-    Memory,
-    /// The slot.
-    Pcie,
-    /// The network port.
-    Port,
-    /// Everything between the ports.
-    Net,
-    /// Storage.
-    Device,
-}
-
-impl Stage {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Socket => "socket",
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Pcie => "pcie",
-            Self::Port => "port",
-            Self::Net => "net",
-            Self::Device => "device",
-        }
-    }
-}
-
-/// Where a limit stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// On the near host.
-    Near,
-    /// On the far host.
-    Far,
-    /// Between them, or on neither alone.
-    Path,
-}
-
-impl From<Side> for Place {
-    fn from(side: Side) -> Self {
-        match side {
-            Side::Near => Self::Near,
-            Side::Far => Self::Far,
-        }
-    }
-}
-
-impl Place {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Near => "near",
-            Self::Far => "far",
-            Self::Path => "path",
-        }
-    }
-}
-
-/// What is slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// Payload per second.
-    Goodput,
-    /// Round-trip time.
-    Latency,
 }
 
 /// How surely a limit is known.
@@ -165,7 +85,7 @@ pub struct Disturbance {
     pub side: Place,
     /// Direction whose measurement it disturbed.
     pub direction: Direction,
-    /// The share of the time, or of what a port carried, that it took at most; `None` where that is not known.
+    /// The share of the time, or of what a port carried, that it took; `None` where that is not known.
     pub share: Option<f64>,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
@@ -174,9 +94,9 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// How many times the goodput there would be without it at most: as if the rest of the time had carried it
-    /// all. `None` where that is not known.
-    pub fn at_most(&self) -> Option<f64> {
+    /// About how many times the goodput there would be without it, as if the rest of the time had carried it all; `None`
+    /// where that is not known. After an outage a sender starts again from little: that costs more.
+    pub fn gain(&self) -> Option<f64> {
         let left = 1.0 - self.share?;
         (left > 0.0).then(|| 1.0 / left)
     }
@@ -204,18 +124,6 @@ pub struct Decided {
     pub slices: u32,
     /// Causes that the effect excluded.
     pub excluded: Vec<&'static str>,
-}
-
-/// A thing to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Advice {
-    /// An exact command, or a sentence where there is none.
-    #[serde(rename = "do")]
-    pub action: String,
-    /// How to undo it; empty when it changes nothing.
-    pub undo: String,
-    /// Expected goodput over present goodput; `None` when the model cannot say.
-    pub gain: Option<f64>,
 }
 
 /// What prevents an answer.
@@ -247,7 +155,7 @@ pub struct Answered {
 pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";
-        crate::causes::cause(answered.cause)
+        cause(answered.cause)
             .filter(|cause| cause.metric() == Measure::Goodput)
             .filter(|cause| !(cause.only_disturbs() || unread && cause.may_be_unread()))
             .is_some_and(|cause| cause.explains().is_empty())

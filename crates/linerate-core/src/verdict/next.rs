@@ -1,10 +1,9 @@
 //! Which trial to run next, and when a trial has decided.
 
-use super::Measure;
-use super::case::{Case, Effects, Expected, Fit, Party, shown};
-use crate::causes::{Answer, CAUSES};
+use super::case::{Case, Party};
+use crate::causes::{Answer, CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
-use crate::plan::Direction;
+use crate::path::{Direction, Measure};
 use crate::record::TrialPlan;
 use crate::stats::Interval;
 use crate::trial::TRIALS;

@@ -294,7 +294,8 @@ fn named(knobs: &Knobs) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::change::{HostChange, Setting};
-    use crate::plan::{Direction, Purpose, Side};
+    use crate::path::{Direction, Side};
+    use crate::plan::Purpose;
     use crate::wire::samples::{TICK, tick};
 
     fn stream(knobs: Knobs) -> SetPlan {

@@ -195,7 +195,8 @@ impl Answer {
 mod tests {
     use super::*;
     use crate::metric::{Kind, Unit};
-    use crate::plan::{Direction, Knobs, Pattern, Purpose};
+    use crate::path::Direction;
+    use crate::plan::{Knobs, Pattern, Purpose};
     use crate::record::{Column, Total};
     use crate::units::{Bytes, Nanos};
     use proptest::prelude::*;

@@ -159,6 +159,11 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
         ping(both(1500), None, "fd00::2"),
         (1452, "fd00::2".to_owned())
     );
+    let (size, peer) = ping(both(1500), None, "fe80::2");
+    let port = peer
+        .strip_prefix("fe80::2%")
+        .expect("the port of a link-local address");
+    assert!(size == 1452 && port != "PORT" && !port.is_empty(), "{peer}");
     assert_eq!(ping(both(1500), None, "::ffff:10.0.0.2"), v4(1472));
     assert_eq!(ping(both(1500), None, ""), (1472, "PEER".to_owned()));
 }

@@ -1,10 +1,11 @@
 //! Latency: when a load makes round trips long, where they wait, and what the trial of it proves.
 
 use super::*;
+use linerate_core::factor::Factor;
 use linerate_core::facts::cpu::IdleState;
 use linerate_core::facts::nic::Coalesce;
 use linerate_core::model::{Queue, Shaping};
-use linerate_core::trial::{Factor, slice_time};
+use linerate_core::trial::slice_time;
 use linerate_core::verdict::Limit;
 
 fn p50(value: Nanos) -> Latency {

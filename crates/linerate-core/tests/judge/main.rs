@@ -38,14 +38,13 @@ use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
 };
-use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::plan::Knobs;
 use linerate_core::record::{Host, SetEnd, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{
-    Certainty, Disturbance, Measure, Place, Stage, Verdict, decides, judge, next_trials, notes,
-};
+use linerate_core::verdict::{Certainty, Disturbance, Verdict, decides, judge, next_trials, notes};
 
 fn thread(busy: f64) -> Thread {
     Thread {

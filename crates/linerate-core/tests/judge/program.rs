@@ -2,7 +2,8 @@
 
 use linerate_core::metric::{self as m, Metric};
 use linerate_core::model::{Flow, flow};
-use linerate_core::verdict::{Place, Verdict};
+use linerate_core::path::Place;
+use linerate_core::verdict::Verdict;
 
 use super::flow::{ROWS, connection, download, in_play, judged, limits, table, upload};
 use super::{load, model, outcome};

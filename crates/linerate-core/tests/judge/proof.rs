@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_only_disturbs_is_told_apart_from_the_limits_with_what_it_took_at_most() {
+fn what_only_disturbs_is_no_limit_and_says_what_it_explains() {
     let mut load = load();
     load.contended = true;
     load.interruptions = vec!["the link went down".to_owned()];
@@ -11,7 +11,7 @@ fn what_only_disturbs_is_told_apart_from_the_limits_with_what_it_took_at_most() 
         let verdict = judge(&model(load.clone()));
         let limit = |cause| verdict.limits.iter().any(|l| l.cause == cause);
         assert!(!limit("contended") && !limit("interrupted"));
-        let told = |d: &Disturbance| (d.cause, d.at_most());
+        let told = |d: &Disturbance| (d.cause, d.gain());
         verdict.disturbances.iter().map(told).collect::<Vec<_>>()
     };
     let unknown = [("contended", None), ("interrupted", None)];
@@ -21,8 +21,14 @@ fn what_only_disturbs_is_told_apart_from_the_limits_with_what_it_took_at_most() 
         side: Side::Far,
         share: 0.25,
     });
-    let known = [("contended", Some(1.25)), ("interrupted", Some(1.25))];
-    assert_eq!(told(&load), known);
+    let known = [("contended", None), ("interrupted", Some(1.25))];
+    assert_eq!(
+        told(&load),
+        known,
+        "nobody knows what the other session's threads took"
+    );
+    load.contended = false;
+    assert_eq!(told(&load)[0], ("contended", Some(1.25)));
     load.ticks.fill(0.0);
     assert_eq!(told(&load)[1].1, None, "nothing is left to compare with");
 }

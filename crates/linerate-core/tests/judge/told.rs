@@ -1,6 +1,6 @@
 //! The order in which a verdict is read.
 
-use linerate_core::verdict::{Told, headline, told};
+use linerate_core::verdict::{Entry, entries, headline};
 
 use super::*;
 
@@ -16,11 +16,11 @@ fn both(forward: Load, reverse: Load) -> Model {
 /// Cause and direction of each answer; `unknown` where there is no cause.
 fn read(m: &Model) -> Vec<(&'static str, Direction)> {
     let verdict = judge(m);
-    let of = |told: Told<'_>| match told {
-        Told::Limit(limit) => (limit.cause, limit.direction),
-        Told::Unknown(direction) => ("unknown", direction),
+    let of = |told: Entry<'_>| match told {
+        Entry::Limit(limit) => (limit.cause, limit.direction),
+        Entry::Unknown(direction) => ("unknown", direction),
     };
-    told(m, &verdict).into_iter().map(of).collect()
+    entries(m, &verdict).into_iter().map(of).collect()
 }
 
 /// A load of which nothing is known that could limit it.
@@ -73,11 +73,11 @@ fn a_proved_limit_precedes_a_supported_one_but_not_one_of_a_far_slower_direction
 fn an_unknown_of_goodput_precedes_what_makes_round_trips_long() {
     let m = model(load());
     let mut verdict = judge(&m);
-    let goodput = told(&m, &verdict).len();
+    let goodput = entries(&m, &verdict).len();
     verdict.limits[0].metric = Measure::Latency;
-    let told = told(&m, &verdict);
+    let told = entries(&m, &verdict);
     assert_eq!((goodput, told.len()), (1, 2));
-    assert_eq!(told[0], Told::Unknown(Direction::Forward));
+    assert_eq!(told[0], Entry::Unknown(Direction::Forward));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_headline_is_the_first_answer_and_nothing_where_nothing_was_measured() {
     let mut m = both(unexplained(1e9), unexplained(1e9));
     let verdict = judge(&m);
     let first = headline(&m, &verdict);
-    assert_eq!(first, Some(Told::Unknown(Direction::Forward)));
+    assert_eq!(first, Some(Entry::Unknown(Direction::Forward)));
     m.directions.clear();
     assert_eq!(headline(&m, &judge(&m)), None);
 }

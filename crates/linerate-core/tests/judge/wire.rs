@@ -96,6 +96,22 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
         cause.advice(&m, Direction::Forward)[0].undo,
         "on near: sudo ip link set dev eth0 mtu 1500; on far: sudo ip link set dev eth0 mtu 1500"
     );
+    // A port takes larger frames once the one below it does, and smaller ones before.
+    let route = m.hosts[0].facts.route.as_mut().expect("a route");
+    let tagged = Nic {
+        name: "eth0.7".to_owned(),
+        kind: "vlan".to_owned(),
+        ..route.ports[0].clone()
+    };
+    route.ports.insert(0, tagged);
+    let advice = cause.advice(&m, Direction::Forward).remove(0);
+    let order = |text: &str| [text.find("dev eth0.7 "), text.find("dev eth0 ")];
+    let [upper, lower] = order(&advice.action);
+    assert!(lower.is_some() && lower < upper, "{}", advice.action);
+    let [upper, lower] = order(&advice.undo);
+    assert!(upper.is_some() && upper < lower, "{}", advice.undo);
+    let route = m.hosts[0].facts.route.as_mut().expect("a route");
+    route.ports.remove(0);
     nic(&mut m, 1).mtu = Some(9000);
     assert_eq!(outcome(&m, "small-packets"), "clear");
 }
@@ -177,7 +193,7 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
         note,
         [
             "tun0 takes packets of 1500 bytes, which become 1550, and eth0 below carries 1500; path MTU discovery \
-             has mended that: packets of 1450 bytes are sent; an MTU of 1450 fits from the start"
+             has corrected this: packets of 1450 bytes are sent; an MTU of 1450 fits from the start"
         ]
     );
     let (cut, note) = learnt(1451);
@@ -225,17 +241,21 @@ fn packets_are_cut_in_two_only_where_fragments_are_counted() {
 
 #[test]
 fn fragments_that_come_in_tell_of_the_far_end() {
-    let at = |each: f64| {
+    let at = |received: f64, made: Option<f64>| {
         let mut m = tunnelled("vxlan", 1450, 0.2, 0.2);
         m.hosts.swap(0, 1);
         m.hosts[0].side = Side::Near;
         m.hosts[1].side = Side::Far;
         let base = &mut m.directions[0].base;
         let packets = base.goodput.mean / 8.0 / 1448.0;
-        base.fragments = [None, Some(each * packets)];
+        base.fragments = [made.map(|each| each * packets), Some(received * packets)];
         outcome(&m, "tunnel")
     };
-    assert_eq!((at(0.99), at(1.01)), ("clear", "enough"));
+    assert_eq!(at(0.99, Some(1.01)), "clear");
+    assert_eq!(at(1.01, Some(1.01)), "enough");
+    // Those that the sender did not make are another program's, or a router's.
+    assert_eq!(at(1.01, Some(0.99)), "suspect");
+    assert_eq!(at(1.01, None), "suspect");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use linerate_core::facts::{Gap, HostFacts, Port};
 use linerate_core::metric::{self as m, Kind, Metric};
-use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{
     ClockPair, Column, End, EndReadings, FORMAT, Histogram, Host, Record, Set, SetEnd, Start, Step,
     Table, Total, TrialPlan,

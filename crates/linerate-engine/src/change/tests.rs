@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 
 use linerate_core::change::Setting;
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use tempfile::TempDir;
 
 use super::*;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::path::{Direction, Side};
 use linerate_core::placement::{self, Seat};
-use linerate_core::plan::{Direction, Pattern, SetPlan, Side};
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::units::Bytes;
 
 /// Largest operation where the second-level cache is not known.

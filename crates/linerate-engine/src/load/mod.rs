@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::plan::{SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::SetPlan;
 use linerate_core::record::{SetEnd, Table};
 use linerate_core::units::Bytes;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::facts::HostFacts;
-use linerate_core::plan::{Pattern, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::wire::limits::THREADS_MAX;
 

@@ -106,7 +106,8 @@ impl Beyond {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::plan::{Direction, Knobs};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
 
     #[test]
     fn slices_take_a_fifth_more_or_what_steps_took_so_far() {

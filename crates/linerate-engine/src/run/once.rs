@@ -1,6 +1,7 @@
 //! One step by itself: a load, round trips, or round trips beside a load, for scripts.
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose, SetPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
 use linerate_core::record::Record;
 use linerate_core::units::{Bytes, Nanos};
 

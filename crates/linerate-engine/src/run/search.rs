@@ -1,7 +1,8 @@
 //! Short steps at one rate after the other, to find the highest one without loss, and a longer one there.
 
 use linerate_core::model::looks;
-use linerate_core::plan::{Direction, Knobs, Plan, Purpose};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::record::Record;
 use linerate_core::search::{Ask, Search};
 use linerate_core::units::{Nanos, Rate};

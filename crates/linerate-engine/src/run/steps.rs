@@ -2,7 +2,8 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::derive;
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Step;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::samples::{read_of, tick};

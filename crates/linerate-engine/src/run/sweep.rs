@@ -1,7 +1,8 @@
 //! A sweep by itself: the same load with each of several settings, in interleaved rounds.
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Direction, Knobs, Pattern, Plan, Purpose, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose};
 use linerate_core::record::Record;
 use linerate_core::stats::FEWEST;
 use linerate_core::sweep::{Pace, Swept, order};

@@ -1,14 +1,16 @@
 //! Trials: one factor changed, both settings measured in interleaved slices, until it is decided.
 
+use linerate_core::factor::Factor;
 use linerate_core::facts::Gap;
 use linerate_core::model::{
     self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
 };
-use linerate_core::plan::{Direction, Purpose};
+use linerate_core::path::{Direction, Measure};
+use linerate_core::plan::Purpose;
 use linerate_core::record::{Step, TrialPlan};
-use linerate_core::trial::{Factor, kind, slice_time, washout};
+use linerate_core::trial::{kind, slice_time, washout};
 use linerate_core::units::Nanos;
-use linerate_core::verdict::{Certainty, Limit, Measure, decides, judge, next_trials};
+use linerate_core::verdict::{Certainty, Limit, decides, judge, next_trials};
 
 use super::Run;
 use super::budget::Beyond;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_core::facts::HostFacts;
-use linerate_core::plan::{Direction, Knobs, Plan, Purpose, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Plan, Purpose, StepPlan};
 use linerate_core::record::{End, FORMAT, Host, Start, Step};
 use linerate_core::units::Nanos;
 

@@ -5,9 +5,8 @@ mod limits;
 mod steps;
 
 use linerate_core::metric::{self as m, Metric};
-use linerate_core::plan::{
-    Direction, ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan,
-};
+use linerate_core::path::Direction;
+use linerate_core::plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
 use linerate_core::record::{Step, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::event::Flow;

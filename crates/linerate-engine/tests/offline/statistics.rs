@@ -7,7 +7,8 @@
 //! simulated paths (500), `LINERATE_SEED` the seed.
 
 use linerate_core::metric::WORKER_BYTES;
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Table;
 use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
 use linerate_core::units::{Bytes, Nanos, Rate};

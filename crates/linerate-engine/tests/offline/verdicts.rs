@@ -14,9 +14,10 @@ mod uncopied;
 use std::collections::BTreeMap;
 
 use linerate_core::model::{Model, Resource, derive};
-use linerate_core::plan::{Direction, Knobs, Plan, Purpose, Side};
+use linerate_core::path::{Direction, Place, Side, Stage};
+use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Answered, Certainty, Limit, Place, Stage, Verdict, judge};
+use linerate_core::verdict::{Answered, Certainty, Limit, Verdict, judge};
 use linerate_engine::event::{Event, Flow, Sink};
 use linerate_engine::load::sim::noise::{Class, Random};
 use linerate_engine::load::sim::{Congestion, Cost, Sim, SimPath, Span};

@@ -6,7 +6,8 @@ use crate::held::{last, within, without_the_right};
 use linerate_core::metric::{
     ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
-use linerate_core::plan::{Direction, Handover, Knobs, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Handover, Knobs};
 use linerate_core::units::Bytes;
 
 use crate::support::{Pair, step, stream};

@@ -10,7 +10,8 @@ use linerate_core::metric::{
     self, SOCKET_CPU, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE,
     TCP_RTT, TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
 };
-use linerate_core::plan::{Direction, ExtraWork, Knobs, Receive, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{ExtraWork, Knobs, Receive};
 use linerate_core::record::{Column, EndReadings, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};

@@ -14,7 +14,8 @@ use linerate_core::metric::{
     UDP_REORDERED, UDP_STRAY,
 };
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
-use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Knobs;
 use linerate_core::record::EndReadings;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;

@@ -8,7 +8,8 @@ use linerate_core::facts::Gap;
 use linerate_core::metric::{
     ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
-use linerate_core::plan::{Direction, ExtraWork, Handover, Knobs, Receive, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{ExtraWork, Handover, Knobs, Receive};
 use linerate_core::units::Bytes;
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 
 use crate::error::LabError;
 use crate::fault::Share;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::Rate;
 use linerate_sys::process;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::Nanos;
 use linerate_sys::packet::PacketPort;
 use linerate_sys::process;

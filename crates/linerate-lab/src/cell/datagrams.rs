@@ -1,8 +1,7 @@
 //! Paths that are loaded by datagrams.
 
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Place, Side};
 use linerate_core::units::{Bytes, Rate};
-use linerate_core::verdict::Place;
 
 use super::draw::Draw;
 use super::{Planting, host, network};

@@ -1,6 +1,6 @@
 //! Draws of a cell.
 
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 
 use crate::random::Random;
 

@@ -1,7 +1,7 @@
 //! What disturbs a measurement, whichever direction it hits.
 
+use linerate_core::path::Place;
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Place;
 
 use super::draw::Draw;
 use super::{Company, Planting};

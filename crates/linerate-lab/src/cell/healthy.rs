@@ -1,6 +1,6 @@
 //! Paths without a fault.
 
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::draw::Draw;

@@ -1,6 +1,6 @@
 //! Faults of a host.
 
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::Planting;

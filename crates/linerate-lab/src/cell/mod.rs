@@ -9,8 +9,7 @@ mod kinds;
 mod network;
 
 use linerate_core::causes;
-use linerate_core::plan::Direction;
-use linerate_core::verdict::Place;
+use linerate_core::path::{Direction, Place};
 
 use crate::fault::Fault;
 use crate::spec::{Host, Topology};

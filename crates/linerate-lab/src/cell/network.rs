@@ -1,8 +1,7 @@
 //! Faults between the hosts.
 
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Place};
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Place;
 
 use super::Planting;
 use super::draw::Draw;

@@ -6,7 +6,7 @@ mod text;
 mod words;
 
 pub use linerate_core::application::{Burden, Role};
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 pub use share::{Share, ShareError};

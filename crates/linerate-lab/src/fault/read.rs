@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use linerate_core::application::{Habit, HabitError};
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, UnitError};
 
 use super::{Depth, Fault, FaultError, Manner, Origin, Rhythm, Way};

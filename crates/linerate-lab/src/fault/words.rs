@@ -3,7 +3,7 @@
 use std::fmt;
 
 use linerate_core::application::{Burden, Role};
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 
 use super::{Depth, Fault, Manner, Origin, Rhythm, Way};
 

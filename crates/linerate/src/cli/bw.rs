@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::iperf3::{PORT, Protocol};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
 use linerate_engine::iperf3::client::{self, ClientError, ClientOptions};

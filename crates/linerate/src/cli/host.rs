@@ -11,10 +11,9 @@ use linerate_core::facts::{Gap, Inventory};
 use linerate_core::units::Nanos;
 use linerate_engine::host::{Capture, Live, Machine, Replay, Watch, inventory};
 
-use super::capture;
 use super::exit::{Exit, Failure};
 use super::options::Options;
-use super::{out, reach, signal};
+use super::{capture, out, reach, signal};
 use crate::show::host;
 
 /// Time between the two readings that show what is busy: ten ticks of most kernels.

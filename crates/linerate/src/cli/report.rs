@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use linerate_core::model::{Model, derive};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, judge};
 

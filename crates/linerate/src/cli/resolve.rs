@@ -1,7 +1,8 @@
 //! From options to the plan: every default filled in, every contradiction found.
 
 use anyhow::anyhow;
-use linerate_core::plan::{Direction, Handover, Knobs, Plan, Receive};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Handover, Knobs, Plan, Receive};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::{ENGINES, Engine};
 use linerate_engine::run::{self, RoundTrips};

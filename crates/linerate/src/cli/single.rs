@@ -1,7 +1,8 @@
 //! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
 
 use clap::Args;
-use linerate_core::plan::{Direction, Plan};
+use linerate_core::path::Direction;
+use linerate_core::plan::Plan;
 use linerate_core::record::Record;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;

@@ -1,7 +1,8 @@
 //! `linerate bw --sweep`: the same load with each setting of one factor in turn.
 
 use anyhow::anyhow;
-use linerate_core::plan::{Direction, Knobs, Plan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Plan};
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::units::Nanos;
 use linerate_engine::run::{Sweep, sweep};

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use linerate_core::model::derive;
 use linerate_core::record::Record;
-use linerate_core::verdict::{Verdict, judge, told};
+use linerate_core::verdict::{Verdict, entries, judge};
 use linerate_lab::{Cell, Company};
 
 /// What came of one demonstration.
@@ -58,7 +58,7 @@ pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
         Some(direction) => Some(truth::measure(&stage, wish.cell, direction, wish.loader)?),
         None => None,
     };
-    let answers = told(&model, &verdict);
+    let answers = entries(&model, &verdict);
     let scored = score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
     Ok(Shown {
         record,

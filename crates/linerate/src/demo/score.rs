@@ -1,8 +1,8 @@
 //! Whether what was named is what was planted.
 
 use linerate_core::causes::{Cause, cause};
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Certainty, Decided, Disturbance, Limit, Measure, Place, Told};
+use linerate_core::path::{Direction, Measure, Place};
+use linerate_core::verdict::{Certainty, Decided, Disturbance, Entry, Limit};
 use linerate_lab::{Cell, HEALTHY};
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ pub(crate) struct Scored {
 pub(crate) fn score(
     cell: &Cell,
     truth: Option<&Truth>,
-    told: &[Told<'_>],
+    told: &[Entry<'_>],
     disturbances: &[Disturbance],
 ) -> Scored {
     // A busy machine takes CPU time from any cell, and that is no answer to what was planted.
@@ -115,7 +115,7 @@ pub(crate) fn score(
     }
 }
 
-/// An event is to be told of as what disturbed the run; what is said of the rest is not scored.
+/// An event must be listed as a disturbance; the limits are not scored.
 fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
     let is_it = |d: &&&Disturbance| {
         d.cause == cell.expected && cell.place.is_none_or(|place| place == d.side)
@@ -136,7 +136,7 @@ fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
 }
 
 /// A fault that does not bite leaves a healthy path.
-fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Told<'_>]) -> Scored {
+fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
     let expected = if bites {
         vec![cell.expected]
@@ -144,10 +144,10 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Told<'_>]) -> Scored {
         HEALTHY.to_vec()
     };
     let told = of_goodput(told, cell.direction.filter(|_| bites));
-    let headline_is_unknown = matches!(told.first(), Some(Told::Unknown(_)));
+    let headline_is_unknown = matches!(told.first(), Some(Entry::Unknown(_)));
     let limits = told.iter().filter_map(|told| match told {
-        Told::Limit(limit) => Some(*limit),
-        Told::Unknown(_) => None,
+        Entry::Limit(limit) => Some(*limit),
+        Entry::Unknown(_) => None,
     });
     let mut judged: Vec<&Limit> = limits.collect();
     let first = judged.first().copied();
@@ -177,11 +177,11 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Told<'_>]) -> Scored {
 }
 
 /// The answers about goodput, of one direction or of all.
-fn of_goodput<'a>(told: &[Told<'a>], direction: Option<Direction>) -> Vec<Told<'a>> {
-    let is_of = |told: &&Told<'a>| {
+fn of_goodput<'a>(told: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry<'a>> {
+    let is_of = |told: &&Entry<'a>| {
         let (of, metric) = match told {
-            Told::Limit(limit) => (limit.direction, limit.metric),
-            Told::Unknown(of) => (*of, Measure::Goodput),
+            Entry::Limit(limit) => (limit.direction, limit.metric),
+            Entry::Unknown(of) => (*of, Measure::Goodput),
         };
         metric == Measure::Goodput && direction.is_none_or(|d| of == d)
     };
@@ -204,7 +204,7 @@ fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::verdict::Stage;
+    use linerate_core::path::Stage;
     use linerate_lab::CellKind;
 
     use super::*;
@@ -226,14 +226,14 @@ mod tests {
     }
 
     fn outcome(kind: &str, truth: Option<Truth>, limits: &[Limit]) -> Outcome {
-        let told: Vec<Told<'_>> = limits.iter().map(Told::Limit).collect();
+        let told: Vec<Entry<'_>> = limits.iter().map(Entry::Limit).collect();
         scored(kind, truth, &told, &[])
     }
 
     fn scored(
         kind: &str,
         truth: Option<Truth>,
-        told: &[Told<'_>],
+        told: &[Entry<'_>],
         disturbances: &[Disturbance],
     ) -> Outcome {
         let cell = CellKind::named(kind).unwrap().cell(1);
@@ -260,7 +260,7 @@ mod tests {
                 let of = |causes: &[&'static str]| {
                     let all = causes.iter().map(|cause| disturbance(cause, direction));
                     let all: Vec<Disturbance> = all.collect();
-                    scored(kind, None, &[Told::Limit(&core)], &all)
+                    scored(kind, None, &[Entry::Limit(&core)], &all)
                 };
                 assert_eq!(of(&[kind]), Outcome::Right);
                 assert_eq!(of(&[other, kind]), Outcome::Right);
@@ -277,7 +277,7 @@ mod tests {
         let core = limit("sender-core", Place::Near, Direction::Forward);
         let of = |cause| {
             let beside = [disturbance(cause, Direction::Forward)];
-            scored("healthy", None, &[Told::Limit(&core)], &beside)
+            scored("healthy", None, &[Entry::Limit(&core)], &beside)
         };
         assert_eq!(of("interrupted"), Outcome::Wrong);
         assert_eq!(of("cpu-contention"), Outcome::Right);
@@ -288,7 +288,7 @@ mod tests {
     fn what_limits_the_faster_direction_is_no_answer_where_the_slower_is_unknown() {
         let of = |cause, place: Place| {
             let fast = limit(cause, place, Direction::Reverse);
-            let told = [Told::Unknown(Direction::Forward), Told::Limit(&fast)];
+            let told = [Entry::Unknown(Direction::Forward), Entry::Limit(&fast)];
             scored("healthy", None, &told, &[])
         };
         assert_eq!(of("sender-core", Place::Far), Outcome::Unknown);

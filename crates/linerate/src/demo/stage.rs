@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
 use linerate_lab::{

@@ -88,7 +88,7 @@ pub(crate) struct DisturbanceTold {
     cause: String,
     side: String,
     direction: String,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
 }
 
 /// One of the limits.
@@ -173,7 +173,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceTold {
         cause: disturbance.cause.to_owned(),
         side: disturbance.side.name().to_owned(),
         direction: disturbance.direction.name().to_owned(),
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_lab::{Cell, Fault};
 
 use super::{Problem, Stage};

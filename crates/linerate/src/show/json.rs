@@ -5,13 +5,12 @@
 
 mod path;
 
+use linerate_core::causes::Advice;
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{Host, Record};
 use linerate_core::stats::Interval;
-use linerate_core::verdict::{
-    Advice, Decided, Disturbance, Limit, Measure, Told, Unknown, Verdict, headline,
-};
+use linerate_core::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
 use serde::Serialize;
 
 /// Version of the result; raised when a key changes its meaning or goes away.
@@ -148,7 +147,7 @@ struct DisturbanceOut<'a> {
     side: &'static str,
     direction: &'static str,
     share: Option<f64>,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
     evidence: &'a [String],
     advice: &'a [Advice],
 }
@@ -317,16 +316,16 @@ pub(super) fn latency(latency: &Latency) -> LatencyOut {
 }
 
 /// The answer to read first.
-pub(super) fn first(told: Told<'_>) -> HeadlineOut {
+pub(super) fn first(told: Entry<'_>) -> HeadlineOut {
     match told {
-        Told::Limit(limit) => HeadlineOut {
+        Entry::Limit(limit) => HeadlineOut {
             metric: limit.metric,
             cause: Some(limit.cause),
             side: Some(limit.side.name()),
             direction: limit.direction.name(),
             certainty: limit.certainty.name(),
         },
-        Told::Unknown(direction) => HeadlineOut {
+        Entry::Unknown(direction) => HeadlineOut {
             metric: Measure::Goodput,
             cause: None,
             side: None,
@@ -343,7 +342,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
         side: disturbance.side.name(),
         direction: disturbance.direction.name(),
         share: disturbance.share,
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
         evidence: &disturbance.evidence,
         advice: &disturbance.advice,
     }
@@ -434,7 +433,7 @@ mod tests {
         refuses(SCHEMA, &good, wrong, "");
         let disturbed = output(&sample::disturbed(), false);
         let wrong = [
-            ("/verdict/disturbances/0/gain_at_most", Value::from(0.9)),
+            ("/verdict/disturbances/0/gain_about", Value::from(0.9)),
             ("/verdict/disturbances/0/share", Value::from(1.1)),
         ];
         refuses(SCHEMA, &disturbed, wrong, "");

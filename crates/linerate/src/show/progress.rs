@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Flow, Level, Sink};
 
@@ -167,8 +167,9 @@ impl<W: Write> Sink for Progress<W> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::path::{Measure, Place, Stage};
     use linerate_core::plan::{Purpose, StepPlan};
-    use linerate_core::verdict::{Certainty, Limit, Measure, Place, Stage};
+    use linerate_core::verdict::{Certainty, Limit};
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! Results made by hand, for the tests of views.
 
+use linerate_core::causes::Advice;
 use linerate_core::facts::nic::{LinkModes, Nic};
 use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;
@@ -7,14 +8,12 @@ use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares, TrialModel,
 };
-use linerate_core::plan::{Direction, Knobs, Plan, Side};
+use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate, Transfers};
-use linerate_core::verdict::{
-    Advice, Answered, Certainty, Decided, Disturbance, Limit, Measure, Place, Stage, Unknown,
-    Verdict,
-};
+use linerate_core::verdict::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict};
 
 pub(crate) type Result = (Record, Model, Verdict);
 

@@ -8,11 +8,12 @@
 use std::io::{self, Write};
 
 use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial};
-use linerate_core::plan::{Direction, Purpose};
+use linerate_core::path::{Direction, Measure};
+use linerate_core::plan::Purpose;
 use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Limit, Measure, Verdict};
+use linerate_core::verdict::{Limit, Verdict};
 use linerate_engine::event::{Event, Flow, Level, Sink};
 use serde::Serialize;
 

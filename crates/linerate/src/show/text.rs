@@ -7,7 +7,7 @@ mod verdict;
 
 use linerate_core::causes::Cause;
 use linerate_core::model::{Ceiling, DirectionModel, Model};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::{End, Record};
 use linerate_core::verdict::{Answered, Verdict};
 

@@ -2,10 +2,11 @@
 
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
+use linerate_core::path::{Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::units::Rate;
-use linerate_core::verdict::{Disturbance, Limit, Measure, Place, Stage};
+use linerate_core::verdict::{Disturbance, Limit};
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
@@ -167,11 +168,11 @@ pub(crate) fn disturbance(disturbance: &Disturbance) -> String {
     format!("{}: {cause}, {}", at(*side, *stage), direction.name())
 }
 
-/// What a disturbance explains: `x1.32 of goodput at most`.
+/// What a disturbance explains: `explains about x1.32 of goodput`.
 pub(crate) fn explains(disturbance: &Disturbance) -> String {
-    disturbance.at_most().map_or_else(
+    disturbance.gain().map_or_else(
         || "how much it explains is not known".to_owned(),
-        |most| format!("explains x{most:.2} of goodput at most"),
+        |gain| format!("explains about x{gain:.2} of goodput"),
     )
 }
 

@@ -5,7 +5,8 @@ use linerate_core::facts::HostFacts;
 use linerate_core::facts::nic::{Duplex, Nic, Offloads};
 use linerate_core::facts::route::Route;
 use linerate_core::metric::{self as m, Kind, Metric, Unit};
-use linerate_core::plan::{Purpose, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::Purpose;
 use linerate_core::record::{Column, EndReadings, Record, Table};
 use linerate_core::units::{Rate, Transfers};
 

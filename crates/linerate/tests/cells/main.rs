@@ -20,9 +20,9 @@ use std::sync::LazyLock;
 
 use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Model, derive};
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{Record, frame};
-use linerate_core::verdict::{Measure, Verdict, judge_by};
+use linerate_core::verdict::{Verdict, judge_by};
 
 /// Causes of the connections of other programs: no record of a run has them. `tests/flows.rs` plants them.
 const OF_FLOWS: [&str; 1] = ["latency-nagle"];

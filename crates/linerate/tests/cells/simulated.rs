@@ -1,7 +1,8 @@
 //! A run on a simulated path that sees other readings than those that were taken: what it tries next
 //! depends on them.
 
-use linerate_core::plan::{Direction, Knobs, Plan, SetPlan, StepPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_core::record::{Host, Record, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_engine::event::Flow;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::Nanos;
 use linerate_core::wire::preamble::{Hello, Kind, VERSIONS};
 use linerate_engine::event::Flow;

@@ -2,7 +2,7 @@
 //! lack, and whose clock may be set.
 
 use linerate_core::model::{Model, derive};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::{End, Record};
 use linerate_core::verdict::{Limit, Verdict, judge};
 use linerate_engine::store::Store;

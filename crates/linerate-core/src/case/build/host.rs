@@ -4,8 +4,7 @@ use super::{Builder, input};
 use crate::case::{Host, Slot};
 use crate::ceiling::memory::{self, Channels};
 use crate::ceiling::{Bounds, Cost, Input, pci, pcie};
-use crate::plan::{Direction, Side};
-use crate::verdict::Stage;
+use crate::path::{Direction, Side, Stage};
 
 /// The slot of a port, unless it has none or shares a bus: all that it may be.
 pub(in crate::case) fn express(host: &Host) -> Option<pcie::Slot> {

@@ -7,8 +7,7 @@ mod storage;
 use super::packet::packet;
 use super::{Case, CaseError};
 use crate::ceiling::{Bounds, Cost, Demand, Flow, Input, Packet, Path, Resource, Source, bond};
-use crate::plan::{Direction, Side};
-use crate::verdict::{Place, Stage};
+use crate::path::{Direction, Place, Side, Stage};
 
 pub(super) use host::{channels, express};
 pub(super) use net::link_capacity;

@@ -4,9 +4,8 @@ use super::{Builder, input};
 use crate::case::{Link, Protocol};
 use crate::ceiling::ethernet::Ip;
 use crate::ceiling::{Bounds, Cost, Input, ethernet, infiniband};
-use crate::plan::Direction;
+use crate::path::{Direction, Place, Stage};
 use crate::units::Rate;
-use crate::verdict::{Place, Stage};
 
 /// The capacity of a link in bytes per second.
 pub(in crate::case) fn link_capacity(link: Link) -> Bounds {

@@ -2,7 +2,7 @@
 
 use super::{Builder, input};
 use crate::ceiling::{Bounds, Cost, storage};
-use crate::verdict::{Place, Stage};
+use crate::path::{Place, Stage};
 
 impl Builder<'_> {
     /// The device, which serves both directions, and how deep it is kept busy.

@@ -1,7 +1,8 @@
 //! Datagrams of a test: what can be asked for, and what became of them.
 
 use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Results, Width};
-use linerate_core::plan::{Direction, Knobs};
+use linerate_core::path::Direction;
+use linerate_core::plan::Knobs;
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::ClientError;

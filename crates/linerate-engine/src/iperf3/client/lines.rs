@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Direction, Handover, Knobs, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Handover, Knobs};
 use linerate_core::record::SetEnd;
 use linerate_sys::{datagram, socket};
 

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use linerate_core::facts::Gap;
 use linerate_core::iperf3::{Cpu, Protocol, Results};
-use linerate_core::plan::{Direction, Knobs};
+use linerate_core::path::Direction;
+use linerate_core::plan::Knobs;
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos, Rate};
 

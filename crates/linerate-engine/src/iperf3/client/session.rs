@@ -10,7 +10,8 @@ use linerate_core::iperf3::{
     Cookie, DATAGRAM_MIN, Datagrams as Told, Params, Protocol, Results, STREAMS_MAX, State,
     StreamResult, WRITE_DEFAULT, WRITE_MAX, cookie, stream_id,
 };
-use linerate_core::plan::{Direction, Pattern, Receive, SetPlan, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Pattern, Receive, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_sys::thread;

@@ -10,7 +10,8 @@ use linerate_core::iperf3::{
     BURST_MAX, DATAGRAM_DEFAULT, DATAGRAM_MAX, DATAGRAM_MIN, Params, Protocol, Refusal,
     SECONDS_MAX, WRITE_DEFAULT, WRITE_MAX,
 };
-use linerate_core::plan::{Direction, Knobs, Pattern, SetPlan, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Rate};
 use linerate_sys::{socket, thread};

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_core::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
-use linerate_core::plan::{Direction, Knobs};
+use linerate_core::path::Direction;
+use linerate_core::plan::Knobs;
 use linerate_core::units::Nanos;
 
 use super::client::{self, ClientError, ClientOptions, Outcome};

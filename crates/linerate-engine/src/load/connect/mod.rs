@@ -10,7 +10,8 @@ mod caller;
 mod meeting;
 
 use linerate_core::facts::HostFacts;
-use linerate_core::plan::{Pattern, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 
 use self::answerer::Answerer;
@@ -123,7 +124,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_core::plan::{Direction, Knobs};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
     use linerate_core::units::{Bytes, Nanos};
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 

@@ -4,7 +4,8 @@ use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
 use linerate_core::facts::route::Route;
 use linerate_core::facts::topology::Topology;
 use linerate_core::facts::{BufferLimits, Gap, HostFacts, Port};
-use linerate_core::plan::{SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::SetPlan;
 use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos, Rate};
 

@@ -1,6 +1,7 @@
 //! One simulated connection: its limits, its window, its counters.
 
-use linerate_core::plan::{Direction, Knobs, Receive};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Receive};
 
 use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 

@@ -16,7 +16,8 @@ mod solve;
 
 use std::collections::BTreeMap;
 
-use linerate_core::plan::{Direction, Pattern, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
 use linerate_core::units::{Bytes, Nanos, Rate};
 

@@ -1,6 +1,6 @@
 //! What a simulated path is made of: the truth that a run has to find.
 
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::noise::Class;

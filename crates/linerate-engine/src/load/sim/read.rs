@@ -1,7 +1,7 @@
 //! Readings of the simulated hosts, in the tables and columns of real ones.
 
 use linerate_core::metric::{self as m, Metric};
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::record::{Column, Table};
 
 use super::SimSet;

@@ -1,6 +1,6 @@
 //! One tick of the path: what each flow gets, and the queue that stands in front of the rate.
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 
 use super::flow::{Bound, Flow, POLICED};
 use super::noise::Random;

@@ -16,7 +16,8 @@ mod sender;
 mod uring;
 
 use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::wire::limits::THREADS_MAX;
 use linerate_core::wire::samples::read_of;
@@ -248,7 +249,8 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::{Direction, ExtraWork};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::ExtraWork;
     use linerate_core::units::{Bytes, Nanos};
 
     use super::*;

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Handover, Pattern, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_sys::{socket, zerocopy};
 
@@ -150,7 +151,8 @@ pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use linerate_core::plan::{Direction, Knobs};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
     use linerate_core::units::{Bytes, Rate};
 
     use super::*;

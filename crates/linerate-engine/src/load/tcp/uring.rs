@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Handover, Pattern, Receive, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Pattern, Receive, SetPlan};
 use linerate_sys::uring::{self, Sender, Told};
 use linerate_sys::zerocopy::Memory;
 use rustix::io::Errno;

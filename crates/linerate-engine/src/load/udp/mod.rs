@@ -16,7 +16,8 @@ mod sender;
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
-use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::stats::Arrivals;
 use linerate_core::units::{Bytes, Nanos};
@@ -284,7 +285,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_core::plan::Direction;
+    use linerate_core::path::Direction;
     use linerate_core::units::Rate;
 
     use std::os::fd::OwnedFd;

@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use linerate_core::metric::TCP_MIN_RTT;
-use linerate_core::plan::{Pattern, SetPlan, Side, StepPlan};
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};

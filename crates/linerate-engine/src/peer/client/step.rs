@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{Pattern, Side, StepPlan};
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
 use linerate_core::wire::message::{Answer, Ask};
 
@@ -279,7 +280,7 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::plan::Direction;
+    use linerate_core::path::Direction;
     use proptest::prelude::*;
 
     fn ended(sent: u64, received: u64, complete: bool) -> EndReadings {

@@ -21,7 +21,8 @@ pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> 
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::{Direction, Handover, Knobs, Pattern};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::{Handover, Knobs, Pattern};
     use linerate_core::wire::preamble::VERSIONS;
 
     use super::*;

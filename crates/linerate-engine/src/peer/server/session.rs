@@ -6,7 +6,8 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::{SetPlan, Side, StepPlan};
+use linerate_core::path::Side;
+use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::EndReadings;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::codec::Bounds;

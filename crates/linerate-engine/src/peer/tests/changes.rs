@@ -2,7 +2,8 @@
 //! whatever becomes of the session.
 
 use linerate_core::change::{HostChange, Setting};
-use linerate_core::plan::{Direction, SetPlan, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::SetPlan;
 
 use super::sessions::{go_on, step, stream};
 use super::*;

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::wire::knock::{KNOCK_LEN, PLACE_LEN, Place};
 use linerate_core::wire::message::Secret;

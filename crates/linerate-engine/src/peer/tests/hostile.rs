@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use linerate_core::plan::{Direction, Pattern, SetPlan};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::message::{Answer, Ask, Secret};
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 
 use super::sessions::{step, stream};
 use super::*;

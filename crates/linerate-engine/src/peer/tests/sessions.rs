@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_core::facts::HostFacts;
-use linerate_core::plan::{Direction, Knobs, Pattern, Purpose, SetPlan, Side, StepPlan};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, Step};
 use linerate_core::units::{Bytes, Nanos};
 

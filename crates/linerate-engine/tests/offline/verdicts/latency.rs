@@ -1,7 +1,7 @@
 //! Round trips beside a load: a queue that stands is found and proved, one that is kept short is not named.
 
 use super::*;
-use linerate_core::verdict::Measure;
+use linerate_core::path::Measure;
 
 /// A path of 50 Mb/s and 1 ms with room for so many milliseconds of it.
 fn path(congestion: Congestion, room: u64) -> SimPath {

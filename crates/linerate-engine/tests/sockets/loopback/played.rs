@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use linerate_core::metric::WORKER_OPS;
 use linerate_core::parse::run::Mark;
-use linerate_core::plan::{Direction, Knobs, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Knobs;
 use linerate_core::record::EndReadings;
 
 use super::table;

@@ -4,7 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::MutexGuard;
 
-use linerate_core::plan::{SetPlan, Side, StepPlan};
+use linerate_core::path::Side;
+use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_core::parse::datagram::{DATAGRAM_MAX, Header, Kind};
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 
 use super::pair::{NEAR, socket};
 

@@ -1,6 +1,6 @@
 //! Token buckets in front of ports.
 
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::{Bytes, Rate};
 
 use crate::agent::network::{Network, Spot};

@@ -93,9 +93,9 @@ pub(super) fn is_rate(rate: Rate) -> bool {
 #[derive(PartialEq, Eq)]
 enum Scope<'a> {
     Whole,
-    Side(linerate_core::plan::Side),
+    Side(linerate_core::path::Side),
     Cpu(u32),
-    Variable(linerate_core::plan::Side, &'a str),
+    Variable(linerate_core::path::Side, &'a str),
 }
 
 /// Whether two faults act on the same thing.
@@ -119,7 +119,7 @@ fn kind(fault: &Fault) -> String {
     }
 }
 
-fn ways(fault: &Fault) -> Option<&'static [linerate_core::plan::Direction]> {
+fn ways(fault: &Fault) -> Option<&'static [linerate_core::path::Direction]> {
     match fault {
         Fault::PathRate { way, .. }
         | Fault::Police { way, .. }

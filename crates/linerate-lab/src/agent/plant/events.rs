@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::units::Nanos;
 
 use crate::fault::Rhythm;

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::units::Bytes;
 use linerate_sys::ethtool::{self, Offload};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_core::iperf3::{Protocol, Results};
 use linerate_core::model::{Counted, Estimate};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::SetEnd;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::iperf3::client::{ClientError, Outcome};

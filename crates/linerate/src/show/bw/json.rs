@@ -4,7 +4,7 @@
 //! unknown is `null`.
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::Record;
 use linerate_core::search::{Look, Search};
 use linerate_core::stats::percentile;

@@ -11,7 +11,8 @@ pub(super) mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Counted, Estimate};
-use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, SetEnd};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos, Rate};

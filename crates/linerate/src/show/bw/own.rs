@@ -2,7 +2,8 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Once, derive, looks, once};
-use linerate_core::plan::{Direction, Purpose, Receive, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos};

@@ -5,7 +5,8 @@ use linerate_core::iperf3::{Cpu, Protocol, Results, StreamResult};
 use linerate_core::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
 };
-use linerate_core::plan::{Direction, Purpose};
+use linerate_core::path::Direction;
+use linerate_core::plan::Purpose;
 use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::iperf3::client::{ClientError, Datagrams, Outcome};

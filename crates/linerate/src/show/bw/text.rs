@@ -2,7 +2,8 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::Estimate;
-use linerate_core::plan::{Direction, Handover, Side};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Handover;
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::super::flows;

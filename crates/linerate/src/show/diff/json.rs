@@ -5,10 +5,10 @@
 use linerate_core::diff::{
     Change, Diff, DisturbanceChange, Figure, Judged, Kind, LimitChange, Told, Value,
 };
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Measure, Side};
 use linerate_core::record::End;
 use linerate_core::stats::Interval;
-use linerate_core::verdict::{Certainty, Measure};
+use linerate_core::verdict::Certainty;
 use serde::Serialize;
 
 use super::Compared;
@@ -88,7 +88,7 @@ struct DisturbanceOut {
     stage: &'static str,
     side: &'static str,
     direction: Direction,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -209,7 +209,7 @@ fn disturbance(change: &DisturbanceChange) -> DisturbanceOut {
         stage: disturbance.stage.name(),
         side: disturbance.side.name(),
         direction: disturbance.direction,
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
     }
 }
 

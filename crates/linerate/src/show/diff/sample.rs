@@ -4,7 +4,7 @@ use linerate_core::diff::{
     Change, Diff, DisturbanceChange, Fate, Figure, Judged, Kind, LimitChange, PlanChange, Told,
     Value,
 };
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::stats::Interval;
 use linerate_core::verdict::Certainty;
 

@@ -2,7 +2,7 @@
 
 use linerate_core::diff::{Diff, Fate, Figure, Judged, Kind, LimitChange, Told, Value};
 use linerate_core::model::Estimate;
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::stats::Interval;
 use linerate_core::units::Nanos;
 use linerate_engine::store::stamp;

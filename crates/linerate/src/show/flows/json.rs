@@ -5,10 +5,11 @@
 
 use std::net::SocketAddr;
 
+use linerate_core::causes::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Advice, Answered, Disturbance, Limit};
+use linerate_core::verdict::{Answered, Disturbance, Limit};
 use serde::Serialize;
 
 use super::super::json::integer;
@@ -98,7 +99,7 @@ struct DisturbanceOut<'a> {
     cause: &'static str,
     stage: &'static str,
     side: &'static str,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
     evidence: &'a [String],
 }
 
@@ -192,7 +193,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
         cause: disturbance.cause,
         stage: disturbance.stage.name(),
         side: disturbance.side.name(),
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
         evidence: &disturbance.evidence,
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{DirectionModel, Flow, Model, carried, flow, name_of};
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Stage};
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Answered, Limit, Stage, Verdict, judge, notes, suspects};
+use linerate_core::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
 use linerate_engine::host::Seen;
 
 pub use json::{FORMAT, SCHEMA, json};

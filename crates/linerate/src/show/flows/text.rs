@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use linerate_core::causes::Advice;
 use linerate_core::model::TcpShares;
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Advice, Limit};
+use linerate_core::path::Direction;
+use linerate_core::verdict::Limit;
 
 use super::super::words::{self, count};
 use super::super::{Ink, Page, Style};

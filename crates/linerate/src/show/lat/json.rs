@@ -4,7 +4,7 @@
 //! unknown is `null`.
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::percentile_ci;
 use serde::Serialize;

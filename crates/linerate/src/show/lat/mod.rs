@@ -7,7 +7,8 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Latency, derive, latency_of, once, round_trip_rate, round_trips};
-use linerate_core::plan::{Direction, Knobs, Pattern};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
 use linerate_core::units::{Bytes, Nanos};

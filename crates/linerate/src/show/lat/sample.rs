@@ -1,6 +1,7 @@
 //! Measurements made up for goldens: steps of a kept run, as if nothing else had been measured.
 
-use linerate_core::plan::{Direction, Pattern, Purpose};
+use linerate_core::path::Direction;
+use linerate_core::plan::{Pattern, Purpose};
 use linerate_core::record::Record;
 use linerate_core::units::Rate;
 use linerate_engine::store::Store;

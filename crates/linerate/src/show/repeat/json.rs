@@ -2,8 +2,8 @@
 //!
 //! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
 
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Disturbance, Measure, Told};
+use linerate_core::path::{Direction, Measure};
+use linerate_core::verdict::{Disturbance, Entry};
 use serde::Serialize;
 
 use super::super::json::{HeadlineOut, Output, first, integer, output};
@@ -62,7 +62,7 @@ struct DisturbanceOut {
     side: &'static str,
     direction: &'static str,
     runs: usize,
-    gain_at_most: Option<f64>,
+    gain_about: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -130,11 +130,11 @@ fn limit<'a>(answer: &Answer<'a>) -> Option<LimitOut<'a>> {
 
 fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
     match answer.told {
-        Told::Unknown(direction) => Some(UnknownOut {
+        Entry::Unknown(direction) => Some(UnknownOut {
             direction: direction.name(),
             runs: answer.runs,
         }),
-        Told::Limit(_) => None,
+        Entry::Limit(_) => None,
     }
 }
 
@@ -145,7 +145,7 @@ fn disturbance((disturbance, runs): (&Disturbance, usize)) -> DisturbanceOut {
         side: disturbance.side.name(),
         direction: disturbance.direction.name(),
         runs,
-        gain_at_most: disturbance.at_most(),
+        gain_about: disturbance.gain(),
     }
 }
 

@@ -6,9 +6,10 @@ mod text;
 use std::cmp::Reverse;
 
 use linerate_core::diff::Judged;
-use linerate_core::plan::Direction;
+use linerate_core::model::far_slower;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::stats::median;
-use linerate_core::verdict::{Certainty, Disturbance, Limit, Measure, Told, told};
+use linerate_core::verdict::{Certainty, Disturbance, Entry, Limit, entries};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub use text::{run, summary};
@@ -62,20 +63,14 @@ fn round_trip(runs: &[Run<'_>]) -> Option<Spread> {
 /// An answer to what limits the path, and how many runs gave it.
 #[derive(Debug, Clone, Copy)]
 struct Answer<'a> {
-    told: Told<'a>,
+    told: Entry<'a>,
     runs: usize,
     proved: usize,
 }
 
 /// The direction that carries less than half of the other one, by the medians of all runs.
 fn slower(runs: &[Run<'_>]) -> Option<Direction> {
-    let [forward, reverse] = Direction::ALL.map(|direction| goodput(runs, direction));
-    let [forward, reverse] = [forward?.median, reverse?.median];
-    if forward * 2.0 < reverse {
-        Some(Direction::Forward)
-    } else {
-        (reverse * 2.0 < forward).then_some(Direction::Reverse)
-    }
+    far_slower(|direction| Some(goodput(runs, direction)?.median))
 }
 
 /// The directions that any run measured, in the order in which they are read.
@@ -92,7 +87,7 @@ fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
 fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
     let each = runs.iter();
-    for told in each.flat_map(|run| told(&run.judged.model, &run.judged.verdict)) {
+    for told in each.flat_map(|run| entries(&run.judged.model, &run.judged.verdict)) {
         let is_proof = |l: &Limit| l.certainty == Certainty::Proved;
         let proved = usize::from(limit_of(told).is_some_and(is_proof));
         match all.iter_mut().find(|known| same(known.told, told)) {
@@ -110,8 +105,8 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let slow = slower(runs);
     let rank = |answer: &Answer<'_>| {
         let (direction, metric) = match answer.told {
-            Told::Limit(limit) => (limit.direction, limit.metric),
-            Told::Unknown(direction) => (direction, Measure::Goodput),
+            Entry::Limit(limit) => (limit.direction, limit.metric),
+            Entry::Unknown(direction) => (direction, Measure::Goodput),
         };
         let is_latency = metric == Measure::Latency;
         (
@@ -126,18 +121,18 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     all
 }
 
-fn limit_of(told: Told<'_>) -> Option<&Limit> {
+fn limit_of(told: Entry<'_>) -> Option<&Limit> {
     match told {
-        Told::Limit(limit) => Some(limit),
-        Told::Unknown(_) => None,
+        Entry::Limit(limit) => Some(limit),
+        Entry::Unknown(_) => None,
     }
 }
 
-fn same(a: Told<'_>, b: Told<'_>) -> bool {
+fn same(a: Entry<'_>, b: Entry<'_>) -> bool {
     let key = |l: &Limit| (l.cause, l.metric, l.direction, l.side);
     match (a, b) {
-        (Told::Limit(a), Told::Limit(b)) => key(a) == key(b),
-        (Told::Unknown(a), Told::Unknown(b)) => a == b,
+        (Entry::Limit(a), Entry::Limit(b)) => key(a) == key(b),
+        (Entry::Unknown(a), Entry::Unknown(b)) => a == b,
         _ => false,
     }
 }

@@ -1,9 +1,9 @@
 //! Several runs together, in text.
 
 use linerate_core::diff::Judged;
-use linerate_core::plan::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Measure, Told};
+use linerate_core::verdict::Entry;
 
 use super::super::page::{Ink, Page, Style};
 use super::super::words;
@@ -97,13 +97,13 @@ pub fn summary(runs: &[Run<'_>], style: Style) -> String {
 fn answered(page: &mut Page, label: &str, answer: &Answer<'_>, of: &str) {
     let runs = answer.runs;
     match answer.told {
-        Told::Limit(limit) => {
+        Entry::Limit(limit) => {
             let (place, metric) = (words::place(limit), words::metric(limit));
             let name = format!("{place}: {}, {metric}", limit.cause);
             let text = format!(" in {runs} of {of}, proved in {}", answer.proved);
             page.entry(label, &[(Ink::Bold, &name), (Ink::Plain, &text)], 2);
         }
-        Told::Unknown(direction) => {
+        Entry::Unknown(direction) => {
             let text = format!(", {}, in {runs} of {of}", direction.name());
             page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
         }

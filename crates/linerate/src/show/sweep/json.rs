@@ -5,7 +5,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cost, Estimate, Setting};
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::stats::Interval;
 use linerate_core::units::Bytes;

@@ -7,7 +7,7 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{self, Estimate, Setting, derive};
-use linerate_core::plan::{Direction, Side};
+use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_engine::run::Sweep;

@@ -2,7 +2,8 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Estimate, Knee, Setting, Sweep};
-use linerate_core::plan::{Direction, Knobs};
+use linerate_core::path::Direction;
+use linerate_core::plan::Knobs;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::units::Nanos;

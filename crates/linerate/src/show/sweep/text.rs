@@ -1,7 +1,7 @@
 //! A sweep, on a page.
 
 use linerate_core::model::{Cost, Estimate, Setting};
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::Swept;
 
@@ -202,7 +202,7 @@ fn knee(page: &mut Page, probe: &Probe) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::Direction;
+    use linerate_core::path::Direction;
 
     use super::super::sample;
     use super::*;

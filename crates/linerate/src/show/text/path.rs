@@ -1,8 +1,8 @@
 //! The path: what the bytes cross, in a line a side or stage by stage.
 
 use linerate_core::model::{Ceiling, Model, PathStage};
+use linerate_core::path::{Place, Stage};
 use linerate_core::record::Host;
-use linerate_core::verdict::{Place, Stage};
 
 use super::super::page::{Ink, Page, width_of};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::odd::ranges;
 use linerate_core::model::{Load, Model};
+use linerate_core::path::{Direction, Side};
 use linerate_core::placement::{Seat, seats};
-use linerate_core::plan::{Direction, Side};
 
 use super::super::page::{Ink, Page};
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::CAUSES;
+use linerate_core::causes::{Advice, CAUSES};
 use linerate_core::model::Model;
-use linerate_core::plan::Direction;
-use linerate_core::verdict::{Advice, Answered, Certainty, Decided, Limit, Told, Verdict, told};
+use linerate_core::path::Direction;
+use linerate_core::verdict::{Answered, Certainty, Decided, Entry, Limit, Verdict, entries};
 
 use super::super::page::{Ink, Page};
 use super::super::words;
@@ -14,14 +14,14 @@ pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
     let mut label = "Limited by";
     let mut explained: Vec<&str> = Vec::new();
     let mut was_limit = true;
-    for told in told(model, verdict) {
-        // Limits stand apart; what is unknown is a line.
-        if was_limit || matches!(told, Told::Limit(_)) {
+    for told in entries(model, verdict) {
+        // A blank line before each limit; unknown directions that follow each other are one block.
+        if was_limit || matches!(told, Entry::Limit(_)) {
             page.gap();
         }
-        was_limit = matches!(told, Told::Limit(_));
+        was_limit = matches!(told, Entry::Limit(_));
         match told {
-            Told::Limit(limit) => {
+            Entry::Limit(limit) => {
                 limit_title(page, label, limit);
                 limit_body(page, limit, explained.contains(&limit.cause));
                 if let Some(trial) = &limit.trial {
@@ -30,7 +30,7 @@ pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
                 }
                 explained.push(limit.cause);
             }
-            Told::Unknown(direction) => {
+            Entry::Unknown(direction) => {
                 let text = format!(", {}: no cause could be supported", direction.name());
                 page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
             }

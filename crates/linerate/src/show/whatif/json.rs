@@ -3,7 +3,7 @@
 use linerate_core::case::{Answer, Sweep, Told};
 use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use serde::Serialize;
 
 use super::super::json::integer;

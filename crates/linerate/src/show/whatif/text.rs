@@ -4,7 +4,7 @@
 use linerate_core::case::{Answer, Case, Host, Slot, Sweep, Told};
 use linerate_core::ceiling::fingerprint::{Candidate, candidates, fit};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
-use linerate_core::plan::Direction;
+use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::{Ink, Page, Style};

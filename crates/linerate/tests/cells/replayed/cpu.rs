@@ -5,7 +5,8 @@ use linerate_core::facts::memory::Channels;
 use linerate_core::facts::nic::Coalesce;
 use linerate_core::facts::topology::Node;
 use linerate_core::metric as m;
-use linerate_core::plan::{Pattern, Side};
+use linerate_core::path::Side;
+use linerate_core::plan::Pattern;
 use linerate_core::record::{Record, Set};
 use linerate_core::units::{Hertz, Nanos, Transfers};
 

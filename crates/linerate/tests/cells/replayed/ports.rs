@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use linerate_core::facts::nic::{Duplex, Nic, Pause};
 use linerate_core::facts::route::Other;
 use linerate_core::metric as m;
-use linerate_core::plan::Side;
+use linerate_core::path::Side;
 use linerate_core::record::Record;
 use linerate_core::units::{Rate, Transfers};
 

@@ -2,10 +2,10 @@
 
 use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr};
+use crate::factor::Factor;
 use crate::model::{Load, Model, TIMEOUT};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
-use crate::trial::Factor;
 use crate::units::Nanos;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
@@ -17,7 +17,7 @@ const VANISHES: Range = Range {
 /// The same where packets are lost at any rate: about as before. Few losses, or losses in rows, tell it
 /// with a wide interval; above it is open, since nothing loses more at half the pace that should be parted
 /// from this.
-pub(super) const STAYS: Range = Range {
+pub(crate) const STAYS: Range = Range {
     low: 0.31,
     high: f64::MAX,
 };
@@ -28,7 +28,7 @@ const FILLED_BY_OTHER: f64 = 4.0;
 
 /// What more streams carry of a rate that drops what exceeds it: each halves its window at each loss,
 /// and loses many packets at once, so that several may fill it better, or out of step a little worse.
-pub(super) const FILLED: Range = Range {
+pub(crate) const FILLED: Range = Range {
     low: 0.9,
     high: 1.5,
 };
@@ -41,7 +41,7 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
 }
 
 /// The same, of what was lost indeed: not what came late.
-pub(super) fn lost(load: &Load) -> Option<f64> {
+pub(crate) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
 }
@@ -52,7 +52,7 @@ pub(crate) fn often_sent_again(load: &Load) -> Option<f64> {
 }
 
 /// The share of segments that a queue marked (ECN), where it is a reason for congestion control to slow down.
-pub(super) fn marked(load: &Load) -> Option<f64> {
+pub(crate) fn marked(load: &Load) -> Option<f64> {
     load.tcp.marked.filter(|share| *share > LOSSY)
 }
 
@@ -81,12 +81,12 @@ fn matters_far(load: &Load, share: f64) -> bool {
     share > 0.0 && is_far(load) && load.keeps_losing && explains
 }
 
-pub(super) fn is_far(load: &Load) -> bool {
+pub(crate) fn is_far(load: &Load) -> bool {
     load.tcp.min_rtt.is_some_and(|rtt| rtt >= FAR)
 }
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.
-pub(super) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
+pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
     let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
     let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
@@ -97,7 +97,7 @@ const BACKED_OFF: f64 = 4.0;
 
 /// The least that it leaves, where timers run out as well: nobody knows of how many losses; nearly all, where a few
 /// segments are in flight. The same as the most where none ran out, and no less than the time beside them leaves.
-pub(super) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
+pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     let most = loss_leaves(load, lost)?;
     if load.tcp.timeouts == Some(0.0) {
         return Some(most);
@@ -111,7 +111,7 @@ pub(super) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
 }
 
 /// Whether so much loss explains what a load carries: it would leave about as much.
-pub(super) fn explains(load: &Load, lost: f64) -> bool {
+pub(crate) fn explains(load: &Load, lost: f64) -> bool {
     let left = loss_leaves_at_least(load, lost);
     left.is_none_or(|left| load.goodput.mean >= left * EXPLAINED)
 }
@@ -132,14 +132,14 @@ const LONG: Nanos = Nanos(5_000_000);
 const BEYOND: f64 = 3.0;
 
 /// The queue whose overflow is all that is lost: had loss held the sender, no queue would stand.
-pub(super) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
+pub(crate) fn overrun(model: &Model, load: &Load, lost: f64) -> Option<String> {
     let beyond = load.goodput.mean >= loss_leaves(load, lost)? * BEYOND;
     beyond.then(|| long_queue(model, load))?
 }
 
 /// The queue on the way that holds most of what is in flight: a window that is made smaller now and then still fills
 /// the path.
-pub(super) fn long_queue(model: &Model, load: &Load) -> Option<String> {
+pub(crate) fn long_queue(model: &Model, load: &Load) -> Option<String> {
     let empty = load.tcp.min_rtt?;
     let long = load.tcp.rtt?.0 >= empty.0.saturating_add(LONG.0);
     (long && mostly_queued(model, load)).then(|| standing_queue(model, load))?
@@ -153,7 +153,7 @@ const COPIED: f64 = 1.5;
 
 /// How it is known that segments that were sent again had only come late.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Late {
+pub(crate) enum Late {
     /// The receiver says of so many of them that they came twice.
     Told(f64),
     /// Packets overtook others so often for each of them; whether they came twice, nobody says.
@@ -162,7 +162,7 @@ pub(super) enum Late {
 
 impl Late {
     /// The share of what was sent again.
-    pub(super) fn share(self) -> f64 {
+    pub(crate) fn share(self) -> f64 {
         let (Self::Told(share) | Self::Overtook(share)) = self;
         share.min(1.0)
     }
@@ -171,7 +171,7 @@ impl Late {
 /// What only came late, where it explains what was sent again. The receiver knows best: packets overtake on
 /// many a path without anything being sent again for it, and one that comes after it was sent again is not
 /// counted as overtaken. Of a network that copies packets nobody knows.
-pub(super) fn late(load: &Load) -> Option<Late> {
+pub(crate) fn late(load: &Load) -> Option<Late> {
     let again = load.tcp.repeated.filter(|again| *again > 0.0)?;
     let of = |events: f64| events / again;
     let late = load.tcp.needless.map(|n| Late::Told(of(n)));
@@ -181,7 +181,7 @@ pub(super) fn late(load: &Load) -> Option<Late> {
 }
 
 /// Share of what was sent again that must have come late, for reordering to be more than a part of it.
-pub(super) const MOST_LATE: f64 = 0.5;
+pub(crate) const MOST_LATE: f64 = 0.5;
 
 /// How many times as much as so much loss would leave to it a load carries that is held by what it takes for loss: it
 /// makes up for some of that once it is told, and cubic's own law leaves up to ten times as much as Mathis'.
@@ -190,7 +190,7 @@ const MADE_UP: f64 = 10.0;
 
 /// The share of what is sent again, all the time, that the receiver says had come: most of it, and enough to hold the
 /// sender. It is not lost now and then, when something is exceeded.
-pub(super) fn mostly_late(load: &Load) -> Option<f64> {
+pub(crate) fn mostly_late(load: &Load) -> Option<f64> {
     let Some(Late::Told(share)) = late(load) else {
         return None;
     };
@@ -208,7 +208,7 @@ const SAMPLES: usize = 8;
 
 /// Whether a load carried now much, now little, or too little was seen of it: nothing follows from another
 /// load that carried as much.
-pub(super) fn erratic(load: &Load) -> bool {
+pub(crate) fn erratic(load: &Load) -> bool {
     let ticks = without_swing(&load.ticks);
     let n = ticks.len() as f64;
     let mean = ticks.iter().sum::<f64>() / n;
@@ -218,7 +218,7 @@ pub(super) fn erratic(load: &Load) -> bool {
 
 /// Whether loss, or a mark, is the only sign of a rate that is exceeded: what comes too fast is dropped or marked, not
 /// queued.
-pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
+pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
     let lost = lost(load).is_some() || recovering(load).is_some() || marked(load).is_some();
     lost && standing_queue(model, load).is_none()
 }
@@ -226,7 +226,7 @@ pub(super) fn only_dropped(model: &Model, load: &Load) -> bool {
 /// Segments that a stream had sent again since it began, on a path so long that it may recover from that for longer
 /// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
-pub(super) fn recovering(load: &Load) -> Option<u64> {
+pub(crate) fn recovering(load: &Load) -> Option<u64> {
     let slow = is_far(load) && !bbr::sends(load) && load.datagrams.is_none();
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
@@ -234,7 +234,7 @@ pub(super) fn recovering(load: &Load) -> Option<u64> {
 /// What more streams make of one rate that all share: the same, unless it drops what exceeds it; somewhat less where
 /// they overrun a queue more often than one. Datagrams fill any rate, and fill it no better where more of them are
 /// lost.
-pub(super) fn filled(model: &Model, load: &Load) -> Range {
+pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.datagrams.is_some() || queued {
         Range {
@@ -250,7 +250,7 @@ pub(super) fn filled(model: &Model, load: &Load) -> Range {
 
 /// What a rate expects of another congestion control: it is filled no better, though maybe worse where
 /// the queue is shallow.
-pub(super) fn of_other_congestion(model: &Model, load: &Load) -> Range {
+pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
     Range {
         low: 0.3,
         high: if only_dropped(model, load) {
@@ -263,7 +263,7 @@ pub(super) fn of_other_congestion(model: &Model, load: &Load) -> Range {
 
 /// The share sent again that a rate predicts which drops what exceeds it. Where a queue stands,
 /// packets may be lost at random too: nothing is predicted.
-pub(super) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+pub(crate) fn of_a_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let paced = trial.factor() == Some(Factor::Paced);
     (paced && only_dropped(model, load)).then_some(VANISHES)

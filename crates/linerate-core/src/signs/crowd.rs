@@ -3,22 +3,22 @@
 
 use super::bbr;
 use super::lossy::{FILLED, is_far, loss_leaves, often_sent_again, only_dropped};
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::Direction;
+use crate::path::Direction;
 use crate::stats::Range;
-use crate::trial::Factor;
 use crate::units::{Bytes, Nanos};
 
 /// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
 /// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
 //= RFC 9438, section 5.2
-pub(super) const GROWS: Range = Range {
+pub(crate) const GROWS: Range = Range {
     low: 2.5,
     high: f64::MAX,
 };
 
 /// The same where packets are lost at any rate: no larger one.
-pub(super) const ALIKE: Range = Range {
+pub(crate) const ALIKE: Range = Range {
     low: 0.3,
     high: 2.0,
 };

@@ -1,21 +1,22 @@
 //! The order in which a verdict is read. Every view takes its headline from here.
 
-use super::{Limit, Measure, Verdict};
+use super::{Limit, Verdict};
 use crate::model::Model;
-use crate::plan::Direction;
+use crate::path::{Direction, Measure};
 
 /// One answer to what limits the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Told<'a> {
+pub enum Entry<'a> {
     /// A limit that was upheld.
     Limit(&'a Limit),
     /// A direction of whose goodput no limit was upheld.
     Unknown(Direction),
 }
 
-/// All answers, the one to read first in front: those about goodput, then those about latency. A direction that carries less than half of the other one comes first,
-/// also where what limits it is not known: what limits the faster one is no answer to why this one is slow.
-pub fn told<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Told<'a>> {
+/// All answers, the one to read first in front: those about goodput, then those about latency. A direction that carries
+/// less than half of the other one comes first, also where its limit is not known: what limits the faster direction does
+/// not say why this one is slow.
+pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
     let unknown = |direction: &Direction| {
         let mut limits = verdict.limits.iter();
         !limits.any(|l| l.direction == *direction && l.metric == Measure::Goodput)
@@ -24,18 +25,18 @@ pub fn told<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Told<'a>> {
     let (first, last): (Vec<Direction>, Vec<Direction>) = measured
         .filter(unknown)
         .partition(|direction| Some(*direction) == model.slower());
-    let first = first.into_iter().map(Told::Unknown);
+    let first = first.into_iter().map(Entry::Unknown);
     let is_goodput = |limit: &&Limit| limit.metric == Measure::Goodput;
     let (goodput, latency): (Vec<&Limit>, Vec<&Limit>) =
         verdict.limits.iter().partition(is_goodput);
     first
-        .chain(goodput.into_iter().map(Told::Limit))
-        .chain(last.into_iter().map(Told::Unknown))
-        .chain(latency.into_iter().map(Told::Limit))
+        .chain(goodput.into_iter().map(Entry::Limit))
+        .chain(last.into_iter().map(Entry::Unknown))
+        .chain(latency.into_iter().map(Entry::Limit))
         .collect()
 }
 
 /// The answer to read first; `None` where no direction was measured.
-pub fn headline<'a>(model: &Model, verdict: &'a Verdict) -> Option<Told<'a>> {
-    told(model, verdict).into_iter().next()
+pub fn headline<'a>(model: &Model, verdict: &'a Verdict) -> Option<Entry<'a>> {
+    entries(model, verdict).into_iter().next()
 }

@@ -1,12 +1,12 @@
 //! What the round trip tells of queues on the way.
 
-use super::latency::idle_at_least;
 use super::lossy::sent_again;
+use super::round_trips::idle_at_least;
 use crate::model::{Load, Model};
 use crate::units::{Bytes, Nanos};
 
 /// Longer than the idle round trip by this much at least: scheduling alone takes some.
-pub(super) const NOTABLE: Nanos = Nanos(200_000);
+pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
 /// What a sender sends in one go at most: what its pace carries in this time, in one group of segments.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
@@ -16,7 +16,7 @@ const GROUP: Bytes = Bytes(64 << 10);
 /// A round trip under load well over that of an empty path, in words. Where packets are lost, a wait for the
 /// sender's own burst to pass is no queue: a rate that drops what exceeds it makes the sender slow, and its
 /// bursts long.
-pub(super) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
+pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
     let (empty, loaded) = longer(model, load, 1.5)?;
     Some(format!(
         "a standing queue: the round trip took {loaded} under load, {}",
@@ -28,12 +28,12 @@ pub(super) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
 }
 
 /// Whether most of what is in flight stands in a queue: fewer bytes in flight would carry as much.
-pub(super) fn mostly_queued(model: &Model, load: &Load) -> bool {
+pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
 
 /// Whether some of what is in flight stands in a queue: the path is full, and a little less in flight carries as much.
-pub(super) fn is_full(model: &Model, load: &Load) -> bool {
+pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
     longer(model, load, 1.2).is_some()
 }
 
@@ -63,7 +63,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
 }
 
 /// The time that a burst of one stream takes at the rate that it gets.
-pub(super) fn burst(load: &Load) -> Nanos {
+pub(crate) fn burst(load: &Load) -> Nanos {
     let each = load.goodput.mean / f64::from(load.streams.max(1));
     let group = GROUP.0 as f64 * 8.0 / each.max(1.0) * 1e9;
     BURST.min(Nanos(group as u64))

@@ -1,20 +1,19 @@
 //! What the hosts themselves drop of the payload of one direction, and how much it explains.
 
+use super::{LOSSY, OVERRUN};
 use std::collections::BTreeMap;
 
-use super::LOSSY;
-use super::datagrams::OVERRUN;
 use super::lossy::{marked, sent_again};
 use super::queue::standing_queue;
 use crate::model::{Load, Local, LocalEvent, Model};
-use crate::plan::{Direction, Side};
+use crate::path::{Direction, Side};
 
 /// Bytes that a host handles as one packet at most, and drops as one.
 //= include/linux/netdevice.h, GSO_LEGACY_MAX_SIZE
 const GROUP: f64 = 65_536.0;
 
 /// Part of what was sent again, or lost, that drops must explain to be what it comes of.
-pub(super) const MOST: f64 = 0.5;
+pub(crate) const MOST: f64 = 0.5;
 
 /// Drops in a second while the other direction is loaded, over those under this one's load, up to which they come of this
 /// one's.
@@ -24,19 +23,19 @@ const ALONE: f64 = 0.5;
 const POLICED: f64 = 10.0;
 
 /// What the hosts dropped of the payload of one direction.
-pub(super) struct Dropped<'a> {
-    pub(super) counters: Vec<&'a Local>,
+pub(crate) struct Dropped<'a> {
+    pub(crate) counters: Vec<&'a Local>,
     /// Packets in a second; each holds one segment or a group of them.
-    pub(super) per_sec: f64,
+    pub(crate) per_sec: f64,
     /// Those of the sending host.
-    pub(super) by_sender: f64,
+    pub(crate) by_sender: f64,
     /// Segments (datagrams) in a second that they held, about: one each where nobody knows.
-    pub(super) segments: f64,
+    pub(crate) segments: f64,
 }
 
 /// How much drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(crate) enum Weight {
     /// Most of what was lost, as far as it is known how many segments each held.
     Most,
     /// Too little to matter, at the most that they can be.
@@ -59,7 +58,7 @@ impl<'a> Dropped<'a> {
 
 /// The drops on the way of the payload: at the sender where it leaves, at the receiver where it comes
 /// in. Disciplines of one port that hang together count each other's drops, and a CPU's backlog those of its ports.
-pub(super) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -> Dropped<'a> {
+pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -> Dropped<'a> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let mut queues: BTreeMap<(bool, bool, &str), &Local> = BTreeMap::new();
     let (mut counters, mut backlog, mut arrival) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,7 +119,7 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
 
 /// Segments of a load in a second that the packets of a counter held, about. A filter drops what exceeds it, the largest
 /// first, and what passes tells nothing of how large they were; the few that it drops for another reason are none.
-pub(super) fn segments(load: &Load, local: &Local) -> f64 {
+pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
         let exceeds = local.per_sec >= POLICED;
         return local.per_sec * if exceeds { most_of(load) } else { 1.0 };
@@ -134,13 +133,13 @@ pub(super) fn segments(load: &Load, local: &Local) -> f64 {
 }
 
 /// Segments that a host handles as one packet at most.
-pub(super) fn most_of(load: &Load) -> f64 {
+pub(crate) fn most_of(load: &Load) -> f64 {
     (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0)
 }
 
 /// Segments sent in a second, and those of them that were sent again; datagrams sent, and lost. `None` where
 /// the sender's were not counted.
-pub(super) fn sent(load: &Load) -> Option<(f64, f64)> {
+pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     let datagrams = load.datagrams.as_ref();
     let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
@@ -152,11 +151,11 @@ fn is_rare(load: &Load) -> bool {
 }
 
 /// Whether the hosts dropped a packet in a second, or any where so few matter.
-pub(super) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
+pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
     dropped.per_sec >= 1.0 || (is_rare(load) && dropped.per_sec > 0.0)
 }
 
-pub(super) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
+pub(crate) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
     // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
     let least = if load.datagrams.is_some() {

@@ -4,10 +4,9 @@
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::model::{Load, least_of};
-use crate::plan::Direction;
+use crate::path::{Direction, Stage};
 use crate::record::Host;
 use crate::units::Rate;
-use crate::verdict::Stage;
 
 /// Share of the least that such a port leaves below which it is not what binds. Outer headers take
 /// up to a tenth of packets of the usual sizes.
@@ -15,7 +14,7 @@ use crate::verdict::Stage;
 const FAR_BELOW: f64 = 0.8;
 
 /// Whether goodput is not far below what each of these ports leaves at a stage, as far as is known.
-pub(super) fn may_bind(
+pub(crate) fn may_bind(
     host: &Host,
     ports: &[&Nic],
     direction: Direction,
@@ -29,7 +28,7 @@ pub(super) fn may_bind(
 
 /// Whether a bridge led the path past these ports, to a guest say: together they do not carry as
 /// much.
-pub(super) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
+pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     let route = host.facts.route.as_ref();
     let bridged = route.is_some_and(|route| route.ports.iter().any(|nic| nic.kind == "bridge"));
     let speeds: Option<Vec<Rate>> = ports.iter().map(|nic| nic.link.speed).collect();
@@ -39,7 +38,7 @@ pub(super) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
 
 /// The gap of a port below which one of these carries the path, or one that was not told; `what` of
 /// them is missing.
-pub(super) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
+pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);
     let why = if ports.is_empty() {

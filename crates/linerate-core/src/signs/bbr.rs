@@ -1,17 +1,16 @@
 //! The congestion control that goes by the rate that arrives, not by loss.
 
-use super::latency::idle_at_least;
-use super::predict::GAIN;
+use super::GAIN;
 use super::queue::{NOTABLE, burst};
+use super::round_trips::idle_at_least;
+use crate::factor::Factor;
 use crate::model::{Load, Model};
-use crate::plan::{Direction, Side};
+use crate::path::Direction;
 use crate::record::TrialPlan;
-use crate::trial::Factor;
 use crate::units::Nanos;
-use crate::verdict::Advice;
 
 /// Its name.
-const NAME: &str = "bbr";
+pub(crate) const NAME: &str = "bbr";
 
 /// How many times what its rate carries in the shortest round trip it keeps in flight, and how many bursts beyond.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_cwnd_gain is 2; bbr_quantization_budget() adds three groups of segments
@@ -19,21 +18,21 @@ const WINDOWS: u64 = 2;
 const BURSTS: u64 = 3;
 
 /// Whether a load is sent by it.
-pub(super) fn sends(load: &Load) -> bool {
+pub(crate) fn sends(load: &Load) -> bool {
     load.made[0].congestion.starts_with(NAME)
 }
 
 /// The shortest round trip and the usual one of the idle path, in which nothing queues, where that is so much longer that
 /// bbr's window, which it makes for the shortest, is empty long before packets arrive: what slows it down is no loss, and
 /// no rate. An idle path may sleep: those of the load are long too.
-pub(super) fn outlasted(model: &Model, load: &Load) -> Option<(Nanos, Nanos)> {
+pub(crate) fn outlasted(model: &Model, load: &Load) -> Option<(Nanos, Nanos)> {
     let idle = idle_at_least(model)?;
     let usual = load.tcp.rtt.map_or(idle, |loaded| idle.min(loaded));
     is_longer(load, usual).then_some((load.tcp.min_rtt?, usual))
 }
 
 /// Whether some of the round trips of the idle path are so long: then it may be slowed.
-pub(super) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
+pub(crate) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
     let idle = model.idle.as_ref().and_then(|idle| idle.percentile(90.0));
     let long = idle.is_some_and(|idle| is_longer(load, idle));
     long || outlasted(model, load).is_some()
@@ -49,7 +48,7 @@ fn is_longer(load: &Load, trip: Nanos) -> bool {
 
 /// Whether a trial puts it in the place of another one where its window is not too small. By its own round trips it was,
 /// once they were measured, unless it carried more: then they were its own queue.
-pub(super) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
+pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     let by_it = trial.after.congestion.as_deref() == Some(NAME);
     let base = model.direction(trial.direction).map(|dir| &dir.base);
     let empties = base.is_none_or(|base| outlasted(model, base).is_some());
@@ -61,24 +60,8 @@ pub(super) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
 }
 
 /// How many times as much it carried, where it was tried.
-pub(super) fn gained(model: &Model, direction: Direction) -> Option<f64> {
+pub(crate) fn gained(model: &Model, direction: Direction) -> Option<f64> {
     let trial = model.tried(direction, Factor::OtherCongestion)?;
     let by_it = trial.plan.after.congestion.as_deref() == Some(NAME);
     trial.effect.filter(|_| by_it).map(|effect| effect.mid)
-}
-
-/// To use it, where the sender does not and may, and its window is large enough.
-pub(super) fn advice(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
-    let present = &load.made[0].congestion;
-    let may = &model.host(side)?.facts.congestion_available;
-    let could = !present.is_empty() && !sends(load) && may.iter().any(|name| name == NAME);
-    let helps = outlasted(model, load).is_none() && gain.is_none_or(|gain| gain > 1.0);
-    (could && helps).then(|| Advice {
-        action: format!(
-            "on {}: sudo sysctl -w net.ipv4.tcp_congestion_control=bbr",
-            side.name()
-        ),
-        undo: format!("sudo sysctl -w net.ipv4.tcp_congestion_control={present}"),
-        gain,
-    })
 }

@@ -11,7 +11,7 @@ const LONGER: Nanos = Nanos(2_000_000);
 
 /// That somebody else than the far end acknowledges what is sent, in words: the shortest acknowledgement took far
 /// less time than the shortest answer.
-pub(super) fn relayed(model: &Model, load: &Load) -> Option<String> {
+pub(crate) fn relayed(model: &Model, load: &Load) -> Option<String> {
     let answer = model.idle.as_ref()?.least;
     let acknowledged = load.tcp.min_rtt?;
     let sooner = answer.0 as f64 > acknowledged.0 as f64 * TIMES

@@ -1,0 +1,80 @@
+//! What a cause predicts of a trial, compared with what the trial showed.
+//!
+//! A trial shows up to three effects: on goodput, on the share that was lost or retransmitted, and on the round trip
+//! beside the load.
+
+use super::Cause;
+use crate::model::{Model, TrialModel};
+use crate::record::TrialPlan;
+use crate::stats::{EQUAL, Interval, Range};
+
+/// Something for each effect that a trial may show: on goodput, on the share sent again, on the round trip.
+pub(crate) type Effects<T> = [Option<T>; 3];
+
+/// What a trial showed.
+pub(crate) fn shown(trial: &TrialModel) -> Effects<Interval> {
+    [trial.effect, trial.loss, trial.latency]
+}
+
+/// What a cause expects of a trial.
+#[derive(Clone, Copy)]
+pub(crate) struct Expected(Effects<Range>);
+
+/// How what was measured fits what was expected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// Nothing was expected, or it was not measured.
+    Silent,
+    /// Within.
+    Inside,
+    /// Partly within.
+    Cut,
+    /// Not at all.
+    Outside,
+}
+
+impl Expected {
+    /// What `cause` expects of a trial.
+    pub(crate) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
+        Self([
+            cause.predict(model, trial),
+            cause.predict_loss(model, trial),
+            cause.predict_latency(model, trial),
+        ])
+    }
+
+    /// Whether no outcome could fit both this and `other`.
+    pub(crate) fn parted_from(self, other: Self) -> bool {
+        let both = self.0.into_iter().zip(other.0);
+        let mut both = both.filter_map(|(a, b)| a.zip(b));
+        both.any(|(a, b)| !a.overlaps(b))
+    }
+
+    /// Whether it tells something, and that is not "no change".
+    pub(crate) fn is_change(self) -> bool {
+        let ranges = || self.0.into_iter().flatten();
+        ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))
+    }
+
+    /// How the effects of a trial fit it; all must that were expected.
+    pub(crate) fn fits(self, effects: Effects<Interval>) -> Fit {
+        let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
+            None => Fit::Silent,
+            Some((range, effect)) if range.excludes(effect) => Fit::Outside,
+            Some((range, effect)) if range.contains(effect) => Fit::Inside,
+            Some(_) => Fit::Cut,
+        };
+        let fits: Vec<Fit> = self.0.into_iter().zip(effects).map(fit).collect();
+        let order = [Fit::Outside, Fit::Cut, Fit::Inside];
+        order
+            .into_iter()
+            .find(|f| fits.contains(f))
+            .unwrap_or(Fit::Silent)
+    }
+}
+
+/// Whether an effect of a trial lies outside what a cause predicts of it.
+pub(crate) fn excludes(trial: &TrialModel, cause: &dyn Cause, model: &Model) -> bool {
+    let expected = Expected::of(cause, model, &trial.plan);
+    trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside
+}

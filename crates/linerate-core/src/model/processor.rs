@@ -1,0 +1,52 @@
+//! Threads of a load, and the CPUs of its hosts.
+
+use crate::units::Hertz;
+
+/// One worker thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thread {
+    /// Stream that it serves.
+    pub stream: u32,
+    /// Share of time on a CPU.
+    pub busy: Option<f64>,
+    /// Share of time runnable but not running.
+    pub waiting: Option<f64>,
+    /// Share of `busy` spent in user code.
+    pub user: Option<f64>,
+    /// CPU it ran on last.
+    pub cpu: Option<u32>,
+    /// CPU that it was on at every sample; `None` where it moved.
+    pub home: Option<u32>,
+    /// Share of time that interrupts and the hypervisor took of its home beside what it ran and
+    /// waited; `None` where that was not read. Nothing on kernels that count interrupts as time of
+    /// the thread that they interrupt.
+    pub taken: Option<f64>,
+    /// Payload per operation, mean.
+    pub bytes_per_op: Option<f64>,
+    /// CPU that took in the packets of its stream, at every sample; `None` where it changed or was not
+    /// read.
+    pub takes_in: Option<u32>,
+}
+
+/// One CPU of a host, whole machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cpu {
+    /// Its number.
+    pub number: u32,
+    /// Share of time not idle.
+    pub busy: f64,
+    /// Share of time in softirq.
+    pub softirq: f64,
+    /// Share of time stolen by the hypervisor.
+    pub steal: f64,
+    /// Share of time that this run's threads were on it, those of both ends where they share the
+    /// machine; `None` where that was not read.
+    pub ours: Option<f64>,
+    /// Share of time that it ran something else than this run's threads and interrupts, at least;
+    /// `None` where that was not read.
+    pub others: Option<f64>,
+    /// Packets per second that the network stack took in on it.
+    pub packets: Option<f64>,
+    /// Its clock under the load; `None` where it was not read.
+    pub clock: Option<Hertz>,
+}

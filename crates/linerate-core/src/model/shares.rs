@@ -1,0 +1,80 @@
+//! What the sender's connections counted.
+
+use crate::units::{Bytes, Nanos, Rate};
+
+/// The sender's TCP counters over the time that counts: means over streams, shares of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TcpShares {
+    /// Share of time held by the receiver's window: the kernel's clock, or the samples in which what
+    /// is in flight fills the window, whichever is larger.
+    pub rwnd_limited: Option<f64>,
+    /// Share of time held by the send buffer: the kernel's clock, or the samples in which all that
+    /// the buffer holds is sent already, whichever is larger.
+    pub sndbuf_limited: Option<f64>,
+    /// Share of samples in which the program left the connection without a full segment to send,
+    /// although its buffer had room and nothing unacknowledged kept it from being sent.
+    pub starved: Option<f64>,
+    /// The part of them in which less than a segment waited although nothing was unacknowledged: the
+    /// program holds it back (`TCP_CORK`, `MSG_MORE`). `None` for linerate's own load.
+    pub corked: Option<f64>,
+    /// Share of samples in which less than a segment waited for the late acknowledgement of a small
+    /// one (Nagle's algorithm). `None` for linerate's own load.
+    pub nagle: Option<f64>,
+    /// Share of time that is left: held by congestion control.
+    pub network: Option<f64>,
+    /// Payload in flight of one stream, mean.
+    pub in_flight: Option<Bytes>,
+    /// Window offered to one stream, mean.
+    pub window: Option<Bytes>,
+    /// Whether both ends agreed to scale windows: without, none exceeds 64 KiB.
+    pub window_scaling: Option<bool>,
+    /// Congestion window of one stream, mean.
+    pub cwnd: Option<Bytes>,
+    /// The same where that of every stream came to a value, stayed exactly there, and was full.
+    pub cwnd_stood: Option<Bytes>,
+    /// Payload of one stream that waits in the send queue, mean.
+    pub not_sent: Option<Bytes>,
+    /// Smoothed round-trip time, mean.
+    pub rtt: Option<Nanos>,
+    /// Smallest round-trip time.
+    pub min_rtt: Option<Nanos>,
+    /// Bytes sent again over bytes sent.
+    pub retransmitted: Option<f64>,
+    /// Segments that came with the mark of a queue (ECN) over segments that came.
+    pub marked: Option<f64>,
+    /// Segments sent in a second, all streams, those that were sent again included.
+    pub segments: Option<f64>,
+    /// How often in a second packets overtook others on the way, as the sender saw it.
+    pub reordered: Option<f64>,
+    /// Segments in a second that the receiver says had come before (DSACK), or took in beyond those that were lost: they
+    /// were sent again for nothing. `None` where it may not tell.
+    pub needless: Option<f64>,
+    /// Segments sent again in a second, all streams.
+    pub repeated: Option<f64>,
+    /// The most segments that a stream had sent again since its connection began, be it before the load counted.
+    pub repeated_ever: Option<u64>,
+    /// Times that the retransmission timers of all streams ran out; `None` before Linux 6.7.
+    pub timeouts: Option<f64>,
+    /// Share of time, at least, that a stream waited for such a timer; `None` before Linux 6.7.
+    pub timer_limited: Option<f64>,
+    /// The pace the application asked for, each stream.
+    pub max_pacing: Option<Rate>,
+    /// Memory of the send buffer (`sk_sndbuf`), mean.
+    pub send_memory: Option<Bytes>,
+    /// Maximum segment size: payload of a full packet. Of a load by datagrams their size.
+    pub mss: Option<Bytes>,
+    /// Maximum transmission unit of the path, as the sender knows it; of a load by datagrams bytes of a packet.
+    pub path_mtu: Option<Bytes>,
+    /// Bytes of a full IP packet: fewer than the path's unit where the receiver takes no larger segments.
+    pub packet: Option<Bytes>,
+}
+
+impl TcpShares {
+    /// Memory that the send buffer takes: its size, or what is in flight from one that is smaller than a group of
+    /// segments (64 KiB). The kernel asks whether there is room before it takes a group, not whether for all of it.
+    //= Linux, tcp_sendmsg_locked(): sk_stream_memory_free() before the group is allocated
+    pub fn send_room(&self) -> Option<Bytes> {
+        let in_flight = self.in_flight.unwrap_or_default();
+        self.send_memory.map(|memory| memory.max(in_flight))
+    }
+}

@@ -1,0 +1,144 @@
+//! Words for the path: its ends, its two directions, the stages that bytes cross, and what can be slow.
+//!
+//! Plans, models, causes and verdicts all speak of these. This module depends on none of them.
+
+use serde::{Deserialize, Serialize};
+
+/// One end of the path. `Near` is where `linerate run` was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The end that steers.
+    Near,
+    /// The end that serves.
+    Far,
+}
+
+/// Where payload flows. `Forward` is near to far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Near to far.
+    Forward,
+    /// Far to near.
+    Reverse,
+}
+
+impl Direction {
+    /// Both, in the order in which they are measured and listed.
+    pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// The side that sends.
+    pub const fn sender(self) -> Side {
+        match self {
+            Self::Forward => Side::Near,
+            Self::Reverse => Side::Far,
+        }
+    }
+
+    /// The side that receives.
+    pub const fn receiver(self) -> Side {
+        match self {
+            Self::Forward => Side::Far,
+            Self::Reverse => Side::Near,
+        }
+    }
+
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+impl Side {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// A link of the chain that bytes cross.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The program that sends or receives.
+    App,
+    /// Socket buffers and windows.
+    Socket,
+    /// Processors.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// The slot.
+    Pcie,
+    /// The network port.
+    Port,
+    /// Everything between the ports.
+    Net,
+    /// Storage.
+    Device,
+}
+
+impl Stage {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Socket => "socket",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pcie => "pcie",
+            Self::Port => "port",
+            Self::Net => "net",
+            Self::Device => "device",
+        }
+    }
+}
+
+/// Where a limit stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On the near host.
+    Near,
+    /// On the far host.
+    Far,
+    /// Between them, or on neither alone.
+    Path,
+}
+
+impl From<Side> for Place {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Near => Self::Near,
+            Side::Far => Self::Far,
+        }
+    }
+}
+
+impl Place {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::Path => "path",
+        }
+    }
+}
+
+/// What is slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// Payload per second.
+    Goodput,
+    /// Round-trip time.
+    Latency,
+}

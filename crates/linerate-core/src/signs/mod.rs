@@ -1,0 +1,39 @@
+//! Signs: what the readings of a load show, before any cause is judged.
+//!
+//! A sign is a fact about the model: a standing queue, loss that explains the goodput, a thread without slack. Causes
+//! and trials both go by signs; a sign knows neither.
+
+pub(crate) mod bbr;
+pub(crate) mod crowd;
+pub(crate) mod dropped;
+pub(crate) mod lossy;
+pub(crate) mod own_loss;
+pub(crate) mod queue;
+pub(crate) mod relay;
+pub(crate) mod round_trips;
+pub(crate) mod threads;
+pub(crate) mod underlay;
+
+/// Share of bytes sent again, or of datagrams lost, from which the path gives congestion control a reason to slow down.
+pub(crate) const LOSSY: f64 = 0.0005;
+
+/// Share of what was sent that must be lost for what holds the sender not to matter: what would come of a
+/// faster one is lost as well, or is worth less than mending the loss. A reader that waits its turn on a busy
+/// host misses fewer, and is none the slower.
+pub(crate) const OVERRUN: f64 = 0.05;
+
+/// The least gain that a limit predicts of being lifted: more than equal, however near the next
+/// limit stands.
+pub(crate) const GAIN: f64 = 1.05;
+
+/// A share in per cent, for sentences.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if (0.0005..0.05).contains(&value) {
+        format!("{value:.3} %")
+    } else if !(0.05..10.0).contains(&value) || value.fract() == 0.0 {
+        format!("{value:.0} %")
+    } else {
+        format!("{value:.1} %")
+    }
+}

@@ -1,0 +1,21 @@
+//! What the timed round trips say of the path.
+
+use crate::model::{Latency, Model};
+use crate::units::Nanos;
+
+/// Round trips of which the shortest is no longer than their true median, in 98 % of cases: of two such long
+/// trips a second few fit into a load.
+pub(crate) const FEW: u64 = 6;
+
+/// The median round trip, where enough were timed for one.
+pub(crate) fn median(latency: Option<&Latency>) -> Option<Nanos> {
+    latency?.percentile(50.0)
+}
+
+/// The median round trip of the idle path; where too few were timed for one, the shortest of some, which it is no less
+/// than.
+pub(crate) fn idle_at_least(model: &Model) -> Option<Nanos> {
+    let idle = model.idle.as_ref();
+    let few = idle.filter(|idle| idle.samples >= FEW);
+    median(idle).or_else(|| few.map(|idle| idle.least))
+}

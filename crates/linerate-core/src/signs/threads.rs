@@ -1,0 +1,50 @@
+//! What the threads of a load need of their CPUs.
+
+use crate::model::{Load, Thread};
+use crate::path::{Direction, Side};
+
+/// Share of time that the busiest thread runs, waits for its CPU, or has it taken away by interrupts
+/// and the hypervisor; `None` where it was not read.
+pub(crate) fn wanted(threads: &[Thread]) -> Option<f64> {
+    threads
+        .iter()
+        .map(need)
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .reduce(f64::max)
+}
+
+/// What one thread needs of its CPU.
+pub(crate) fn need(thread: &Thread) -> Option<f64> {
+    let lost = thread.waiting.unwrap_or(0.0) + thread.taken.unwrap_or(0.0);
+    Some((thread.busy? + lost).min(1.0))
+}
+
+/// The thread that needs most of its CPU.
+pub(crate) fn busiest(threads: &[Thread]) -> Option<&Thread> {
+    let need = |thread| need(thread).unwrap_or(0.0);
+    threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
+}
+
+/// The threads of one end.
+pub(crate) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread] {
+    if side == direction.sender() {
+        &load.senders
+    } else {
+        &load.receivers
+    }
+}
+
+/// Wall time of one byte on one of `threads` that carry `goodput` bits per second together, in picoseconds; `None`
+/// without goodput.
+pub(crate) fn ps_per_byte(goodput: f64, threads: u32) -> Option<f64> {
+    (goodput > 0.0).then(|| 8e12 * f64::from(threads) / goodput)
+}
+
+/// How many threads of one end carry so many streams: one for each, or fewer that share them.
+pub(crate) fn at_work(threads: &[Thread], streams: u32) -> u32 {
+    match threads.len() as u32 {
+        0 => streams,
+        some => some.min(streams),
+    }
+}
