@@ -2,7 +2,7 @@
 //! planted there; `linerate run` between two hosts in it; and virtual machines themselves.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not take for tests"
+    reason = "clippy does not recognise helpers of tests"
 )]
 
 #[path = "../command/document.rs"]
