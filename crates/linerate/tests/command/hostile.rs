@@ -110,11 +110,6 @@ fn a_far_end_that_stood_still_interrupted_the_run() {
 }
 
 #[test]
-fn a_near_end_that_stood_still_interrupted_the_run() {
-    stands_still(true);
-}
-
-#[test]
 fn nobody_who_stops_a_run_waits_for_a_far_end_that_is_stopped() {
     let home = TempDir::new().unwrap();
     let far = Far::start(home.path());
@@ -194,32 +189,6 @@ fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_bot
     assert_eq!(far.log.try_iter().filter(refused).count(), 2);
 }
 
-#[test]
-fn a_place_that_takes_no_record_ends_no_run() {
-    let home = TempDir::new().unwrap();
-    let file = home.path().join("file");
-    fs::write(&file, "").unwrap();
-    let below = file.join("records");
-    // Nobody makes a directory there, root neither.
-    let places = [below.to_str().unwrap(), "/sys/linerate-records"];
-    let _turn = turn();
-    for place in places {
-        let output = linerate(home.path())
-            .args(["run", "--time", "5s", "--no-trials", "--quiet", "--json"])
-            .args(["--save", place])
-            .output()
-            .unwrap();
-        let said = words(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(words(&output.stdout).contains("\"complete\": true"));
-        assert!(said.contains("warning: the record is not kept"), "{said}");
-        assert!(
-            said.contains(place) && said.contains("--save DIR"),
-            "{said}"
-        );
-    }
-}
-
 /// Runs a script as root of a namespace of its own; `None`, loudly, where that is not allowed.
 fn apart(home: &Path, script: &str) -> Option<Output> {
     let unshare = |script: &str| {
@@ -286,5 +255,40 @@ fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
             said.contains(told) && said.contains("hint: "),
             "{peer}: {said}"
         );
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_place_that_takes_no_record_ends_no_run() {
+        let home = TempDir::new().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        let below = file.join("records");
+        // Nobody makes a directory there, root neither.
+        let places = [below.to_str().unwrap(), "/sys/linerate-records"];
+        let _turn = turn();
+        for place in places {
+            let output = linerate(home.path())
+                .args(["run", "--time", "5s", "--no-trials", "--quiet", "--json"])
+                .args(["--save", place])
+                .output()
+                .unwrap();
+            let said = words(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            assert!(words(&output.stdout).contains("\"complete\": true"));
+            assert!(said.contains("warning: the record is not kept"), "{said}");
+            assert!(
+                said.contains(place) && said.contains("--save DIR"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_near_end_that_stood_still_interrupted_the_run() {
+        stands_still(true);
     }
 }

@@ -153,23 +153,6 @@ fn a_proof_by_another_trial_is_not_that_of_the_host() {
 }
 
 #[test]
-fn a_raised_limit_proves_the_window_and_is_set_back() {
-    let script = format!(
-        "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
-         echo '== after'; {STATE}"
-    );
-    let turn = turn();
-    ask(&turn, || {
-        let Some([out, errors]) = Lab::new("near", "").run(&turn, &script)? else {
-            return Ok(());
-        };
-        assert_eq!(part(&out, "before"), part(&out, "after"));
-        assert!(errors.contains("far: host settings"), "{errors}");
-        is_proved_by_the_host(&serde_json::from_str(part(&out, "run")).unwrap())
-    });
-}
-
-#[test]
 fn what_a_kill_leaves_is_undone_by_the_next_start() {
     let script = format!(
         "{BEFORE}; echo '== before'; {STATE}; killed {CHANGED} {RUN} --time 40s --allow-changes; \
@@ -304,6 +287,23 @@ mod long {
                 "{out}"
             );
             assert_eq!(before, part(out, "after"));
+        });
+    }
+
+    #[test]
+    fn a_raised_limit_proves_the_window_and_is_set_back() {
+        let script = format!(
+            "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
+             echo '== after'; {STATE}"
+        );
+        let turn = turn();
+        ask(&turn, || {
+            let Some([out, errors]) = Lab::new("near", "").run(&turn, &script)? else {
+                return Ok(());
+            };
+            assert_eq!(part(&out, "before"), part(&out, "after"));
+            assert!(errors.contains("far: host settings"), "{errors}");
+            is_proved_by_the_host(&serde_json::from_str(part(&out, "run")).unwrap())
         });
     }
 }

@@ -94,17 +94,6 @@ fn a_bound_that_was_not_reached_is_refused() {
     assert!(is_the_bound(&found(lossy, 30e6)).is_err());
 }
 
-#[test]
-fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
-    if let Some(found) = passes(
-        |turn| search(turn, "20Mb/s", &[]),
-        |found| is_found(found, 20e6),
-    ) {
-        // Planted: a path of another rate.
-        assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
-    }
-}
-
 mod long {
     use super::*;
 
@@ -165,6 +154,17 @@ mod long {
     fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
         // 4: too long for a path that takes so many bytes.
         passes(|turn| blamed_with_iperf3(turn, [4, 1300]), is_unchanged);
+    }
+
+    #[test]
+    fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
+        if let Some(found) = passes(
+            |turn| search(turn, "20Mb/s", &[]),
+            |found| is_found(found, 20e6),
+        ) {
+            // Planted: a path of another rate.
+            assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
+        }
     }
 }
 

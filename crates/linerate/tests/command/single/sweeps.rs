@@ -9,26 +9,6 @@ fn settings(told: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn ctrl_c_keeps_the_rounds_that_were_measured() {
-    let far = Far::start();
-    let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
-    let mut run = Started::new(&mut far.command(&args));
-    // By the third line both settings have warmed up and have been measured once.
-    for _ in 0..3 {
-        run.until("1 stream ");
-    }
-    run.signal(Signal::INT);
-    let output = run.end();
-    assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(sweep::SCHEMA, &told);
-    assert_eq!(told["ended_early"], "interrupted");
-    let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
-    assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
-    assert_eq!(told["knee"], Value::Null);
-}
-
-#[test]
 fn a_sweep_streams_lines_and_its_document_comes_last() {
     let far = Far::start();
     let args = ["bw", "--sweep", "streams", "-P", "1", "-t", "3s"];
@@ -110,5 +90,25 @@ mod long {
         let unknown = told["unknown"].to_string();
         assert!(*ring == 1.0 || unknown.contains("set.copy"), "{told}");
         assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
+    }
+
+    #[test]
+    fn ctrl_c_keeps_the_rounds_that_were_measured() {
+        let far = Far::start();
+        let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
+        let mut run = Started::new(&mut far.command(&args));
+        // By the third line both settings have warmed up and have been measured once.
+        for _ in 0..3 {
+            run.until("1 stream ");
+        }
+        run.signal(Signal::INT);
+        let output = run.end();
+        assert_eq!(output.status.code(), Some(3));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(sweep::SCHEMA, &told);
+        assert_eq!(told["ended_early"], "interrupted");
+        let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
+        assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
+        assert_eq!(told["knee"], Value::Null);
     }
 }

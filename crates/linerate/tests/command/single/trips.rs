@@ -153,19 +153,6 @@ fn a_stall_that_both_loops_or_none_show_is_refused() {
 }
 
 #[test]
-fn an_open_loop_shows_a_stall_of_the_server_that_a_closed_one_hides() {
-    let far = Far::start();
-    let stall = Duration::from_millis(200);
-    // In the middle of the time that counts.
-    let after = Duration::from_secs(3);
-    ask(&far.turn, || {
-        let open = stalled(&far, &["--rate", "5000"], after, stall)?;
-        let closed = stalled(&far, &[], after, stall)?;
-        shows_in_open_alone([rare(&open), rare(&closed)], stall)
-    });
-}
-
-#[test]
 fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
     let far = Far::start();
     let args = ["lat", "-t", "1s", "--engine", "connect"];
@@ -221,5 +208,18 @@ mod long {
             let most = told["most_ns"].as_f64().unwrap();
             assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
         }
+    }
+
+    #[test]
+    fn an_open_loop_shows_a_stall_of_the_server_that_a_closed_one_hides() {
+        let far = Far::start();
+        let stall = Duration::from_millis(200);
+        // In the middle of the time that counts.
+        let after = Duration::from_secs(3);
+        ask(&far.turn, || {
+            let open = stalled(&far, &["--rate", "5000"], after, stall)?;
+            let closed = stalled(&far, &[], after, stall)?;
+            shows_in_open_alone([rare(&open), rare(&closed)], stall)
+        });
     }
 }
