@@ -65,10 +65,13 @@ mod long {
     #[test]
     #[should_panic(expected = "wire-full")]
     fn a_wrong_cause_is_never_forgiven() {
-        let named = serde_json::json!({"limits": [{"metric": "goodput", "cause": "wire-full"}]});
+        let named = serde_json::json!({
+            "limits": [{"metric": "goodput", "cause": "wire-full"}],
+            "disturbances": []
+        });
         assert!(
             names(
-                &serde_json::json!({"limits": []}),
+                &serde_json::json!({"limits": [], "disturbances": []}),
                 &[("limits", "path-rate")]
             )
             .is_err()
