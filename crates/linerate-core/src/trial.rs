@@ -209,7 +209,7 @@ impl TrialKind {
     /// The trial of this kind on one direction; `None` where it changes nothing or cannot be made.
     pub fn propose(&self, model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
         let load = &model.direction(direction)?.base;
-        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
+        if !self.factor.scope().includes(load.transport) {
             return None;
         }
         let (before, after) = settings::settings(self.factor, model, direction, load)?;

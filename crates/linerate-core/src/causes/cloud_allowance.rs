@@ -10,6 +10,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
@@ -21,6 +22,9 @@ const EXCEEDED: f64 = 0.001;
 impl Cause for CloudAllowance {
     fn id(&self) -> &'static str {
         "cloud-allowance"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -12,6 +12,7 @@ use crate::signs::lossy::{recovering, sent_again};
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::Scope;
 
 /// Cause `congestion-control`.
 pub(super) struct CongestionControl;
@@ -23,11 +24,11 @@ impl Cause for CongestionControl {
     fn id(&self) -> &'static str {
         ID
     }
+    fn scope(&self) -> Scope {
+        Scope::Tcp
+    }
     fn stage(&self) -> Stage {
         Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {

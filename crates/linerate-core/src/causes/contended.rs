@@ -7,6 +7,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `contended`.
 pub(super) struct Contended;
@@ -18,6 +19,9 @@ pub(super) const FOREIGN: f64 = 0.2;
 impl Cause for Contended {
     fn id(&self) -> &'static str {
         "contended"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -14,6 +14,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::{at_work, busiest, ps_per_byte, threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Transport;
 
 /// Ids of both.
 pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
@@ -271,7 +272,7 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
 pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;
-    let full = load.datagrams.is_none() && wanted(&load.senders)? > BUSY;
+    let full = load.transport != Transport::Udp && wanted(&load.senders)? > BUSY;
     let [without, with] = [trial.cost[0]?, trial.cost[1]?];
     (full && without / with > slowed(added).high).then_some([without, with])
 }

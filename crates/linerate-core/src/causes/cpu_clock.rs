@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Hertz;
 
 /// Cause `cpu-clock`.
@@ -51,6 +52,9 @@ impl Slow<'_> {
 impl Cause for CpuClock {
     fn id(&self) -> &'static str {
         "cpu-clock"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -10,6 +10,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{need, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cpu-contention`.
 pub(super) struct CpuContention;
@@ -68,6 +69,9 @@ impl Crowded {
 impl Cause for CpuContention {
     fn id(&self) -> &'static str {
         "cpu-contention"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -9,6 +9,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cpu-quota`.
 pub(super) struct CpuQuota;
@@ -44,6 +45,9 @@ impl Stopped<'_> {
 impl Cause for CpuQuota {
     fn id(&self) -> &'static str {
         "cpu-quota"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -10,6 +10,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
@@ -117,6 +118,9 @@ impl Cause for CpuSteal {
     fn id(&self) -> &'static str {
         "cpu-steal"
     }
+    fn scope(&self) -> Scope {
+        Scope::Any
+    }
     fn stage(&self) -> Stage {
         Stage::Cpu
     }
@@ -200,7 +204,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
         let load = &dir.base;
-        let of_datagrams = load.datagrams.is_some() && load.knobs.pacing.is_none();
+        let of_datagrams = load.transport == Transport::Udp && load.knobs.pacing.is_none();
         let starved = load.tcp.starved.map(|share| share >= STARVED);
         starved.map_or(of_datagrams, |starved| starved == is_sender)
     })

@@ -12,6 +12,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `duplex`.
 pub(super) struct Duplex;
@@ -39,6 +40,9 @@ enum Told<'a> {
 impl Cause for Duplex {
     fn id(&self) -> &'static str {
         "duplex"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port

@@ -12,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
@@ -32,6 +33,9 @@ const EACH: f64 = 0.75;
 impl Cause for FlowRateCap {
     fn id(&self) -> &'static str {
         "flow-rate-cap"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -11,6 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::{GAIN, percent};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `hash-collision`.
 pub(super) struct HashCollision;
@@ -32,6 +33,9 @@ pub(crate) struct Crowded {
 impl Cause for HashCollision {
     fn id(&self) -> &'static str {
         "hash-collision"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

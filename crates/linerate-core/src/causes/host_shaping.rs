@@ -9,6 +9,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Id of the cause that stands for the ceiling of a shaper.
@@ -66,6 +67,9 @@ impl Used<'_> {
 impl Cause for HostShaping {
     fn id(&self) -> &'static str {
         ID
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port
@@ -156,7 +160,7 @@ fn used(load: &Load) -> Option<Used<'_>> {
         ceiling,
         formula,
         share: load.goodput.at_most() / (ceiling.0 as f64).max(1.0),
-        datagrams: load.datagrams.is_some(),
+        datagrams: load.transport == Transport::Udp,
     })
 }
 

@@ -6,6 +6,7 @@ use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `interrupted`.
 pub(super) struct Interrupted;
@@ -13,6 +14,9 @@ pub(super) struct Interrupted;
 impl Cause for Interrupted {
     fn id(&self) -> &'static str {
         "interrupted"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Net

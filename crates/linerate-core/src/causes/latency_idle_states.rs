@@ -11,6 +11,7 @@ use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::round_trips::median;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Nanos;
 
 /// Cause `latency-idle-states`.
@@ -27,6 +28,9 @@ const MOST: f64 = 0.5;
 impl Cause for LatencyIdleStates {
     fn id(&self) -> &'static str {
         "latency-idle-states"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -10,6 +10,7 @@ use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Nanos;
 
 /// Cause `latency-interrupts`.
@@ -26,6 +27,9 @@ const MOST: f64 = 0.5;
 impl Cause for LatencyInterrupts {
     fn id(&self) -> &'static str {
         "latency-interrupts"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port

@@ -8,6 +8,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `latency-nagle`.
 pub(super) struct LatencyNagle;
@@ -16,11 +17,11 @@ impl Cause for LatencyNagle {
     fn id(&self) -> &'static str {
         "latency-nagle"
     }
+    fn scope(&self) -> Scope {
+        Scope::Tcp
+    }
     fn stage(&self) -> Stage {
         Stage::App
-    }
-    fn is_of_connections(&self) -> bool {
-        true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if !model.watched {

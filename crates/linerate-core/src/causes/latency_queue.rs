@@ -10,6 +10,7 @@ use crate::model::{Load, Model, Queue};
 use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `latency-queue`.
@@ -31,6 +32,9 @@ const BELOW: f64 = 0.95;
 impl Cause for LatencyQueue {
     fn id(&self) -> &'static str {
         "latency-queue"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net
@@ -90,7 +94,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
     // Datagrams are not answered: what passes beside them tells how long they wait.
-    let beside = load.datagrams.map(|_| raised.loaded);
+    let beside = (load.transport == Transport::Udp).then_some(raised.loaded);
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {

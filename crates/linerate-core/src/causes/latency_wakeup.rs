@@ -8,6 +8,7 @@ use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `latency-wakeup`.
 pub(super) struct LatencyWakeup;
@@ -25,6 +26,9 @@ const UNEVEN: f64 = 1.5;
 impl Cause for LatencyWakeup {
     fn id(&self) -> &'static str {
         "latency-wakeup"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

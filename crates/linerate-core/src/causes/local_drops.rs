@@ -12,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::{Scope, Transport};
 
 pub(crate) const ID: &str = "local-drops";
 
@@ -24,6 +25,9 @@ const GROUPS: f64 = 1.5;
 impl Cause for LocalDrops {
     fn id(&self) -> &'static str {
         ID
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port
@@ -131,8 +135,8 @@ fn held(
 /// again`.
 fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
-    let again = sent(load).map_or(String::new(), |(_, again)| match load.datagrams {
-        Some(_) => format!(", and {again:.0} datagrams lost"),
+    let again = sent(load).map_or(String::new(), |(_, again)| match load.transport {
+        Transport::Udp => format!(", and {again:.0} datagrams lost"),
         None => format!(", and {again:.0} segments sent again"),
     });
     format!(

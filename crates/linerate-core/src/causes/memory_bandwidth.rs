@@ -13,6 +13,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `memory-bandwidth`.
@@ -40,6 +41,9 @@ enum End {
 impl Cause for MemoryBandwidth {
     fn id(&self) -> &'static str {
         "memory-bandwidth"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Memory

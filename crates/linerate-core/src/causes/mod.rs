@@ -70,6 +70,7 @@ use crate::model::{Ceiling, Load, Model};
 use crate::path::{Direction, Measure, Place, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
@@ -142,11 +143,8 @@ pub trait Cause: Sync {
     fn told_once(&self) -> bool {
         false
     }
-    /// Whether it is about what only connections do, to hold back what they send or to send it again: of a
-    /// load by datagrams it is clear.
-    fn is_of_connections(&self) -> bool {
-        false
-    }
+    /// The loads that it can limit. Of others it is not heard, and it is no rival.
+    fn scope(&self) -> Scope;
     /// Whether it only disturbs a measurement: it is beside the path, and never what limits it. Such a cause
     /// has no rivals and no trial.
     fn only_disturbs(&self) -> bool {

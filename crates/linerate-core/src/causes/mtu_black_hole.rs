@@ -12,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;
@@ -22,6 +23,9 @@ const FLOWS: f64 = 10.0;
 impl Cause for MtuBlackHole {
     fn id(&self) -> &'static str {
         "mtu-black-hole"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net
@@ -39,8 +43,9 @@ impl Cause for MtuBlackHole {
             return Answer::Clear(format!("the sender's own port loses it: {why}"));
         }
         // Beside a connection that stands still a drop a second may be of anything.
-        let datagrams = load.datagrams.as_ref();
-        if let Some(own) = datagrams.and_then(|_| local_drops::holds(model, load, direction)) {
+        let holds = || local_drops::holds(model, load, direction);
+        let datagrams = load.transport == Transport::Udp;
+        if let Some(own) = datagrams.then(holds).flatten() {
             return Answer::Clear(format!(
                 "the hosts themselves drop what does not arrive: {own}"
             ));
@@ -52,7 +57,7 @@ impl Cause for MtuBlackHole {
                 hint: String::new(),
             }]);
         };
-        if load.datagrams.is_none() {
+        if load.transport == Transport::Tcp {
             let Some(again) = load.tcp.retransmitted else {
                 return lacks(model, "tcp", direction.sender());
             };
@@ -93,7 +98,7 @@ impl Cause for MtuBlackHole {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let datagrams = model
             .direction(direction)
-            .is_some_and(|d| d.base.datagrams.is_some());
+            .is_some_and(|d| d.base.transport == Transport::Udp);
         let sender = direction.sender().name();
         let find = Advice {
             action: find(model, direction),
@@ -167,7 +172,7 @@ fn full_packet(model: &Model, direction: Direction) -> u64 {
     let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
     let ports = [direction.sender(), direction.receiver()].map(mtu);
     let base = model.direction(direction).map(|dir| &dir.base);
-    let connections = base.filter(|load| load.datagrams.is_none());
+    let connections = base.filter(|load| load.transport == Transport::Tcp);
     let path = connections.and_then(|load| load.tcp.path_mtu);
     let ports = ports.into_iter().flatten().map(u64::from);
     ports.chain(path.map(|mtu| mtu.0)).min().unwrap_or(USUAL)

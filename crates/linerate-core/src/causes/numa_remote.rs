@@ -13,6 +13,7 @@ use crate::model::{Load, Model, Nodes, OffNode, nodes};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `numa-remote`.
 pub(super) struct NumaRemote;
@@ -39,6 +40,9 @@ struct Remote {
 impl Cause for NumaRemote {
     fn id(&self) -> &'static str {
         "numa-remote"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -8,6 +8,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::{GAIN, percent};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `pacing`.
 pub(super) struct Pacing;
@@ -26,6 +27,9 @@ impl Cause for Pacing {
     fn id(&self) -> &'static str {
         "pacing"
     }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
+    }
     fn stage(&self) -> Stage {
         Stage::Socket
     }
@@ -41,7 +45,7 @@ impl Cause for Pacing {
         let payload = load
             .tcp
             .mss
-            .filter(|_| load.datagrams.is_none())
+            .filter(|_| load.transport == Transport::Tcp)
             .map_or(1.0, |mss| mss.0 as f64 / (mss.0 as f64 + HEADERS));
         let each = load.goodput.mean / f64::from(load.streams.max(1));
         let reached = each / (pace.0 as f64 * payload).max(1.0);

@@ -17,6 +17,7 @@ use crate::signs::lossy::{
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `path-loss`.
@@ -46,6 +47,9 @@ const EACH_ROUND: f64 = 1.0;
 impl Cause for PathLoss {
     fn id(&self) -> &'static str {
         "path-loss"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net
@@ -94,7 +98,7 @@ impl Cause for PathLoss {
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
         let load = model.direction(direction).map(|dir| &dir.base);
-        let load = load.filter(|load| load.datagrams.is_none());
+        let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| often_sent_again(load).is_none() && lost(load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -108,7 +112,7 @@ impl Cause for PathLoss {
             // One fills the pauses of another.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // No stream of datagrams is held back: how much more they send, their hosts decide.
-            Factor::MoreStreams if load.datagrams.is_some() => None,
+            Factor::MoreStreams if load.transport == Transport::Udp => None,
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
@@ -128,7 +132,7 @@ impl Cause for PathLoss {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        let datagrams = load.is_some_and(|load| load.datagrams.is_some());
+        let datagrams = load.is_some_and(|load| load.transport == Transport::Udp);
         let own = load.and_then(|load| own_loss(load, direction));
         let mut advice = vec![own.map_or_else(|| search(model), without_own_loss)];
         if !datagrams {

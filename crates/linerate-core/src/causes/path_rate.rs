@@ -21,6 +21,7 @@ use crate::signs::queue::{mostly_queued, standing_queue};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `path-rate`.
@@ -36,6 +37,9 @@ const SAME: f64 = 1.05;
 impl Cause for PathRate {
     fn id(&self) -> &'static str {
         "path-rate"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net
@@ -53,7 +57,7 @@ impl Cause for PathRate {
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Of datagrams what is lost tells, and no queue.
         let load = model.direction(direction).map(|dir| &dir.base);
-        let load = load.filter(|load| load.datagrams.is_none());
+        let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| standing_queue(model, load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -72,7 +76,7 @@ impl Cause for PathRate {
         // More streams of datagrams carry no more where their hosts have no time to send more, either.
         let datagrams = model
             .direction(trial.direction)
-            .is_some_and(|d| d.base.datagrams.is_some());
+            .is_some_and(|d| d.base.transport == Transport::Udp);
         match trial.factor() {
             Some(Factor::MoreStreams) => !datagrams,
             factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),

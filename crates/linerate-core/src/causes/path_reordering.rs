@@ -16,6 +16,7 @@ use crate::signs::lossy::{
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `path-reordering`.
 pub(super) struct PathReordering;
@@ -24,11 +25,11 @@ impl Cause for PathReordering {
     fn id(&self) -> &'static str {
         "path-reordering"
     }
+    fn scope(&self) -> Scope {
+        Scope::Tcp
+    }
     fn stage(&self) -> Stage {
         Stage::Net
-    }
-    fn is_of_connections(&self) -> bool {
-        true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {

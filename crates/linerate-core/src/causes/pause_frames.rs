@@ -11,6 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `pause-frames`.
@@ -30,6 +31,9 @@ const LONGEST: f64 = 65_535.0 * 512.0;
 impl Cause for PauseFrames {
     fn id(&self) -> &'static str {
         "pause-frames"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port

@@ -17,6 +17,7 @@ use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::signs::underlay::{may_bind, untold};
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Id of the cause that stands for the ceiling of a slot.
@@ -32,6 +33,9 @@ const ANY: f64 = 1e9;
 impl Cause for PcieSlot {
     fn id(&self) -> &'static str {
         ID
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Pcie

@@ -11,6 +11,7 @@ use crate::signs::percent;
 use crate::signs::relay::relayed;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `receive-window`.
 pub(super) struct ReceiveWindow;
@@ -26,11 +27,11 @@ impl Cause for ReceiveWindow {
     fn id(&self) -> &'static str {
         "receive-window"
     }
+    fn scope(&self) -> Scope {
+        Scope::Tcp
+    }
     fn stage(&self) -> Stage {
         Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {

@@ -13,6 +13,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::wanted;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Bytes;
 
 /// Cause `receiver-app`.
@@ -35,6 +36,9 @@ const CAUGHT_UP: f64 = 0.25;
 impl Cause for ReceiverApp {
     fn id(&self) -> &'static str {
         "receiver-app"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::App
@@ -100,7 +104,7 @@ impl Cause for ReceiverApp {
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
         larger.then_some(AS_MANY)
     }
     fn decided_by(&self) -> &'static [Factor] {

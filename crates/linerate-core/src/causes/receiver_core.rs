@@ -7,6 +7,7 @@ use crate::model::Model;
 use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `receiver-core`.
 pub(super) struct ReceiverCore;
@@ -14,6 +15,9 @@ pub(super) struct ReceiverCore;
 impl Cause for ReceiverCore {
     fn id(&self) -> &'static str {
         "receiver-core"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu
@@ -29,7 +33,7 @@ impl Cause for ReceiverCore {
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
         larger.then_some(datagrams::AS_MANY)
     }
     fn decided_by(&self) -> &'static [Factor] {

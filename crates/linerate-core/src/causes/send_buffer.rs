@@ -9,6 +9,7 @@ use crate::record::TrialPlan;
 use crate::signs::lossy::sent_again;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Bytes;
 
 /// Cause `send-buffer`.
@@ -18,11 +19,11 @@ impl Cause for SendBuffer {
     fn id(&self) -> &'static str {
         "send-buffer"
     }
+    fn scope(&self) -> Scope {
+        Scope::Tcp
+    }
     fn stage(&self) -> Stage {
         Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {

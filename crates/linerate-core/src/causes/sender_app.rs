@@ -14,6 +14,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Bytes;
 
 /// Cause `sender-app`.
@@ -55,6 +56,9 @@ impl Cause for SenderApp {
     fn id(&self) -> &'static str {
         "sender-app"
     }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
+    }
     fn stage(&self) -> Stage {
         Stage::App
     }
@@ -66,7 +70,7 @@ impl Cause for SenderApp {
         let Some(busy) = wanted(&load.senders) else {
             return lacks(model, "thread", direction.sender());
         };
-        if load.datagrams.is_some() {
+        if load.transport == Transport::Udp {
             return of_datagrams(load, direction, busy);
         }
         let tcp = &load.tcp;

@@ -7,6 +7,7 @@ use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::Scope;
 
 /// Cause `sender-core`.
 pub(super) struct SenderCore;
@@ -14,6 +15,9 @@ pub(super) struct SenderCore;
 impl Cause for SenderCore {
     fn id(&self) -> &'static str {
         "sender-core"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `shared-core`.
 pub(super) struct SharedCore;
@@ -60,6 +61,9 @@ impl Shared {
 impl Cause for SharedCore {
     fn id(&self) -> &'static str {
         "shared-core"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Any
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

@@ -11,6 +11,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
@@ -36,6 +37,9 @@ enum Handled {
 impl Cause for SmallPackets {
     fn id(&self) -> &'static str {
         "small-packets"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

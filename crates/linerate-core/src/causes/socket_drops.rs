@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Bytes;
 
 /// Cause `socket-drops`.
@@ -26,6 +27,9 @@ pub(crate) const ROOM: u64 = 8 << 20;
 impl Cause for SocketDrops {
     fn id(&self) -> &'static str {
         "socket-drops"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Udp
     }
     fn stage(&self) -> Stage {
         Stage::Socket

@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::threads;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
 
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
@@ -32,6 +33,9 @@ struct Full<'a> {
 impl Cause for SoftirqCore {
     fn id(&self) -> &'static str {
         "softirq-core"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Cpu

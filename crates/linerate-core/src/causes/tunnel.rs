@@ -11,6 +11,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
@@ -41,6 +42,9 @@ enum Fit {
 impl Cause for Tunnel {
     fn id(&self) -> &'static str {
         "tunnel"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -11,6 +11,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Id of the cause that stands for the ceiling of the wire.
 pub(crate) const ID: &str = "wire-full";
@@ -21,6 +22,9 @@ pub(super) struct WireFull;
 impl Cause for WireFull {
     fn id(&self) -> &'static str {
         ID
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Net

@@ -12,6 +12,7 @@ use crate::model::{Ceiling, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `wrong-route`.
@@ -44,6 +45,9 @@ enum Way<'a> {
 impl Cause for WrongRoute {
     fn id(&self) -> &'static str {
         "wrong-route"
+    }
+    fn scope(&self) -> Scope {
+        Scope::Sockets
     }
     fn stage(&self) -> Stage {
         Stage::Port

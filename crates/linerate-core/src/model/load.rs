@@ -23,6 +23,7 @@ use crate::path::{Direction, Side};
 use crate::plan::{Pattern, Purpose, SetPlan};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
+use crate::transport::Transport;
 use crate::units::{Bytes, Nanos};
 
 /// The readings of one side.
@@ -163,6 +164,7 @@ pub(super) fn load_over(
     let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
     let receivers = receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
+        transport: Transport::of(&record.start.plan.engine),
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],

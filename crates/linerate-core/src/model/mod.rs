@@ -76,6 +76,7 @@ use crate::path::{Direction, Side};
 use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
+use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
@@ -266,7 +267,9 @@ impl Latency {
 /// One step under load, one direction of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// Connections.
+    /// What moved its bytes.
+    pub transport: Transport,
+    /// Streams: connections, or sources of datagrams.
     pub streams: u32,
     /// What they were made with.
     pub knobs: Knobs,
@@ -280,9 +283,9 @@ pub struct Load {
     pub ticks: Vec<f64>,
     /// Whether a steady part was found.
     pub steady: bool,
-    /// The sender's sockets.
+    /// What its connections counted at the sender; nothing for other transports but the sizes of packets.
     pub tcp: TcpShares,
-    /// What became of its datagrams; `None` for a load by connections.
+    /// What became of its datagrams; `None` where they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,

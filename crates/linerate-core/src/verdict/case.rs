@@ -7,6 +7,7 @@ use crate::causes::{Answer, Cause, Expected, Fit, LOCAL_DROPS, excludes, moot, s
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::stats::Interval;
+use crate::transport::Transport;
 
 /// One cause before the judge.
 pub(super) struct Party {
@@ -67,9 +68,6 @@ pub(super) struct Case<'a> {
 
 /// What a cause says of a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
-    if sends_datagrams(model, direction) && cause.is_of_connections() {
-        return Answer::Clear("it is of connections, and these were datagrams".to_owned());
-    }
     match cause.check(model, direction) {
         Answer::Finding(found) => {
             moot(cause, model, direction, &found).unwrap_or(Answer::Finding(found))
@@ -78,9 +76,15 @@ fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     }
 }
 
-fn sends_datagrams(model: &Model, direction: Direction) -> bool {
-    let base = model.direction(direction).map(|d| &d.base);
-    base.is_some_and(|load| load.datagrams.is_some())
+/// What moved the load of a direction.
+fn transport(model: &Model, direction: Direction) -> Option<Transport> {
+    model.direction(direction).map(|d| d.base.transport)
+}
+
+/// Whether a cause can limit the load of a direction. Before anything was measured all are heard.
+fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+    let transport = transport(model, direction);
+    transport.is_none_or(|transport| cause.scope().includes(transport))
 }
 
 /// Causes of which the share that came tells, wherever they hold: what a sender's own port drops, or loses on purpose, was
@@ -116,7 +120,7 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
-            .filter(|cause| cause.metric() == metric)
+            .filter(|cause| cause.metric() == metric && applies(**cause, model, direction))
             .map(|cause| Party {
                 cause: *cause,
                 answer: heard(*cause, model, direction),
@@ -132,7 +136,7 @@ impl<'a> Case<'a> {
             model,
             direction,
             metric,
-            datagrams: sends_datagrams(model, direction),
+            datagrams: transport(model, direction) == Some(Transport::Udp),
             parties,
             trials,
         }

@@ -32,6 +32,7 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
             packet: Some(Bytes(1028)),
             ..TcpShares::default()
         },
+        transport: Transport::Udp,
         datagrams: Some(told),
         senders: vec![thread(sender)],
         receivers: vec![thread(receiver)],

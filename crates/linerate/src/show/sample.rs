@@ -153,6 +153,7 @@ fn latency(p50: u64, p99: u64) -> Latency {
 
 pub(super) fn load(streams: u32, mean: f64) -> Load {
     Load {
+        transport: linerate_core::transport::Transport::Tcp,
         streams,
         knobs: Knobs {
             streams,
