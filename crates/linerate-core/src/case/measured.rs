@@ -5,7 +5,7 @@ use toml::{Table, Value};
 
 use super::{CaseError, Link};
 use crate::ceiling::pcie;
-use crate::facts::crossing::{Crossing, is_made_up};
+use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
@@ -177,7 +177,11 @@ fn cards(
         put(table, "ports", (wires.len() / cards) as i64);
     }
     let speed = speeds.and_then(|s| s.first()).copied().unwrap_or_default();
-    if wires.iter().all(|nic| nic.pci.is_empty()) || is_made_up(&chains[0], speed) {
+    let is_shared = slots.len() < wires.len();
+    let own = chains.first().and_then(|chain| chain.first());
+    let is_placeholder = is_shared && own.is_some_and(is_default);
+    if wires.iter().all(|nic| nic.pci.is_empty()) || is_made_up(&chains[0], speed) || is_placeholder
+    {
         put(table, "pcie", "none");
     } else {
         slot(table, &chains[0]);
@@ -332,6 +336,57 @@ mod tests {
         let (fast, _) = most(&["near.port.pcie=gen3x16", "far.port.pcie=gen3x16"]);
         assert!(slow < 60e9 && first.ends_with("slot"), "{slow} {first}");
         assert!(fast > 90e9, "{fast}");
+    }
+
+    #[test]
+    fn ports_behind_the_default_figures_of_the_processor_have_no_slot() {
+        let slot = |ports: u8, width: u8| {
+            let mut facts = facts();
+            let route = facts.route.as_mut().unwrap();
+            for device in &mut route.pci {
+                device.max = Some(Link {
+                    speed: Some(Transfers(2_500_000_000)),
+                    width: Some(width),
+                });
+                device.now = device.max;
+            }
+            let card = route.pci[1].clone();
+            route.ports[0].link.speed = Some(Rate(1_000_000_000));
+            let first = route.ports[0].clone();
+            for function in 1..ports {
+                let mut device = card.clone();
+                device.address.function = function;
+                let mut port = first.clone();
+                port.index = 1 + u32::from(function);
+                port.pci = device.address.to_string();
+                route.pci.push(device);
+                route.ports.push(port);
+            }
+            let bond = Nic {
+                index: 9,
+                kind: "bond".to_owned(),
+                is_virtual: true,
+                stack: crate::facts::nic::Stack {
+                    below: (1..=u32::from(ports)).collect(),
+                    bond: Some(crate::facts::nic::Bond {
+                        mode: "802.3ad".to_owned(),
+                        ..Default::default()
+                    }),
+                    ..Default::default()
+                },
+                ..Nic::default()
+            };
+            if ports > 1 {
+                route.ports.insert(0, bond);
+            }
+            let pcie = read(&facts, &[]).near.port.pcie;
+            pcie.map(|slot| slot.to_string()).unwrap_or_default()
+        };
+        assert_eq!(slot(2, 1), "none");
+        assert_eq!(
+            (slot(1, 1).as_str(), slot(2, 4).as_str()),
+            ("gen1x1", "gen1x4")
+        );
     }
 
     #[test]

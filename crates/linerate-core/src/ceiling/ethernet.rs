@@ -4,10 +4,13 @@ use super::{Bounds, Packet};
 
 /// Bytes of a frame beyond its MTU: preamble 8, header 14, check sequence 4, gap 12.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2
-const FRAME: u32 = 8 + 14 + 4 + 12;
+const FRAME: u32 = 8 + ETHERNET + 4 + 12;
+/// Bytes of the header of a frame.
+//= IEEE 802.3-2022, section 3.1.1
+pub(crate) const ETHERNET: u32 = 14;
 /// Bytes of a VLAN tag.
-//= IEEE 802.1Q-2022, section 9.3
-const VLAN: u32 = 4;
+//= IEEE 802.1Q-2022, sections 9.3 and 9.6
+pub(crate) const VLAN: u32 = 4;
 /// Bytes of a TCP header without options.
 //= RFC 9293, section 3.1
 const TCP: u32 = 20;
@@ -16,7 +19,23 @@ const TCP: u32 = 20;
 const TIMESTAMPS: u32 = 12;
 /// Bytes of a UDP header.
 //= RFC 768
-pub(super) const UDP: u32 = 8;
+pub(crate) const UDP: u32 = 8;
+
+/// Bytes that VXLAN puts between the outer IP header and the inner frame.
+//= RFC 7348, section 5
+pub(crate) const VXLAN: u32 = UDP + 8;
+/// The same of Geneve without options.
+//= RFC 8926, sections 3 and 3.4
+pub(crate) const GENEVE: u32 = UDP + 8;
+/// Bytes that GRE without options puts between the outer IP header and the inner packet.
+//= RFC 2784, section 2.1
+pub(crate) const GRE: u32 = 4;
+/// The same of IP in IP.
+//= RFC 2003, section 3
+pub(crate) const IPIP: u32 = 0;
+/// The same of WireGuard: a header and the check value of Poly1305.
+//= WireGuard white paper, section 5.4.6
+pub(crate) const WIREGUARD: u32 = UDP + 16 + 16;
 
 /// Version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,15 +109,15 @@ impl Tunnel {
     ];
 
     /// Bytes between the outer MTU and the packet inside, with an outer header of IPv4.
-    //= RFC 7348 section 5, RFC 8926 section 3.4, RFC 2784 section 2.1; the WireGuard paper, 5.4.6
     pub const fn header(self) -> u32 {
-        let outer = Ip::V4.header();
-        match self {
-            Self::Vxlan | Self::Geneve => outer + UDP + 8 + 14,
-            Self::Gre => outer + 4,
-            Self::IpIp => outer,
-            Self::WireGuard => outer + UDP + 16 + 16,
-        }
+        let inside = match self {
+            Self::Vxlan => VXLAN + ETHERNET,
+            Self::Geneve => GENEVE + ETHERNET,
+            Self::Gre => GRE,
+            Self::IpIp => IPIP,
+            Self::WireGuard => WIREGUARD,
+        };
+        Ip::V4.header() + inside
     }
 }
 

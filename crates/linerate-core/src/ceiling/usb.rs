@@ -15,9 +15,9 @@ const BULK: [(u64, f64); 2] = [
     (480_000_000, 13.0 * 512.0 * 8_000.0),
 ];
 
-/// Signals at 5 Gb/s, or at 10 Gb/s with two such lanes, carry 8 bits in 10.
+/// Signals of the first kind of the third version. At 5 Gb/s, or at 10 Gb/s with two such lanes, carry 8 bits in 10.
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
-const GEN1: u64 = 5_000_000_000;
+pub const GEN1: Rate = Rate(5_000_000_000);
 
 /// Bits per second of payload that a wire of USB carries each way, from what any controller gets out of it to
 /// what its line code leaves.
@@ -26,7 +26,7 @@ pub fn leaves(signalled: Rate) -> Bounds {
     let bulk = BULK.iter().find(|(speed, _)| *speed == signalled.0);
     let most = match bulk {
         Some((_, bytes)) => bytes * 8.0,
-        None if signalled.0 <= GEN1 => bits * 8.0 / 10.0,
+        None if signalled <= GEN1 => bits * 8.0 / 10.0,
         None => bits * 128.0 / 132.0,
     };
     Bounds::new(most.min(bits * LEAST), most)
@@ -37,7 +37,7 @@ pub fn words(signalled: Rate) -> String {
     match signalled.0 {
         12_000_000 => "19 packets of 64 B in 1 ms".to_owned(),
         480_000_000 => "13 packets of 512 B in 125 us".to_owned(),
-        ..=GEN1 => format!("{signalled} x 8/10"),
+        _ if signalled <= GEN1 => format!("{signalled} x 8/10"),
         _ => format!("{signalled} x 128/132"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Inventory;
 use super::crossing::{Crossing, crossings, is_made_up};
-use super::infiniband::{IbPort, Layer, LinkState};
+use super::infiniband::{IbPort, Layer};
 use super::nic::{Nic, mode_speed};
 use super::pci::{self, Address, Device};
 use crate::ceiling::infiniband::Speed;
@@ -29,7 +29,7 @@ pub struct Load {
     pub frames: f64,
     /// Whether it is up.
     pub up: bool,
-    /// Whether it waits for another member of its bond to fail: nothing is sent by it until then.
+    /// Whether another member of its bond or team carries the traffic, or may: it adds nothing to sums.
     pub stands_by: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Carrier<'a> {
     pub ports: Vec<Arrival>,
 }
 
-/// What of a port may arrive at a carrier.
+/// The traffic of one port that can reach a carrier.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     /// The port.
@@ -94,25 +94,22 @@ fn exceeds(rate: f64, leaves: f64) -> bool {
 /// The carriers of a machine's ports. Where several carry the traffic of the same ports, the one that leaves them
 /// least; of links that are alike the nearest, of hubs the farthest.
 ///
-/// Unknown and left out: tunnels, links that were not read or are made up, ports without a speed.
+/// Unknown and left out: tunnels, links that were not read or are placeholders, ports without a speed or with several
+/// PCI functions.
 pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     let chains = chains(inventory);
-    let mut users: BTreeMap<Key<'_>, BTreeSet<usize>> = BTreeMap::new();
-    for (at, (_, chain)) in chains.iter().enumerate() {
-        for (key, ..) in chain {
-            users.entry(*key).or_default().insert(at);
-        }
-    }
-    let mut narrowest: BTreeMap<&BTreeSet<usize>, (Via<'_>, Bounds)> = BTreeMap::new();
+    let (sets, of_key) = users(&chains);
+    let mut narrowest: BTreeMap<usize, (Via<'_>, Bounds)> = BTreeMap::new();
     for (key, via, leaves) in chains.iter().flat_map(|(_, chain)| chain) {
-        let least = narrowest.entry(&users[key]).or_insert((*via, *leaves));
+        let least = narrowest.entry(of_key[key]).or_insert((*via, *leaves));
         // A slow hub slows down what hangs on it; a link is mended in the slot of its card.
         let is_hub = matches!(via, Via::Usb(Some(_), _)) && leaves.high() <= least.1.high();
         if is_hub || leaves.high() < least.1.high() {
             *least = (*via, *leaves);
         }
     }
-    let mut found: Vec<_> = narrowest.into_iter().collect();
+    let found = narrowest.into_iter();
+    let mut found: Vec<_> = found.map(|(set, via)| (&sets[set], via)).collect();
     // What crosses a carrier has crossed those of fewer of its ports before.
     found.sort_by_key(|(users, _)| users.len());
     let mut arrivals: Vec<Arrival> = chains.iter().map(|(load, _)| Arrival::of(load)).collect();
@@ -130,6 +127,27 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
         }
     }
     carriers
+}
+
+/// The sets of ports that share carriers, in a fixed order, and the set of each carrier by its place. A set has as many
+/// members as there are ports: each is compared once for a carrier, not for each port again.
+fn users<'a>(chains: &[(Load, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
+    let mut users: BTreeMap<Key<'a>, Vec<usize>> = BTreeMap::new();
+    for (at, (_, chain)) in chains.iter().enumerate() {
+        for (key, ..) in chain {
+            let ports = users.entry(*key).or_default();
+            if ports.last() != Some(&at) {
+                ports.push(at);
+            }
+        }
+    }
+    let mut sets: Vec<Vec<usize>> = users.values().cloned().collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let place = |ports: &Vec<usize>| sets.partition_point(|set| set < ports);
+    let of_key = users.iter().map(|(key, ports)| (*key, place(ports)));
+    let of_key = of_key.collect();
+    (sets, of_key)
 }
 
 impl Arrival {
@@ -189,6 +207,33 @@ fn loads(inventory: &Inventory) -> Vec<(Load, &str)> {
     nics.chain(ports).collect()
 }
 
+/// The driver that makes one port of several PCI functions, each with a link of its own (Socket Direct).
+//= Linux Documentation/networking/multi-pf-netdev.rst
+const COMBINES: &str = "mlx5_core";
+
+/// Whether a port may have more PCI functions than the one that is known as its device: functions of the same model and
+/// driver in another slot that no network port and no InfiniBand port belongs to.
+fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
+    let address: Option<Address> = nic.pci.parse().ok();
+    let own = address.and_then(|address| pci::at(&inventory.pci, address));
+    let Some(own) = own.filter(|own| own.driver == COMBINES && !own.is_virtual) else {
+        return false;
+    };
+    let place = |d: &Device| (d.address.domain, d.address.bus, d.address.slot);
+    let is_alike = |d: &&Device| {
+        let same = (d.vendor, d.device, &d.driver) == (own.vendor, own.device, &own.driver);
+        same && !d.is_virtual && place(d) != place(own)
+    };
+    let is_free = |d: &Device| {
+        let address = d.address.to_string();
+        let is_infiniband = |port: &IbPort| port.layer == Some(Layer::InfiniBand);
+        let mut rdma = inventory.infiniband.devices.iter();
+        !inventory.network.nics.iter().any(|nic| nic.pci == address)
+            && !rdma.any(|own| own.pci == address && own.ports.iter().any(is_infiniband))
+    };
+    inventory.pci.iter().filter(is_alike).any(is_free)
+}
+
 /// A port of Ethernet with a wire of its own. One that is down may come up at the fastest mode that it supports.
 fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
@@ -208,17 +253,17 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
         up: nic.up,
         stands_by: stands_by(inventory, nic),
     };
-    rate.filter(|_| is_whole && is_own).map(load)
+    let is_whole = is_whole && is_own && !has_several_functions(inventory, nic);
+    rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand: what it moves is what its line code leaves. One that is down has a nominal rate.
+/// A port of InfiniBand that is in use: what it moves is what its line code leaves.
 fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
-    let rate = port.rate.as_ref()?;
-    let is_up = matches!(port.state, Some(LinkState::Active | LinkState::ActiveDefer));
+    let rate = port.in_use()?;
     let speed = Speed::NAMES.iter().find(|(known, _)| *known == rate.speed);
     let data = f64::from(rate.width) * speed?.1.lane();
     let headers = infiniband::rdma(&[USUAL_PAYLOAD])?.wire_per_byte.low();
-    (is_up && port.layer == Some(Layer::InfiniBand)).then_some(Load {
+    (port.layer == Some(Layer::InfiniBand)).then_some(Load {
         name,
         rate: Rate(data as u64),
         frames: data / headers,
@@ -227,8 +272,8 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<Load> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends by one member. Where the active member is unknown, it is taken
-/// to be the first.
+/// Whether a port is a standby member of a bond that sends by one member, or may be one of a team, whose runner is unknown.
+/// Where the active member of a bond is unknown, it is taken to be the first.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic
         .stack
@@ -238,7 +283,7 @@ fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
         let bond = above.stack.bond.as_ref();
         let bond = bond.filter(|bond| bond.mode == "active-backup");
         let active = bond.and_then(|bond| bond.active.or(above.stack.below.first().copied()));
-        active.is_some_and(|active| active != nic.index)
+        above.kind == "team" || active.is_some_and(|active| active != nic.index)
     })
 }
 
@@ -288,16 +333,14 @@ pub enum Need {
 }
 
 impl Need {
-    /// Of the devices behind the link whose end towards memory is at `slot`.
-    pub fn behind(inventory: &Inventory, slot: Address) -> Self {
-        let all = &inventory.pci;
-        let is_behind = |d: &&Device| {
-            let above = pci::bridges_above(all, d);
-            !d.is_virtual && d.carries_data() && above.iter().any(|b| b.address == slot)
-        };
-        let devices: Vec<&Device> = all.iter().filter(is_behind).collect();
+    /// Of the devices behind the link whose end towards memory is at `slot`; `None` where there are none.
+    pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
+        let devices = behind(&inventory.pci, slot);
+        if devices.is_empty() {
+            return None;
+        }
         if devices.iter().any(|device| !device.is_network()) {
-            return Self::Open;
+            return Some(Self::Open);
         }
         let mut need = (0u64, 0.0);
         let mut known = BTreeSet::new();
@@ -308,12 +351,21 @@ impl Need {
                 known.insert(card);
             }
         }
-        Self::Ports {
+        Some(Self::Ports {
             rate: Rate(need.0),
             frames: need.1,
             all_known: known.len() == devices.len(),
-        }
+        })
     }
+}
+
+/// The devices whose traffic crosses the link with this end towards memory. Virtual functions count as their card.
+pub fn behind(all: &[Device], slot: Address) -> Vec<&Device> {
+    let is_behind = |d: &&Device| {
+        let above = pci::bridges_above(all, d);
+        !d.is_virtual && d.carries_data() && above.iter().any(|b| b.address == slot)
+    };
+    all.iter().filter(is_behind).collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub struct Processors {
     pub offline: Vec<u32>,
     /// CPUs that the scheduler gives nothing to by itself.
     pub isolated: Vec<u32>,
+    /// CPUs without a regular tick, which are kept for one task each (`nohz_full`).
+    pub tickless: Vec<u32>,
     /// NUMA nodes, in ascending order.
     pub nodes: Vec<Node>,
     /// Caches, those that are alike together.

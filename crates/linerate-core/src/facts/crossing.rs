@@ -12,7 +12,7 @@ pub struct Crossing<'a> {
     pub slot: &'a Device,
     /// The link as it runs; empty where it is a tunnel.
     pub now: Link,
-    /// Whether it runs through a cable that tunnels PCI Express: its figures are made up.
+    /// Whether it runs through a cable that tunnels PCI Express: its figures are placeholders.
     pub is_tunnel: bool,
 }
 
@@ -48,16 +48,36 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
         .collect()
 }
 
-/// Whether the link of a card is none: a port inside of the processor has one that is made up. No
-/// card is built whose own link, at the lowest speed there is, carries less than half of what one of
-/// its ports does. At higher speeds such cards exist: an adapter that several hosts share leaves each of
-/// them a few of its lanes.
+/// Whether a card's link figures are placeholders, as those of ports inside the processor are. No card is built whose
+/// own link, at the lowest speed there is, carries less than half of what one of its ports does. At higher speeds such
+/// cards exist: an adapter that several hosts share leaves each of them a few of its lanes.
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max);
     own.is_some_and(|own| {
         let is_slowest = own.speed.is_some_and(|speed| speed <= SLOWEST);
         is_slowest && own.rate().is_some_and(|r| r.0.saturating_mul(2) < port.0)
     })
+}
+
+/// Whether a link has the figures that ports inside the processor show by default: one lane at the lowest speed. Cards
+/// with such a link exist, but not with several ports that need more than it together. A switch has a real link.
+//= Linux drivers/net/ethernet/intel/i40e/i40e_main.c: "Devices on the IOSF bus do not have this information and will report
+//= PCI Gen 1 x 1 by default"; ixgbe_main.c does not check the links of X550EM either
+pub fn is_default(link: &Crossing<'_>) -> bool {
+    let own = link.device.max.unwrap_or_default();
+    let is_slowest = own.speed.is_some_and(|speed| speed <= SLOWEST);
+    link.device.buses.is_none() && is_slowest && own.width == Some(1)
+}
+
+/// Whether the link figures of a device are those of a tunnel: it is an end of one, at either side of the cable.
+pub fn shows_tunnel(all: &[Device], device: &Device) -> bool {
+    let is_far_end =
+        |device: &Device| Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
+    let is_near_end = || {
+        let mut below = all.iter().filter(|d| d.parent == Some(device.address));
+        below.any(is_far_end)
+    };
+    is_far_end(device) || device.buses.is_some() && is_near_end()
 }
 
 /// The speed of the first generation. The ends of a tunnel show this speed at any capacity.
@@ -200,5 +220,42 @@ mod tests {
         let found = Crossing::above(&all, &all[1]).unwrap();
         assert_eq!(found.rate(), Some(Rate(2_000_000_000)));
         assert_eq!(found.best(), Some(slow));
+    }
+
+    #[test]
+    fn both_ends_of_a_tunnel_show_it_and_what_is_beside_it_does_not() {
+        let slow = lanes(25, 1);
+        let mut all = vec![
+            device("0000:00:07.0", Some((1, 3)), PortKind::Root, slow),
+            device("0000:00:08.0", Some((4, 4)), PortKind::Root, slow),
+            device("0000:01:00.0", Some((2, 3)), PortKind::Upstream, slow),
+            device("0000:02:01.0", Some((3, 3)), PortKind::Downstream, slow),
+            device("0000:03:00.0", None, PortKind::Endpoint, slow),
+            device("0000:04:00.0", None, PortKind::Endpoint, slow),
+        ];
+        pci::find_parents(&mut all);
+        let shows = |all: &[Device]| {
+            let each = all.iter().map(|device| shows_tunnel(all, device));
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(shows(&all), [false; 6], "a slow switch in a slot");
+        all[2].tunneled = true;
+        assert_eq!(shows(&all), [true, false, true, false, false, false]);
+    }
+
+    #[test]
+    fn the_default_figures_are_one_lane_at_the_lowest_speed_and_never_those_of_a_switch() {
+        let default = |buses, tenths, width| {
+            let link = lanes(tenths, width);
+            let mut all = vec![
+                device("0000:00:07.0", Some((1, 2)), PortKind::Root, link),
+                device("0000:01:00.0", buses, PortKind::Endpoint, link),
+            ];
+            pci::find_parents(&mut all);
+            is_default(&Crossing::above(&all, &all[1]).unwrap())
+        };
+        assert!(default(None, 25, 1));
+        assert!(!default(None, 25, 2) && !default(None, 50, 1));
+        assert!(!default(Some((2, 2)), 25, 1));
     }
 }

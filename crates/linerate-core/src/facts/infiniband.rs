@@ -59,7 +59,7 @@ pub struct VirtualOf {
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// What a device or port shows that was given none.
+    /// Value of a device or port that has no GUID.
     pub const NONE: Self = Self(0);
 }
 
@@ -186,7 +186,7 @@ impl IbPort {
         }
     }
 
-    /// The rate that two ends agreed on. A port without a link shows a rate as well, which nobody agreed on.
+    /// The negotiated rate; sysfs shows a rate for a port without a link too.
     pub fn agreed(&self) -> Option<&IbRate> {
         self.rate.as_ref().filter(|_| self.has_link() == Some(true))
     }

@@ -105,7 +105,7 @@ impl Irq {
 /// Most breaks of a name that are looked at: a kernel's have three or four.
 const WORDS: usize = 8;
 
-/// What tells the port of an interrupt, with the indices of the ports that it tells.
+/// What identifies the port of an interrupt, with the indices of those ports.
 #[derive(Default)]
 struct Signs<'a> {
     /// Numbers that the kernel names for queues.

@@ -14,11 +14,11 @@ use crate::units::{Nanos, Rate};
 pub struct Change {
     /// Time between them.
     pub time: Nanos,
-    /// Who was busy; `None` where that cannot be told.
+    /// CPU use; `None` if unknown.
     pub busy: Option<Busy>,
     /// Ports that are in both looks, in the order of their indices.
     pub ports: Vec<PortChange>,
-    /// What could not be read, and was not told before.
+    /// New gaps.
     pub gaps: Vec<Gap>,
 }
 
@@ -72,7 +72,7 @@ pub struct PortChange {
     /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
     /// [`PortErrors::counted`](super::nic::PortErrors::counted).
     pub counted: Vec<(&'static str, u64)>,
-    /// Counters of the driver that grew and are trouble, or may be for all that is known.
+    /// Counters of the driver that grew and are trouble or of unknown meaning.
     pub grown: Vec<Grown>,
 }
 

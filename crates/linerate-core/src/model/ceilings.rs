@@ -3,7 +3,7 @@
 
 use super::{Ceiling, Shaping, TcpShares};
 use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie, usb};
-use crate::facts::crossing::{Crossing, is_made_up};
+use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::path::{Direction, Place, Side, Stage};
@@ -28,7 +28,7 @@ struct Packets {
 /// lowest first. Empty where nothing with a capacity of its own is known: no ceiling is better than a
 /// false one.
 ///
-/// A link or a wire that carried more than it could is not what it says: a hypervisor made it up.
+/// A link or a wire that carried more than it could is not what it says: a hypervisor emulates it.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
@@ -145,6 +145,8 @@ impl<'a> Ports<'a> {
             .iter()
             .map(|nic| Some(wire(route, nic, speed(nic)?)))
             .collect();
+        let mut found = found?;
+        forget_defaults(&mut found);
         Some(Self {
             side: host.side,
             name: match wires.as_slice() {
@@ -152,7 +154,7 @@ impl<'a> Ports<'a> {
                 _ => &port.name,
             },
             tags: route.tags(),
-            wires: found?,
+            wires: found,
             sends_by_one: route.bond_by_host().is_some(),
         })
     }
@@ -327,6 +329,19 @@ fn wire<'a>(route: &'a Route, nic: &'a Nic, speed: Rate) -> Wire<'a> {
         speed,
         crossings,
         usb: nic.slowest_usb(),
+    }
+}
+
+/// Drops the links of ports that share one with the figures that ports inside the processor show by default.
+fn forget_defaults(wires: &mut [Wire<'_>]) {
+    let slot = |wire: &Wire<'_>| wire.crossings.first().map(|link| link.slot.address);
+    let slots: Vec<_> = wires.iter().filter_map(slot).collect();
+    for wire in wires {
+        let own = slot(wire);
+        let sharers = slots.iter().filter(|slot| Some(**slot) == own).count();
+        if sharers > 1 && wire.crossings.first().is_some_and(is_default) {
+            wire.crossings.clear();
+        }
     }
 }
 

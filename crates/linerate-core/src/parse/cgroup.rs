@@ -1,6 +1,7 @@
 //! `/proc/self/cgroup` and `/proc/self/mountinfo`: where our own controllers are, and the limits
 //! that stand there.
 
+use super::mounts::Mount;
 use super::{Malformed, text};
 use crate::units::Bytes;
 
@@ -30,20 +31,20 @@ pub fn place(
     membership: &[u8],
     mountinfo: &[u8],
 ) -> Result<Option<Place>, Malformed> {
-    let controller = controller.as_bytes();
-    let Some((version, group)) = membership_of(controller, membership)? else {
+    let Some((version, group)) = membership_of(controller.as_bytes(), membership)? else {
         return Ok(None);
     };
     for line in text::lines(mountinfo, "mountinfo") {
-        let Some((root, mount)) = mount_of(controller, line?, version) else {
+        let mount = Mount::of(line?).filter(|mount| holds(mount, controller, version));
+        let Some(mount) = mount else {
             continue;
         };
         // A mount may show a part of the hierarchy only; a group outside it cannot be seen.
-        if let Some(below) = below(&group, &root) {
+        if let Some(below) = below(&group, &mount.root) {
             let group = below.to_owned();
             return Ok(Some(Place {
                 version,
-                mount,
+                mount: mount.point,
                 group,
             }));
         }
@@ -72,20 +73,12 @@ fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, Stri
     Ok(found)
 }
 
-/// Root and mount point of a line of mountinfo, if it mounts the hierarchy looked for:
-/// `31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw`.
-fn mount_of(controller: &[u8], line: &[u8], version: Version) -> Option<(String, String)> {
-    let mut fields = text::fields(line);
-    let (root, mount) = (fields.nth(3)?, fields.next()?);
-    // Optional fields stand before the dash.
-    fields.find(|&f| f == b"-")?;
-    let kind = fields.next()?;
-    let options = fields.nth(1)?;
-    let fits = match version {
-        Version::V1 => kind == b"cgroup" && options.split(|&b| b == b',').any(|o| o == controller),
-        Version::V2 => kind == b"cgroup2",
-    };
-    fits.then(|| (text::unescaped(root), text::unescaped(mount)))
+/// Whether this mounts the hierarchy of a controller.
+fn holds(mount: &Mount, controller: &str, version: Version) -> bool {
+    match version {
+        Version::V1 => mount.kind == "cgroup" && mount.options.iter().any(|o| o == controller),
+        Version::V2 => mount.kind == "cgroup2",
+    }
 }
 
 /// CPUs that `cpu.max` allows, quota before period; `None` without a quota. The two files of v1 read

@@ -34,7 +34,7 @@ pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
                 .ok_or(Malformed::NotANumber(WHAT))?,
         ),
         width: width.ok_or(Malformed::NotANumber(WHAT))?,
-        // Kernels of old did not name the slowest.
+        // Old kernels do not print SDR.
         speed: speed.unwrap_or_else(|| "SDR".to_owned()),
     })
 }

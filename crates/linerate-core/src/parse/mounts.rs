@@ -1,6 +1,5 @@
 //! `/proc/self/mountinfo`: which file system lies where, and on what.
 
-pub use super::text::unescaped;
 use super::{Malformed, text};
 
 const WHAT: &str = "mountinfo";
@@ -10,6 +9,8 @@ const WHAT: &str = "mountinfo";
 pub struct Mount {
     /// Number of the device: `254:0`; major 0 where there is no single one.
     pub number: String,
+    /// What part of the file system is mounted: `/` is all of it.
+    pub root: String,
     /// Where it is mounted.
     pub point: String,
     /// Kind: `ext4`, `nfs4`.
@@ -23,31 +24,48 @@ pub struct Mount {
 /// All mounts, in the order in which they were made.
 pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
     text::lines(text, WHAT)
-        .map(|line| mount(line?).ok_or(Malformed::Short(WHAT)))
+        .map(|line| Mount::of(line?).ok_or(Malformed::Short(WHAT)))
         .collect()
 }
 
-/// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`.
-fn mount(line: &[u8]) -> Option<Mount> {
-    let mut fields = text::fields(line);
-    let number = text::trimmed(fields.nth(2)?);
-    let point = unescaped(fields.nth(1)?);
-    // Options of this mount and optional fields stand before the dash.
-    fields.find(|&field| field == b"-")?;
-    let kind = text::trimmed(fields.next()?);
-    let source = unescaped(fields.next()?);
-    let options = fields
-        .next()?
-        .split(|&b| b == b',')
-        .map(text::trimmed)
-        .collect();
-    Some(Mount {
-        number,
-        point,
-        kind,
-        source,
-        options,
-    })
+impl Mount {
+    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` where a field is missing.
+    pub fn of(line: &[u8]) -> Option<Self> {
+        // What is mounted may be empty.
+        let mut fields = line.split(|&b| b == b' ');
+        let number = text::trimmed(fields.nth(2)?);
+        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
+        // Options of this mount and optional fields stand before the dash.
+        fields.find(|&field| field == b"-")?;
+        let kind = text::trimmed(fields.next()?);
+        let source = unescaped(fields.next()?);
+        let options = fields.next()?.split(|&b| b == b',');
+        Some(Self {
+            number,
+            root,
+            point,
+            kind,
+            source,
+            options: options.map(text::trimmed).collect(),
+        })
+    }
+}
+
+/// Undoes the octal escapes of blanks (`\040`).
+fn unescaped(field: &[u8]) -> String {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if byte == b'\\' => {
+                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = &tail[3..];
+            }
+            _ => plain.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 #[cfg(test)]
@@ -60,6 +78,12 @@ mod tests {
         40 36 0:45 / /home rw - nfs4 srv:/home rw,vers=4.2,proto=rdma,nconnect=4\n";
 
     #[test]
+    fn what_is_mounted_may_be_empty() {
+        let got = parse(b"36 35 0:28 / /mnt rw - cgroup2  rw,nsdelegate\n").unwrap();
+        assert_eq!((got[0].source.as_str(), got[0].options.len()), ("", 2));
+    }
+
+    #[test]
     fn mounts_parse_exactly() {
         let got = parse(SAMPLE.as_bytes()).unwrap();
         assert_eq!((got.len(), got[0].number.as_str()), (2, "98:0"));
@@ -67,6 +91,7 @@ mod tests {
             (got[0].point.as_str(), got[0].kind.as_str()),
             ("/mnt/with blank", "ext4")
         );
+        assert_eq!((got[0].root.as_str(), got[1].root.as_str()), ("/a", "/"));
         assert_eq!(
             (got[0].source.as_str(), &got[0].options[..]),
             ("/dev/sda1", &["rw".to_owned(), "x=1".to_owned()][..])

@@ -59,23 +59,6 @@ pub(super) fn trimmed(text: &[u8]) -> String {
     String::from_utf8_lossy(text.trim_ascii()).into_owned()
 }
 
-/// Undoes the octal escapes of blanks in mountinfo (`\040`).
-pub fn unescaped(field: &[u8]) -> String {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] if byte == b'\\' => {
-                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = &tail[3..];
-            }
-            _ => plain.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{decimal, hexadecimal};

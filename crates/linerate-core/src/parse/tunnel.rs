@@ -28,7 +28,7 @@ struct Numbers {
     /// Addresses: of the other end by IPv4 and IPv6, and its own.
     remote: [u16; 2],
     local: [u16; 2],
-    /// Something else says of each packet where it goes.
+    /// The destination is set per packet (collect_md), and the sender limits the size.
     external: u16,
     /// Flags of GRE on the way out.
     gre: u16,
@@ -38,6 +38,10 @@ struct Numbers {
     encap: u16,
     /// It carries packets instead of frames.
     bare: u16,
+    /// Bytes of the check value of macsec.
+    icv: u16,
+    /// Whether frames of macsec name their sender.
+    sci: u16,
 }
 
 const NONE: Numbers = Numbers {
@@ -49,6 +53,8 @@ const NONE: Numbers = Numbers {
     flags: 0,
     encap: 0,
     bare: 0,
+    icv: 0,
+    sci: 0,
 };
 
 //= include/uapi/linux/if_link.h, IFLA_VXLAN_LINK, GROUP, GROUP6, LOCAL, LOCAL6, COLLECT_METADATA, GPE
@@ -103,45 +109,62 @@ const VTI: Numbers = Numbers {
 //= include/uapi/linux/if_link.h, IFLA_XFRM_LINK
 const XFRM: Numbers = Numbers { link: 1, ..NONE };
 
+//= include/uapi/linux/if_link.h, IFLA_MACSEC_ICV_LEN, INC_SCI
+const MACSEC: Numbers = Numbers {
+    icv: 3,
+    sci: 9,
+    ..NONE
+};
+
+/// Kinds with the numbers of their attributes.
+const KINDS: [(&str, &Numbers); 15] = [
+    ("vxlan", &VXLAN),
+    ("geneve", &GENEVE),
+    ("gre", &GRE),
+    ("gretap", &GRE),
+    ("erspan", &GRE),
+    ("ip6gre", &GRE),
+    ("ip6gretap", &GRE),
+    ("ip6erspan", &GRE),
+    ("ipip", &IPTUN),
+    ("sit", &IPTUN),
+    ("ip6tnl", &IPTUN),
+    ("vti", &VTI),
+    ("vti6", &VTI),
+    ("xfrm", &XFRM),
+    ("macsec", &MACSEC),
+];
+
 fn numbers(kind: &str) -> &'static Numbers {
-    match kind {
-        "vxlan" => &VXLAN,
-        "geneve" => &GENEVE,
-        "gre" | "gretap" | "erspan" | "ip6gre" | "ip6gretap" | "ip6erspan" => &GRE,
-        "ipip" | "sit" | "ip6tnl" => &IPTUN,
-        "vti" | "vti6" => &VTI,
-        "xfrm" => &XFRM,
-        _ => &NONE,
-    }
+    let known = KINDS.iter().find(|(name, _)| *name == kind);
+    known.map_or(&NONE, |(_, numbers)| numbers)
+}
+
+/// The attributes among these that a kind has.
+fn present(all: &[u16]) -> Vec<u16> {
+    all.iter().copied().filter(|number| *number > 0).collect()
 }
 
 /// Attributes of a kind that [`Link::tunnel`] reads, apart from addresses; a mask leaves them.
 pub(super) fn read(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
-    let macsec: &[u16] = if kind == MACSEC { &[ICV, SCI] } else { &[] };
-    let all = [
+    present(&[
         numbers.link,
         numbers.external,
         numbers.gre,
         numbers.flags,
         numbers.encap,
         numbers.bare,
-    ];
-    let all = all.iter().chain(macsec);
-    all.copied().filter(|number| *number > 0).collect()
+        numbers.icv,
+        numbers.sci,
+    ])
 }
 
 /// Attributes of a kind that hold addresses of its ends.
 pub(super) fn addresses(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
-    let all = numbers.remote.iter().chain(&numbers.local);
-    all.copied().filter(|number| *number > 0).collect()
+    present(&[numbers.remote, numbers.local].concat())
 }
-
-const MACSEC: &str = "macsec";
-/// `IFLA_MACSEC_ICV_LEN` and `IFLA_MACSEC_INC_SCI`.
-const ICV: u16 = 3;
-const SCI: u16 = 9;
 
 /// Flags of GRE that add 4 bytes each: a checksum, a key, a sequence number.
 //= include/uapi/linux/if_tunnel.h, GRE_CSUM, GRE_KEY, GRE_SEQ; RFC 2890, section 2
@@ -180,7 +203,7 @@ impl Link<'_> {
         let version = end.map(|ip| if ip.is_ipv4() { 4 } else { 6 });
         let frames = kind.frames && !read.bare;
         let mut tunnel = kind.tunnel(version, frames, besides(kind.name, &read));
-        if kind.name == MACSEC {
+        if kind.name == "macsec" {
             secured(&mut tunnel, &read);
         }
         tunnel.external = read.external;
@@ -214,9 +237,9 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
             read.flags = u32_at(value, 0, WHAT)?;
         } else if is(numbers.encap) {
             read.encap = u16_at(value, 0, WHAT)?;
-        } else if kind == MACSEC && number == ICV {
+        } else if is(numbers.icv) {
             read.icv = value.first().copied();
-        } else if kind == MACSEC && number == SCI {
+        } else if is(numbers.sci) {
             read.sci = value.first().copied();
         }
     }
@@ -343,11 +366,22 @@ mod tests {
         assert!(external("geneve", 6, &[]) && external("gre", 18, &[]));
     }
 
+    #[test]
+    fn every_kind_with_attributes_is_a_kind_of_tunnel() {
+        for (kind, _) in KINDS {
+            assert!(TunnelKind::named(kind).is_some(), "{kind}");
+            let (read, ends) = (read(kind), addresses(kind));
+            assert!(!read.is_empty() && !read.contains(&0), "{kind}");
+            assert!(!ends.contains(&0), "{kind}");
+        }
+        assert_eq!((read("macsec"), addresses("macsec")), (vec![3, 9], vec![]));
+        assert_eq!((read("vlan"), addresses("vlan")), (vec![], vec![]));
+    }
+
     proptest! {
         #[test]
-        fn arbitrary_details_never_panic(kind in 0usize..9, bytes: Vec<u8>) {
-            let kinds = ["vxlan", "geneve", "gre", "ip6gre", "ipip", "ip6tnl", "vti", "xfrm", "macsec"];
-            let reply = reply(kinds[kind], &[bytes]);
+        fn arbitrary_details_never_panic(kind in 0..KINDS.len(), bytes: Vec<u8>) {
+            let reply = reply(KINDS[kind].0, &[bytes]);
             for link in parse(&reply).flatten() {
                 let _ = link.tunnel();
             }

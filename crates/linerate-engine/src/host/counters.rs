@@ -77,10 +77,12 @@ impl Counters {
         let mut counters = own().unwrap_or_default();
         counters.retain(asked);
         let mut counters = grouped(counters);
-        if !counters
-            .iter()
-            .any(|counter| counter.name.contains("pause"))
-        {
+        let is_pause = |counter: &Counter| {
+            let meaning = own_meaning(driver, &counter.name);
+            matches!(meaning, Some(Meaning::PauseReceived | Meaning::PauseSent))
+        };
+        // The kernel's count may be of other events: ixgbe adds the ends of pauses to it.
+        if !counters.iter().any(is_pause) {
             let reply = machine.query(&Query::Ethtool(Ethtool::Pause, self.port));
             let pause = reply.ok().and_then(|reply| ethtool::pause(&reply).ok());
             let pause = pause.unwrap_or_default();
@@ -195,6 +197,40 @@ mod tests {
             .map(|t| (t.subject.as_str(), t.columns[0].values[0]))
             .collect();
         assert_eq!(told, [("eth0 rx_queue_*_drops", 5), ("eth0 rx_pause", 0)]);
+    }
+
+    #[test]
+    fn pauses_that_the_driver_counts_by_another_name_are_counted_once() {
+        use crate::host::testing::{attr, msg};
+        let stats = [attr(2, &7u64.to_ne_bytes()), attr(3, &8u64.to_ne_bytes())].concat();
+        let pause = msg(21, &[vec![0; 4], attr(5, &stats)].concat());
+        let told = |names: &[(&str, u64)]| {
+            let fake = Fake::default()
+                .reply(Query::DriverCounters(4), &[&reply(names)])
+                .reply(Query::Ethtool(Ethtool::Pause, 4), &[&pause]);
+            let mut sources = fake.sources();
+            sources.watch_drivers([(4, "eth0".to_owned())]);
+            sources.observe(0);
+            let (tables, _) = of("driver", sources.take());
+            let subjects = tables.iter().map(|table| table.subject.clone());
+            subjects.collect::<Vec<_>>()
+        };
+        for name in [
+            "rx_flow_control_xoff",
+            "port.link_xoff_tx",
+            "link_xoff_rx.nic",
+        ] {
+            assert_eq!(told(&[(name, 3)]), [format!("eth0 {name}")]);
+        }
+        // Those of another priority, and other names with these words, are no substitute.
+        assert_eq!(
+            told(&[("rx_prio3_pause", 3), ("rx_global_pause_duration", 3)]),
+            [
+                "eth0 rx_global_pause_duration",
+                "eth0 rx_pause_frames",
+                "eth0 tx_pause_frames"
+            ]
+        );
     }
 
     #[test]

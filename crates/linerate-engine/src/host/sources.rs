@@ -99,7 +99,7 @@ impl Sources {
         }
     }
 
-    /// Whom everything is asked.
+    /// The machine that is read.
     pub(crate) fn machine(&self) -> &dyn Machine {
         &*self.machine
     }

@@ -244,16 +244,31 @@ fn what_a_cable_carries_is_unknown_and_a_slot_that_can_be_pulled_out_has_figures
         (&end["tunnel"], &end["link"]["rate_bps"]),
         (&true.into(), &Value::Null)
     );
+    // The root port is the other end of the cable; the card has a link of its own.
+    let shown = |address: &str| {
+        let device = devices.iter().find(|d| d["address"] == address).unwrap();
+        (device["tunnel"].clone(), device["link"]["rate_bps"].clone())
+    };
+    assert_eq!(shown("0000:00:01.1"), (true.into(), Value::Null));
+    assert_eq!(shown("0000:06:00.0").0, Value::from(false));
     let page = cable.page();
-    assert!(
-        page.contains("upstream port, on a Thunderbolt or USB4 cable")
-            || page.contains("bridge, on a Thunderbolt or USB4 cable"),
-        "{page}"
-    );
+    let line = |address: &str| {
+        let mut lines = page.lines().map(str::trim_start);
+        let line = lines.find(|line| line.starts_with(address));
+        line.unwrap_or_default().to_owned()
+    };
+    for address in ["0000:00:01.1", "0000:03:00.0"] {
+        let line = line(address);
+        assert!(line.ends_with("on a Thunderbolt or USB4 cable"), "{page}");
+        assert!(!line.contains("GT/s"), "{line}");
+    }
+    assert!(line("0000:06:00.0").contains("8 GT/s x4"), "{page}");
 
     for (removable, attached) in [(true, &host[..]), (true, &[]), (false, &["0-1"])] {
         let slot = box_on_a_cable(removable, attached);
         assert_eq!(slot.odd(), ["pcie-slot"], "{removable} {attached:?}");
+        let page = slot.page();
+        assert!(!page.contains("on a Thunderbolt"), "{page}");
         let gaps = slot.document()["unknown"].to_string();
         assert!(!gaps.contains("cable"), "{gaps}");
     }

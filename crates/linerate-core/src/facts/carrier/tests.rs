@@ -1,5 +1,5 @@
 use super::*;
-use crate::facts::infiniband::{IbDevice, IbRate};
+use crate::facts::infiniband::{IbDevice, IbRate, LinkState};
 use crate::facts::nic::{Bond, LinkModes, Stack};
 use crate::facts::odd::{Oddity, find};
 use crate::facts::pci::{Buses, Link, Payload, PortKind};
@@ -193,6 +193,25 @@ fn a_member_of_a_bond_that_stands_by_adds_nothing() {
     assert_eq!(with("802.3ad", None), 1);
 }
 
+#[test]
+fn members_of_a_team_add_nothing_together_and_count_alone() {
+    let with = |mbps: u64, kind: &str| {
+        let mut nics = vec![port("a", FIRST, mbps), port("b", SECOND, mbps)];
+        for (nic, index) in nics.iter_mut().zip([1, 2]) {
+            (nic.index, nic.stack.above) = (index, Some(9));
+        }
+        nics.push(Nic {
+            index: 9,
+            kind: kind.to_owned(),
+            is_virtual: true,
+            ..Nic::default()
+        });
+        told(&machine(card(lanes(5, 4)), nics)).len()
+    };
+    assert_eq!((with(10_000, "team"), with(10_000, "bridge")), (0, 1));
+    assert_eq!(with(25_000, "team"), 1);
+}
+
 /// Two cards behind a switch; its upper link, and those of the cards.
 fn switch(upper: Link, lower: Link) -> Vec<Device> {
     vec![
@@ -260,6 +279,84 @@ fn an_integrated_port_has_no_link() {
     };
     let with = |mbps: u64| told(&machine(card(slow), vec![port("a", FIRST, mbps)])).len();
     assert_eq!((with(10_000), with(2_500)), (0, 1));
+}
+
+#[test]
+fn several_ports_behind_the_default_figures_of_the_processor_are_not_odd() {
+    let with = |tenths: u64, width: u8, mbps: [u64; 2]| {
+        let link = Link {
+            speed: Some(Transfers(tenths * 100_000_000)),
+            width: Some(width),
+        };
+        let nics = vec![port("a", FIRST, mbps[0]), port("b", SECOND, mbps[1])];
+        let found = told(&machine(card(link), nics)).into_iter();
+        found.map(|odd| odd.subject).collect::<Vec<_>>()
+    };
+    // 2 Gb/s, of which 1.85 are left for frames.
+    assert_eq!(with(25, 1, [1_000, 1_000]), [""; 0]);
+    // Ports of 10 Gb/s in the same place show that the figures are placeholders.
+    assert_eq!(with(25, 1, [10_000, 1_000]), [""; 0]);
+    assert_eq!(with(25, 1, [2_500, 1_000]), ["0000:01:00.0 a"], "alone");
+    assert_eq!(with(50, 1, [2_500, 2_500]), ["0000:01:00.0 a b"]);
+    assert_eq!(with(25, 2, [2_500, 2_500]), ["0000:01:00.0 a b"]);
+}
+
+#[test]
+fn cards_behind_a_switch_with_one_slow_lane_share_it() {
+    let slow = Link {
+        speed: Some(Transfers(2_500_000_000)),
+        width: Some(1),
+    };
+    assert_eq!(
+        behind(slow, lanes(8, 4), [1_000, 1_000]),
+        ["0000:01:00.0 a b"]
+    );
+}
+
+#[test]
+fn a_port_that_may_have_several_pci_functions_is_left_out() {
+    // Two cards of one model, each in a slot of its own.
+    let with = |driver: &str, second: Option<Nic>, rdma: Option<Layer>, device: u16| {
+        let link = lanes(8, 4);
+        let pci = vec![
+            bridge("0000:00:01.0", (1, 1), PortKind::Root, link),
+            bridge("0000:00:02.0", (2, 2), PortKind::Root, link),
+            device_of("0000:01:00.0", driver, 0x1021, link),
+            device_of("0000:02:00.0", driver, device, link),
+        ];
+        let mut nics = vec![port("a", FIRST, 100_000)];
+        nics.extend(second);
+        let mut machine = machine(pci, nics);
+        machine.infiniband.devices = rdma
+            .map(|layer| IbDevice {
+                pci: "0000:02:00.0".to_owned(),
+                ports: vec![IbPort {
+                    layer: Some(layer),
+                    ..IbPort::default()
+                }],
+                ..IbDevice::default()
+            })
+            .into_iter()
+            .collect();
+        told(&machine).len()
+    };
+    let mlx5 = "mlx5_core";
+    assert_eq!(with(mlx5, None, None, 0x1021), 0);
+    assert_eq!(with(mlx5, None, Some(Layer::Ethernet), 0x1021), 0);
+    let own = port("b", "0000:02:00.0", 10_000);
+    assert_eq!(with(mlx5, Some(own), None, 0x1021), 1, "a card of its own");
+    assert_eq!(with(mlx5, None, Some(Layer::InfiniBand), 0x1021), 1);
+    assert_eq!(with(mlx5, None, None, 0x1023), 1, "another model");
+    assert_eq!(with("ice", None, None, 0x1021), 1, "another driver");
+}
+
+fn device_of(address: &str, driver: &str, id: u16, link: Link) -> Device {
+    Device {
+        driver: driver.to_owned(),
+        vendor: 0x15b3,
+        device: id,
+        ..device(address, PortKind::Endpoint, link)
+    }
 }
 
 fn adapter(name: &str, usb: u64, hub: Option<(&str, u64)>, mbps: u64) -> Nic {

@@ -3,19 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Nic;
-
-/// Bytes of an IP header without options.
-//= RFC 791, section 3.1; RFC 8200, section 3
-const IPV4: u32 = 20;
-const IPV6: u32 = 40;
-
-/// Bytes of the Ethernet header of a frame that a tunnel carries.
-//= IEEE 802.3-2022, section 3.1.1
-const ETHERNET: u32 = 14;
-
-/// Bytes of the tag of a VLAN, which an inner frame may have.
-//= IEEE 802.1Q-2022, section 9.6
-const TAG: u32 = 4;
+use crate::ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN, WIREGUARD};
 
 /// A tunnel as it is set up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +17,9 @@ pub struct Tunnel {
     pub version: Option<u8>,
     /// It carries Ethernet frames, which may have tags of VLANs.
     pub frames: bool,
-    /// Others say of each packet where it goes, and keep packets small enough.
+    /// The destination is set per packet (collect_md), and the sender limits the size.
     pub external: bool,
-    /// What the route to its other end carries, where that is known to be less than the port does.
+    /// MTU of the route to the other end, if it is smaller than the port's.
     pub route_mtu: Option<u32>,
 }
 
@@ -66,23 +54,22 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     }
 }
 
-/// All of them. Of UDP 8 bytes are included.
-//= RFC 7348, section 5 (VXLAN 8); RFC 8926, section 3 (Geneve 8); RFC 2784, section 2 (GRE 4); RFC 2003, 4213, 2473
-//= WireGuard white paper, section 5.4.6 (16, and 16 of Poly1305); RFC 8086; Linux drivers/net/macsec.c, macsec_extra_len
+/// All of them; the header of UDP is included.
+//= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
-    kind("vxlan", Outer::Either, Some(16), true),
-    kind("geneve", Outer::Either, Some(16), true),
-    kind("gre", Outer::V4, Some(4), false),
-    kind("gretap", Outer::V4, Some(4), true),
-    kind("ip6gre", Outer::V6, Some(4), false),
-    kind("ip6gretap", Outer::V6, Some(4), true),
+    kind("vxlan", Outer::Either, Some(VXLAN), true),
+    kind("geneve", Outer::Either, Some(GENEVE), true),
+    kind("gre", Outer::V4, Some(GRE), false),
+    kind("gretap", Outer::V4, Some(GRE), true),
+    kind("ip6gre", Outer::V6, Some(GRE), false),
+    kind("ip6gretap", Outer::V6, Some(GRE), true),
     kind("erspan", Outer::V4, None, true),
     kind("ip6erspan", Outer::V6, None, true),
-    kind("ipip", Outer::V4, Some(0), false),
-    kind("sit", Outer::V4, Some(0), false),
-    kind("ip6tnl", Outer::V6, Some(0), false),
-    kind("wireguard", Outer::Either, Some(40), false),
-    kind("bareudp", Outer::Either, Some(8), false),
+    kind("ipip", Outer::V4, Some(IPIP), false),
+    kind("sit", Outer::V4, Some(IPIP), false),
+    kind("ip6tnl", Outer::V6, Some(IPIP), false),
+    kind("wireguard", Outer::Either, Some(WIREGUARD), false),
+    kind("bareudp", Outer::Either, Some(UDP), false),
     kind("macsec", Outer::None, Some(32), true),
     kind("xfrm", Outer::Either, None, false),
     kind("vti", Outer::V4, None, false),
@@ -106,9 +93,9 @@ impl TunnelKind {
         };
         let ip = match (self.outer, known) {
             (Outer::None, _) => [0, 0],
-            (_, Some(6)) => [IPV6; 2],
-            (_, Some(_)) => [IPV4; 2],
-            (_, None) => [IPV4, IPV6],
+            (_, Some(6)) => [Ip::V6.header(); 2],
+            (_, Some(_)) => [Ip::V4.header(); 2],
+            (_, None) => Ip::ALL.map(Ip::header),
         };
         // A macsec port takes and gives frames of the same Ethernet: only what stands between counts.
         let frame = if frames && self.outer != Outer::None {
@@ -177,10 +164,10 @@ pub struct Overflow<'a> {
 /// The first tunnel of a chain of ports, each standing on the next, below which a packet of this size no longer fits.
 /// Tags of VLANs above a tunnel of frames are inside of it.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
-    let (mut least, mut most, mut tags) = (0, Some(0), 0);
+    let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {
         if nic.kind == "vlan" {
-            tags += TAG;
+            tags = tags.saturating_add(VLAN);
         }
         let Some(tunnel) = nic.tunnel() else {
             continue;
@@ -188,10 +175,10 @@ pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
         let inside = if tunnel.frames { tags } else { 0 };
         tags = 0;
         let added = tunnel.least.filter(|_| !tunnel.external)?;
-        least += added + inside;
+        least = least.saturating_add(added).saturating_add(inside);
         most = most
             .zip(tunnel.most)
-            .map(|(sum, most): (u32, u32)| sum + most + inside);
+            .map(|(sum, most)| sum.saturating_add(most).saturating_add(inside));
         let carrier = *chain.get(at + 1)?;
         let route = tunnel.route_mtu.unwrap_or(u32::MAX);
         let room = carrier.mtu?.min(route);
@@ -310,6 +297,26 @@ mod tests {
             None,
             "a tag outside has room of its own"
         );
+    }
+
+    #[test]
+    fn sizes_of_a_record_that_nothing_has_do_not_overflow() {
+        let mut vxlan = nic("vxlan", u32::MAX);
+        vxlan.stack.tunnel = Some(Tunnel {
+            least: Some(u32::MAX),
+            most: Some(u32::MAX),
+            frames: true,
+            ..Tunnel::default()
+        });
+        let chain = [
+            nic("vlan", u32::MAX),
+            vxlan.clone(),
+            vxlan,
+            nic("", u32::MAX),
+        ];
+        assert_eq!(over(&chain, u32::MAX), None, "as large as the room");
+        let small = [chain[0].clone(), chain[1].clone(), nic("", 1500)];
+        assert_eq!(over(&small, 1500), Some((u32::MAX, 1500, None)));
     }
 
     #[test]

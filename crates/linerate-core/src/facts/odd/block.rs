@@ -67,7 +67,7 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
         Oddity {
             id: "disk-way-idle",
             subject: few(&disks),
-            what: format!("{ways} ways, of which each node uses one"),
+            what: format!("{ways} usable paths, but each NUMA node uses only one"),
             why: "policy numa: from one node, several links give the speed of one",
             fix: format!("echo round-robin | sudo tee {file} (undo: echo numa | sudo tee {file})"),
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     const LIVE: (&str, &str) = ("live", "optimized");
-    const IDLE: &str = "2 ways, of which each node uses one";
+    const IDLE: &str = "2 usable paths, but each NUMA node uses only one";
 
     #[test]
     fn ways_that_are_dead_or_idle_are_odd() {

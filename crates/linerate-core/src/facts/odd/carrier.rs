@@ -1,19 +1,20 @@
 //! Ports that are faster than what carries their traffic to memory.
 
 use super::Oddity;
-use crate::facts::Inventory;
-use crate::facts::carrier::{Carrier, Load, Via, carriers};
-use crate::facts::crossing::Crossing;
+use crate::ceiling::usb;
+use crate::facts::carrier::{Carrier, Load, Via};
+use crate::facts::crossing::{Crossing, is_default};
 use crate::facts::pci::{Address, Link};
 use crate::units::Rate;
 
 /// Ports that a PCI Express link or USB caps, where the link is the best that both its ends can do: of one that is
 /// not, the rules of slots and links speak.
-pub(super) fn beyond(inventory: &Inventory) -> Vec<Oddity> {
-    let all = carriers(inventory);
+pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Oddity> {
     let capped = all.iter().filter_map(|carrier| {
         let excess = Excess::of(carrier)?;
         match &carrier.via {
+            // Ports of the processor itself.
+            Via::Link(link) if matches!(excess, Excess::Together(_)) && is_default(link) => None,
             Via::Link(link) if is_short(link) => None,
             Via::Link(link) => Some(by_link(carrier, link, &excess)),
             Via::Usb(hub, signals) => Some(by_usb(carrier, (*hub, *signals), &excess)),
@@ -24,8 +25,7 @@ pub(super) fn beyond(inventory: &Inventory) -> Vec<Oddity> {
 
 /// What the ports behind the link with this end towards memory want of it, where that is more than it carries:
 /// `eth0 (25 Gb/s) alone is faster`.
-pub(super) fn excess(inventory: &Inventory, slot: Address) -> Option<String> {
-    let all = carriers(inventory);
+pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<String> {
     let here = |carrier: &&Carrier<'_>| match &carrier.via {
         Via::Link(link) => link.slot.address == slot,
         Via::Usb(..) => false,
@@ -102,7 +102,7 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
             at_most(carrier),
             excess.words()
         ),
-        why: "what comes over the wire beyond this waits or is dropped in the card, and nothing is sent faster",
+        why: "the card queues or drops what it receives beyond this rate, and cannot send faster",
         fix: match link.best() {
             Some(_) => format!(
                 "{now} is the best that both ends can do: count on {}, or share the load with a card on another link",
@@ -116,9 +116,6 @@ fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> O
     }
 }
 
-/// Signals of the third version of USB: slower ones come from sockets, hubs or cables of the second.
-const USB3: Rate = Rate(5_000_000_000);
-
 fn by_usb(
     carrier: &Carrier<'_>,
     (hub, signals): (Option<&str>, Rate),
@@ -128,7 +125,8 @@ fn by_usb(
         Some(hub) => format!("the USB hub {hub} that it hangs on"),
         None => "the USB that it hangs on".to_owned(),
     };
-    let fix = if signals < USB3 {
+    // Slower signals come from sockets, hubs or cables of the second version.
+    let fix = if signals < usb::GEN1 {
         "move it to a socket of USB 3, by a cable and hubs of USB 3: lsusb -t shows what each of them signals".to_owned()
     } else {
         "a socket, cable and hubs that signal more, if the adapter can: lsusb -t shows what each of them signals"

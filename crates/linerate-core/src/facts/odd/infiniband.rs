@@ -47,6 +47,19 @@ fn ports(
     each.collect()
 }
 
+/// Whether a port is one of InfiniBand, or of Omni-Path.
+fn is_infiniband(port: &IbPort) -> bool {
+    port.layer == Some(Layer::InfiniBand)
+}
+
+/// The command that shows what both ends of a port's link could do.
+fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
+    if port.layer == Some(Layer::Ethernet) {
+        return format!("ethtool {}", netdev(inventory, device, port));
+    }
+    format!("sudo iblinkinfo -C {} -P {}", device.name, port.number)
+}
+
 /// The network port of an RDMA port: the owner of its addresses, or the only port of the same card.
 fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> &'a str {
     let mut owners = port.gids.iter().map(|gid| gid.netdev.as_str());
@@ -65,23 +78,19 @@ fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> 
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "ib-no-link", |device, port| {
         let (name, number) = (&device.name, port.number);
-        let enable = match port.layer {
-            Some(Layer::Ethernet) => {
-                format!("sudo ip link set {} up", netdev(inventory, device, port))
-            }
-            // Without its own name and port it would be the first port of the first device.
-            _ => format!("sudo ibportstate -C {name} -P {number} -D 0 {number} enable"),
-        };
         let (what, why, fix) = match port.physical? {
             PhysicalState::Polling => (
                 "Polling: the port looks for another end and finds none",
                 "no cable, or the other end is dead or switched off",
                 "seat the cable at both ends; see that the other host or switch is on".to_owned(),
             ),
-            PhysicalState::Disabled => (
+            // Of Ethernet that is said of any port without a carrier, also of one that nobody uses.
+            //= Linux drivers/infiniband/hw/mlx5/main.c, mlx5_query_port_roce; bnxt_re/ib_verbs.c, bnxt_re_query_port
+            PhysicalState::Disabled if port.layer != Some(Layer::Ethernet) => (
                 "Disabled: the port is switched off",
                 "a person or a program switched it off here or at the switch",
-                enable,
+                // Without its own name and port it would be the first port of the first device.
+                format!("sudo ibportstate -C {name} -P {number} -D 0 {number} enable"),
             ),
             PhysicalState::Training | PhysicalState::ErrorRecovery => (
                 "the two ends cannot agree on width and speed",
@@ -107,8 +116,7 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
             ("its network port is down", up)
         } else if !is_card {
             (
-                "the card's host holds the links of virtual functions down until it is told to let them follow the \
-                 wire",
+                "the host keeps the link of a virtual function down until its link state is set to auto",
                 function::set(inventory, device, "state auto"),
             )
         } else if function::is_omni_path(inventory, device) {
@@ -130,25 +138,24 @@ const HELD: &str =
 
 /// One lane, or the slowest speed, on an InfiniBand link.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-narrow", |_, port| {
-        let rate = port
-            .in_use()
-            .filter(|_| port.layer == Some(Layer::InfiniBand))?;
+    ports(inventory, "ib-narrow", |device, port| {
+        let rate = port.in_use().filter(|_| is_infiniband(port))?;
+        let compare = format!("compare both ends: {}", compare(inventory, device, port));
         let runs = format!("({} {}X {})", rate.rate, rate.width, rate.speed);
         let (what, why, fix) = match (rate.width, rate.speed.as_str()) {
             (1, _) => (
                 "one lane in use",
                 "ports have four: with a lane that fails, the link falls back to one",
-                "seat or change the cable; compare both ends: sudo iblinkinfo",
+                format!("seat or change the cable; {compare}"),
             ),
             (_, "SDR") => (
                 "the slowest speed of all",
                 "a bad cable, an end that is limited, or a kernel that cannot name newer speeds",
-                "compare both ends: sudo iblinkinfo",
+                compare,
             ),
             _ => return None,
         };
-        Some((format!("{what} {runs}"), why, fix.to_owned()))
+        Some((format!("{what} {runs}"), why, fix))
     })
 }
 
@@ -166,7 +173,7 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
             (
                 format!("runs at {}, {} port {number} at {rate}", own.rate, best.name),
                 "both sit on boards of one kind: cable, switch port or a setting holds this one back",
-                "compare both ends of the cable: sudo iblinkinfo".to_owned(),
+                format!("compare both ends of the cable: {}", compare(inventory, device, port)),
             )
         })
     })
@@ -174,10 +181,17 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
 
 /// Errors of the wire.
 pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-errors", |_, port| {
+    ports(inventory, "ib-errors", |device, port| {
         let faults = port.counters.iter();
         let faults = faults.filter(|c| c.value > 0 && FAULTS.contains(&c.name.as_str()));
         let faults: Vec<String> = faults.map(|c| format!("{} {}", c.name, c.value)).collect();
+        let fix = || {
+            if port.layer == Some(Layer::Ethernet) {
+                return format!("ethtool -S {}", netdev(inventory, device, port));
+            }
+            let query = format!("sudo perfquery -C {} -P {}", device.name, port.number);
+            format!("{query} -R; wait; {query}")
+        };
         (!faults.is_empty()).then(|| {
             (
                 format!(
@@ -185,7 +199,7 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
                     faults.join(", ")
                 ),
                 "if they still grow, the cable or a transceiver is bad",
-                "sudo perfquery -R; wait; perfquery".to_owned(),
+                fix(),
             )
         })
     })
@@ -271,12 +285,72 @@ mod tests {
     }
 
     #[test]
+    fn a_port_of_ethernet_without_a_carrier_is_not_switched_off() {
+        let disabled = port(LinkState::Down, PhysicalState::Disabled, 4, "FDR", 56);
+        let got = one(disabled.clone());
+        assert!(got.len() == 1 && got[0].contains("switched off"), "{got:?}");
+        let roce = IbPort {
+            layer: Some(Layer::Ethernet),
+            ..disabled
+        };
+        assert_eq!(one(roce), [""; 0]);
+    }
+
+    #[test]
+    fn commands_name_the_device_and_its_port() {
+        let fix = |layer, change: fn(&mut IbPort)| {
+            let mut port = healthy();
+            (port.number, port.layer) = (2, Some(layer));
+            port.gids = vec![crate::facts::infiniband::Gid {
+                index: 0,
+                gid: String::new(),
+                kind: String::new(),
+                netdev: "eth3".to_owned(),
+            }];
+            change(&mut port);
+            let mut machine = Inventory::default();
+            machine.infiniband.devices = vec![
+                device("mlx5_1", "B", port),
+                device("mlx5_2", "B", healthy()),
+            ];
+            machine.infiniband.devices[1].ports[0].layer = Some(layer);
+            let found = find(&machine).into_iter().map(|odd| odd.fix);
+            found.collect::<Vec<_>>()
+        };
+        let slower = |port: &mut IbPort| port.rate.as_mut().unwrap().rate = Rate(40_000_000_000);
+        let lane = |port: &mut IbPort| port.rate.as_mut().unwrap().width = 1;
+        let errors = |port: &mut IbPort| {
+            port.counters = vec![Counter {
+                name: "symbol_error".to_owned(),
+                value: 1,
+            }];
+        };
+        assert_eq!(
+            fix(Layer::InfiniBand, slower),
+            ["compare both ends of the cable: sudo iblinkinfo -C mlx5_1 -P 2"]
+        );
+        assert_eq!(
+            fix(Layer::Ethernet, slower),
+            ["compare both ends of the cable: ethtool eth3"]
+        );
+        assert_eq!(
+            fix(Layer::InfiniBand, lane),
+            ["seat or change the cable; compare both ends: sudo iblinkinfo -C mlx5_1 -P 2"]
+        );
+        assert_eq!(
+            fix(Layer::InfiniBand, errors),
+            ["sudo perfquery -C mlx5_1 -P 2 -R; wait; sudo perfquery -C mlx5_1 -P 2"]
+        );
+        assert_eq!(fix(Layer::Ethernet, errors), ["ethtool -S eth3"]);
+    }
+
+    #[test]
     fn a_command_names_the_network_port_of_an_rdma_port() {
         use crate::facts::infiniband::Gid;
         use crate::facts::nic::Nic;
 
         let command = |owner: &str, nics: &[&str]| {
-            let mut off = port(LinkState::Down, PhysicalState::Disabled, 4, "FDR", 56);
+            let mut off = port(LinkState::Down, PhysicalState::LinkUp, 4, "FDR", 56);
             off.layer = Some(Layer::Ethernet);
             off.gids = vec![Gid {
                 index: 0,
@@ -300,7 +374,7 @@ mod tests {
         };
         assert_eq!(command("eth3", &[]), "sudo ip link set eth3 up");
         assert_eq!(command("", &["eth4"]), "sudo ip link set eth4 up");
-        // Two ports of one card, and none of them told.
+        // Two ports of one card, and nothing says which of them it is.
         assert_eq!(command("", &["eth4", "eth5"]), "sudo ip link set DEVICE up");
     }
 

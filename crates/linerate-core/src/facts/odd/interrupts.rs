@@ -6,15 +6,12 @@ use super::{Oddity, cpus, few, ranges};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};
-use crate::facts::nic::{Direction, Nic};
-use crate::units::Rate;
+use crate::facts::nic::{Direction, FAST, Nic};
 
-/// From this speed on one CPU may be too few: at 10 Gb/s, 812,000 full frames of Ethernet arrive in a second, and 14.9
-/// million of the smallest. A tenth of that is within what any CPU can do.
-//= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
-const FAST: Rate = Rate(10_000_000_000);
 /// Three CPUs are not "all on one": somebody spread them.
 const CROWDED: usize = 2;
+/// Most queues that there is a command for.
+const LINES: usize = 64;
 /// What could have been spread over fewer than this many times the CPUs gains little.
 const GAIN: usize = 4;
 
@@ -66,14 +63,13 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
 
 /// Whether the work of these CPUs goes on elsewhere: RPS hands packets to others, threads that poll run anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
-    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
-    let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
-    nic.threaded == Some(true) || handed.union(by).count() > CROWDED
+    nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }
 
 /// CPUs that interrupts may be spread over: those that are kept for other work are left out.
 fn usable(all: &Processors) -> Vec<&Cpu> {
-    let usable = |cpu: &&Cpu| !all.isolated.contains(&cpu.id);
+    let kept: BTreeSet<&u32> = all.isolated.iter().chain(&all.tickless).collect();
+    let usable = |cpu: &&Cpu| !kept.contains(&cpu.id);
     all.cpus.iter().filter(usable).collect()
 }
 
@@ -98,7 +94,8 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
             cpus(&by),
             all.cpus.len()
         ),
-        why: "these CPUs take in every packet of the port, and are full long before its link is, while others rest",
+        why: "these CPUs process every packet that the port receives; they saturate before the link does, while other \
+              CPUs are idle",
         fix: spread(nic, queues, all, &allowed),
     }
 }
@@ -115,18 +112,23 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors, allowed: &[String]) -> S
     // One thread of each core first.
     let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
     near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
-    let lines = queues.iter().zip(near.iter().cycle()).map(|(irq, cpu)| {
+    let lines = queues.iter().zip(near.iter().cycle()).take(LINES);
+    let lines = lines.map(|(irq, cpu)| {
         format!(
             "\nsudo sh -c 'echo {} > /proc/irq/{}/smp_affinity_list'",
             cpu.id, irq.number
         )
     });
+    let more = match queues.len().saturating_sub(LINES) {
+        0 => String::new(),
+        more => format!("\n# and so on for {more} more"),
+    };
     let undo = match allowed {
         [] => String::new(),
         lists => format!(" (undo: the same with {})", few(lists)),
     };
     format!(
-        "sudo systemctl start irqbalance; or, where it does not run, each of them by hand{undo}:{}",
+        "sudo systemctl start irqbalance; or, where it does not run, each of them by hand{undo}:{}{more}",
         lines.collect::<String>()
     )
 }
@@ -136,6 +138,7 @@ mod tests {
     use super::super::{find, ids};
     use super::*;
     use crate::facts::nic::Queue;
+    use crate::units::Rate;
 
     /// A port of 10 Gb/s whose queues have interrupts on these CPUs, on a machine of so many.
     fn machine(cpus: u32, by: &[&[u32]]) -> Inventory {
@@ -214,6 +217,32 @@ mod tests {
         assert!(!odd(32, &[&[0, 1, 2, 3][..]; 16]), "several CPUs each");
     }
 
+    #[test]
+    fn commands_stand_for_64_queues_and_the_rest_is_counted() {
+        let last = |queues: usize| {
+            let fix = find(&machine(256, &vec![&[0][..]; queues]))[0].fix.clone();
+            let last = fix.lines().next_back().unwrap().to_owned();
+            (fix.lines().count(), last)
+        };
+        let command = "sudo sh -c 'echo 63 > /proc/irq/90/smp_affinity_list'";
+        assert_eq!(last(64), (65, command.to_owned()));
+        assert_eq!(last(65), (66, "# and so on for 1 more".to_owned()));
+        assert_eq!(last(200), (66, "# and so on for 136 more".to_owned()));
+    }
+
+    #[test]
+    fn no_command_names_a_cpu_that_is_kept_for_other_work() {
+        let mut machine = machine(8, &[&[0][..]; 4]);
+        machine.processors.isolated = vec![1, 2];
+        machine.processors.tickless = vec![2, 3];
+        let fix = find(&machine)[0].fix.clone();
+        let cpus = fix
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split(' ').nth(4));
+        assert_eq!(cpus.collect::<Vec<_>>(), ["0", "4", "5", "6"]);
+    }
+
     type Change = fn(&mut Inventory);
 
     #[test]
@@ -225,23 +254,34 @@ mod tests {
             ids(&machine)
         };
         assert_eq!(with(|_| {}), ["irq-crowded"]);
-        let silent: [(&str, Change); 6] = [
+        let silent: [(&str, Change); 8] = [
             ("slow", |m| {
                 m.network.nics[0].link.speed = Some(Rate(FAST.0 - 1));
             }),
             ("speed unknown", |m| m.network.nics[0].link.speed = None),
             ("down", |m| m.network.nics[0].up = false),
             ("isolated", |m| m.processors.isolated = (3..32).collect()),
+            ("tickless", |m| m.processors.tickless = (3..32).collect()),
+            ("both", |m| {
+                m.processors.isolated = (3..20).collect();
+                m.processors.tickless = (20..32).collect();
+            }),
             ("threads", |m| m.network.nics[0].threaded = Some(true)),
             ("CPUs unknown", |m| m.processors.cpus.clear()),
         ];
         for (what, change) in silent {
             assert_eq!(with(change), [""; 0], "{what}");
         }
-        assert_eq!(
-            with(|m| m.processors.isolated = (4..32).collect()),
-            ["irq-crowded"]
-        );
+        for leave_four in [
+            (|m| m.processors.isolated = (4..32).collect()) as Change,
+            |m| m.processors.tickless = (4..32).collect(),
+            |m| {
+                m.processors.isolated = (4..20).collect();
+                m.processors.tickless = (16..32).collect();
+            },
+        ] {
+            assert_eq!(with(leave_four), ["irq-crowded"]);
+        }
         // A cloud's port: its speed is nominal, and its interrupts are real.
         assert_eq!(
             with(|m| m.network.nics[0].is_virtual = true),
@@ -296,7 +336,7 @@ mod tests {
         assert_eq!(
             ids(&machine),
             ["irq-crowded"],
-            "one that tells of what was sent"
+            "the interrupt of a send queue"
         );
         // The kernel knows better than names which interrupts are for queues.
         let receive = |number: u32| Queue {

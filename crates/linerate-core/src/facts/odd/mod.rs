@@ -3,6 +3,7 @@
 //! A rule speaks only of what was read. What is unknown is a gap, and no oddity.
 
 use super::Inventory;
+use super::carrier::carriers;
 
 mod block;
 mod carrier;
@@ -33,16 +34,17 @@ pub struct Oddity {
 type Rule = fn(&Inventory) -> Vec<Oddity>;
 
 /// In the order in which they are shown: what costs most comes first.
-const RULES: &[Rule] = &[
+const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
     infiniband::not_set_up,
     infiniband::held_down,
     infiniband::narrow,
     infiniband::below_its_like,
-    pci::slot,
-    pci::link,
-    carrier::beyond,
+];
+
+/// What comes after slots, links and carriers that may bind.
+const MIDDLE: &[Rule] = &[
     nic::mtu_above,
     overlay::mtu,
     nic::refused,
@@ -67,15 +69,28 @@ const RULES: &[Rule] = &[
     cpu::offline,
     pci::payload,
     pci::unknown_node,
-    pci::slot_enough,
-    pci::link_enough,
-    infiniband::no_link,
-    nic::no_link,
 ];
+
+/// What comes after slots and links that suffice.
+const LAST: &[Rule] = &[infiniband::no_link, nic::no_link];
 
 /// All that is odd, the worst first.
 pub fn find(inventory: &Inventory) -> Vec<Oddity> {
-    RULES.iter().flat_map(|rule| rule(inventory)).collect()
+    let carriers = carriers(inventory);
+    let slots = pci::slots(inventory, &carriers);
+    let links = pci::below_best(inventory, &carriers);
+    let by = |rules: &[Rule]| rules.iter().flat_map(|rule| rule(inventory)).collect();
+    let all: [Vec<Oddity>; 8] = [
+        by(FIRST),
+        slots.may_bind,
+        links.may_bind,
+        carrier::beyond(&carriers),
+        by(MIDDLE),
+        slots.suffice,
+        links.suffice,
+        by(LAST),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// `0-3,8`: as the kernel writes sets of CPUs.

@@ -90,7 +90,7 @@ pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
         let own = nic.counters.iter().find(damaged);
         let what = match (some(nic.errors.rx_crc), blocks, own) {
             (_, Some(blocks), _) => format!("{blocks} blocks could not be corrected"),
-            (Some(crc), None, _) => format!("{crc} packets came with a bad checksum"),
+            (Some(crc), None, _) => format!("{crc} packets arrived with a bad checksum"),
             (None, None, Some(own)) => format!("{} packets were damaged ({})", own.value, own.name),
             (None, None, None) => return None,
         };

@@ -1,5 +1,8 @@
 //! Tunnels whose packets do not fit into the port below, headers included.
 
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Inventory, Oddity};
 use crate::facts::nic::{Network, Nic, Overflow, overflow};
 
@@ -14,33 +17,96 @@ const WHY: &str = "larger packets are cut into fragments or lost, until path MTU
 
 /// A tunnel, or a VLAN on one, that takes larger packets than fit below with the headers that are added.
 pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
-    let network = &inventory.network;
-    let up = network.nics.iter().filter(|nic| nic.up);
-    up.filter_map(|nic| too_large(network, nic)).collect()
+    let ports = Ports::of(&inventory.network);
+    let up = inventory.network.nics.iter().filter(|nic| nic.up);
+    up.filter_map(|nic| too_large(&ports, nic)).collect()
 }
 
-fn too_large(network: &Network, nic: &Nic) -> Option<Oddity> {
-    let chain = chain(network, nic);
+/// The ports of a host, with what stands on what: there may be thousands.
+struct Ports<'a> {
+    network: &'a Network,
+    by_index: BTreeMap<u32, &'a Nic>,
+    /// The ports that stand right on a port, by its index.
+    above: BTreeMap<u32, Vec<u32>>,
+    /// Ports that may carry a tunnel, the smallest MTU first.
+    carriers: OnceCell<Vec<&'a Nic>>,
+}
+
+impl<'a> Ports<'a> {
+    fn of(network: &'a Network) -> Self {
+        let mut above: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for nic in &network.nics {
+            for below in &nic.stack.below {
+                above.entry(*below).or_default().push(nic.index);
+            }
+        }
+        Self {
+            network,
+            by_index: network.nics.iter().map(|nic| (nic.index, nic)).collect(),
+            above,
+            carriers: OnceCell::new(),
+        }
+    }
+
+    fn nic(&self, index: u32) -> Option<&'a Nic> {
+        self.by_index.get(&index).copied()
+    }
+
+    /// These ports and all that stand on them.
+    fn up_from(&self, mut open: Vec<u32>) -> BTreeSet<u32> {
+        let mut seen = BTreeSet::new();
+        while let Some(index) = open.pop() {
+            if seen.insert(index) {
+                open.extend(self.above.get(&index).into_iter().flatten());
+            }
+        }
+        seen
+    }
+
+    /// The ports that may carry a tunnel: those with a device, or made of such; on a host without any, all that are no
+    /// tunnels.
+    fn carriers(&self) -> &[&'a Nic] {
+        self.carriers.get_or_init(|| {
+            let nics = self.network.nics.iter();
+            let is_card = |nic: &&Nic| nic.stack.below.is_empty() && !nic.device.is_empty();
+            let cards = nics.clone().filter(is_card).map(|nic| nic.index).collect();
+            let on_cards = self.up_from(cards);
+            let may = |nic: &&Nic| {
+                let is_last = nic.stack.above.is_none() && nic.driver != "loopback";
+                is_last && nic.up && nic.mtu.is_some() && !nic.is_tunnel()
+            };
+            let mut all: Vec<&Nic> = nics.filter(may).collect();
+            if all.iter().any(|nic| on_cards.contains(&nic.index)) {
+                all.retain(|nic| on_cards.contains(&nic.index));
+            }
+            all.sort_by_key(|nic| nic.mtu);
+            all
+        })
+    }
+}
+
+fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Oddity> {
+    let chain = chain(ports, nic);
     let own = nic.mtu?;
     let Some(over) = overflow(&chain, own) else {
-        return nowhere(network, nic);
+        return nowhere(ports, nic);
     };
-    // What is wrong with the tunnel itself is told of the tunnel.
+    // A fault of the tunnel is reported at the tunnel.
     let tunnel = over.tunnel;
     let below = chain.iter().position(|other| other.index == tunnel.index)?;
     if below > 0 && overflow(&chain[below..], tunnel.mtu?).is_some() {
         return None;
     }
-    Some(told(network, nic, &over))
+    Some(oddity(ports.network, nic, &over))
 }
 
-/// The ports below one another, from this one on, as long as there is one alone.
-fn chain<'a>(network: &'a Network, nic: &'a Nic) -> Vec<&'a Nic> {
+/// This port and the ports below it, while each has exactly one below.
+fn chain<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Vec<&'a Nic> {
     let mut all = vec![nic];
     while let Some(last) = all.last().filter(|_| all.len() < DEPTH) {
         let follows = THROUGH.contains(&last.kind.as_str()) || last.is_tunnel();
         let next = match last.stack.below[..] {
-            [one] if follows => network.nic(one),
+            [one] if follows => ports.nic(one),
             _ => None,
         };
         match next.filter(|next| all.iter().all(|seen| seen.index != next.index)) {
@@ -51,7 +117,7 @@ fn chain<'a>(network: &'a Network, nic: &'a Nic) -> Vec<&'a Nic> {
     all
 }
 
-fn told(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
+fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
     let own = nic.mtu.unwrap_or_default();
     let headers = over
         .tunnel
@@ -90,7 +156,7 @@ fn fix(nic: &Nic, fits: Option<u32>, own: u32) -> String {
     }
 }
 
-/// What was cut up since boot, by whatever sends here.
+/// Fragments that this host has created since boot.
 fn fragments(network: &Network) -> String {
     let created = network.fragments.map(|counted| counted.created);
     let created = created.filter(|created| *created > 0);
@@ -99,14 +165,16 @@ fn fragments(network: &Network) -> String {
     })
 }
 
-/// A tunnel that tells no port below it, and whose packets fit into none that may carry it.
-fn nowhere(network: &Network, nic: &Nic) -> Option<Oddity> {
+/// A tunnel whose lower port is unknown, and whose packets fit no port that could carry it.
+fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Oddity> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
     let tunnel = nic.tunnel().filter(|t| !hidden && !t.external)?;
     let (own, least) = (nic.mtu?, tunnel.least?);
-    let carriers = carriers(network, nic);
-    let largest = carriers.iter().filter_map(|n| Some((n, n.mtu?)));
-    let (carrier, room) = largest.max_by_key(|(_, mtu)| *mtu)?;
+    // What stands on the tunnel does not carry it.
+    let upon = ports.up_from(vec![nic.index]);
+    let mut carriers = ports.carriers().iter().rev();
+    let carrier = carriers.find(|carrier| !upon.contains(&carrier.index))?;
+    let room = carrier.mtu?;
     let over = Overflow {
         tunnel: nic,
         carrier,
@@ -114,23 +182,7 @@ fn nowhere(network: &Network, nic: &Nic) -> Option<Oddity> {
         room,
         fits: tunnel.most.and_then(|most| room.checked_sub(most)),
     };
-    (over.outer > room).then(|| told(network, nic, &over))
-}
-
-/// The ports that may carry a tunnel: those with a device, or made of such; on a host without any, all that are no
-/// tunnels.
-fn carriers<'a>(network: &'a Network, tunnel: &Nic) -> Vec<&'a Nic> {
-    let may = |nic: &&Nic| {
-        let own = network.leaves(nic.index).contains(&tunnel.index);
-        nic.up && !own && !nic.is_tunnel() && nic.driver != "loopback" && nic.stack.above.is_none()
-    };
-    let all: Vec<&Nic> = network.nics.iter().filter(may).collect();
-    let has_device = |index: &u32| network.nic(*index).is_some_and(|n| !n.device.is_empty());
-    let cards = all
-        .iter()
-        .filter(|nic| network.leaves(nic.index).iter().any(has_device));
-    let cards: Vec<&Nic> = cards.copied().collect();
-    if cards.is_empty() { all } else { cards }
+    (over.outer > room).then(|| oddity(ports.network, nic, &over))
 }
 
 #[cfg(test)]
@@ -286,6 +338,29 @@ mod tests {
             tunnel("vxlan", 1500, None, &[]),
         ];
         assert_eq!(told(&over), [], "what stands on it does not carry it");
+        // The largest port stands on the tunnel, and is too large for it, so that the other one counts.
+        let smaller = port(4, "veth", 1400, &[]);
+        let both = |mtu| {
+            let tunnel = tunnel("vxlan", mtu, Some(4), &[]);
+            told(&[port(6, "vlan", 9000, &[9]), tunnel, smaller.clone()]).len()
+        };
+        assert_eq!((both(1350), both(1351)), (1, 2));
+    }
+
+    #[test]
+    fn thousands_of_tunnels_are_held_against_the_cards_that_they_do_not_carry() {
+        // Each tunnel carries a VLAN. No card is large enough for every second tunnel.
+        let mut nics = vec![port(1, "", 1500, &[])];
+        "0000:01:00.0".clone_into(&mut nics[0].device);
+        for at in 0..3_000 {
+            let mut tunnel = tunnel("vxlan", 1450 + at % 2, Some(4), &[]);
+            tunnel.index = 10 + 2 * at;
+            nics.push(port(11 + 2 * at, "vlan", 1400, &[tunnel.index]));
+            nics.push(tunnel);
+        }
+        let found = told(&nics);
+        assert_eq!(found.len(), 1_500);
+        assert!(found.iter().all(|(_, mtu)| mtu == "1450"));
     }
 
     #[test]

@@ -412,6 +412,31 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
 }
 
 #[test]
+fn members_behind_the_default_figures_of_the_processor_have_no_slot() {
+    let slots = |cards: [&str; 2], tenths: u64, width: u8| {
+        let link = Link {
+            speed: Some(Transfers(tenths * 100_000_000)),
+            width: Some(width),
+        };
+        let pci = [1, 2].map(|bus| {
+            let mut pair = pair(bus, Some(link), Some(128));
+            pair[1].max = Some(link);
+            pair
+        });
+        let mut host = bonded("802.3ad", cards, &pci);
+        for port in &mut host.facts.route.as_mut().unwrap().ports[1..] {
+            port.link.speed = Some(Rate(1_000_000_000));
+        }
+        let found = all(&[host], Direction::Forward);
+        found.iter().filter(|c| c.stage == Stage::Pcie).count()
+    };
+    let shared = ["0000:01:00.0"; 2];
+    assert_eq!(slots(shared, 25, 1), 0);
+    assert_eq!((slots(shared, 25, 2), slots(shared, 50, 1)), (1, 1));
+    assert_eq!(slots(["0000:01:00.0", "0000:02:00.0"], 25, 1), 1);
+}
+
+#[test]
 fn a_vlan_costs_its_tag_on_the_wire_below() {
     let vlan = Nic {
         name: "eth1.100".to_owned(),

@@ -47,6 +47,7 @@ impl Reader<'_> {
             model,
             offline: self.offline(),
             isolated: self.cpu_set("isolated"),
+            tickless: self.tickless(),
             nodes: self
                 .node_ids()
                 .into_iter()
@@ -199,6 +200,16 @@ impl Reader<'_> {
             &format!("{CPUS}/{name}"),
             sysctl::list,
         );
+        set.unwrap_or_default()
+    }
+
+    /// Kernels that could have such CPUs and were told of none say `(null)`.
+    fn tickless(&mut self) -> Vec<u32> {
+        let path = format!("{CPUS}/nohz_full");
+        let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {
+            b"(null)" => Ok(Vec::new()),
+            _ => sysctl::list(text),
+        });
         set.unwrap_or_default()
     }
 

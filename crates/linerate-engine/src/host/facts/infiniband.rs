@@ -329,9 +329,11 @@ mod tests {
             (
                 "1: DOWN",
                 "3: Disabled",
-                "Ethernet",
+                "InfiniBand",
                 Some("switched it off"),
             ),
+            // Of any port without a carrier.
+            ("1: DOWN", "3: Disabled", "Ethernet", None),
             (
                 "1: DOWN",
                 "4: PortConfigurationTraining",

@@ -53,9 +53,9 @@ impl Reader<'_> {
         let mut lack = |fact: &str, devices: &[&Address]| {
             if let Some(first) = devices.first() {
                 let why = match devices.len() - 1 {
-                    0 => format!("what {first} tells of it is for root"),
-                    1 => format!("what {first} and another device tell of it is for root"),
-                    more => format!("what {first} and {more} other devices tell of it is for root"),
+                    0 => format!("only root can read this of {first}"),
+                    1 => format!("only root can read this of {first} and another device"),
+                    more => format!("only root can read this of {first} and {more} other devices"),
                 };
                 self.lack(gap(fact, &why, "sudo linerate host"));
             }
@@ -188,7 +188,7 @@ pub(super) fn cables(all: &[Device]) -> Option<Gap> {
         .collect();
     (!ends.is_empty()).then(|| {
         let why = format!(
-            "what the Thunderbolt or USB4 cable to {} carries: the figures of its link are made up",
+            "the capacity of the Thunderbolt or USB4 cable to {} is unknown: its ends report placeholder link figures",
             few(&ends)
         );
         gap(

@@ -4,7 +4,7 @@
 //! session, a container, a service. The rest becomes a number, the same wherever it stands: a group is still found
 //! below the one that it is in.
 
-use linerate_core::parse::mounts::unescaped;
+use linerate_core::parse::mounts::Mount;
 
 /// Where control groups are, as a rule.
 const ROOT: &str = "/sys/fs/cgroup";
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// What names begin with that say whose group it is. Longer ones stand before those that they begin with.
+/// Prefixes that give the kind of a group. Longer ones stand before those that they begin with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",
@@ -70,7 +70,7 @@ const KINDS: [&str; 18] = [
     "user-",
     "user@",
 ];
-/// What names of units of systemd end with.
+/// Suffixes of units of systemd.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
 /// The names met so far, in the order of the numbers that stand for them, and where groups are mounted.
@@ -84,9 +84,8 @@ impl Groups {
     /// Notes where groups are mounted, by a table of mounts that is not masked yet.
     pub(super) fn learn(&mut self, mountinfo: &[u8]) {
         let text = String::from_utf8_lossy(mountinfo);
-        for mount in text.lines().filter_map(Mount::of) {
-            self.mounts.push(unescaped(mount.point.as_bytes()));
-        }
+        let mounts = text.lines().filter_map(of_groups);
+        self.mounts.extend(mounts.map(|mount| mount.point));
     }
 
     /// `/proc/PID/cgroup`: a hierarchy, its controllers, and the path in it.
@@ -107,17 +106,11 @@ impl Groups {
 
     /// A line of a table of mounts; `None` where it mounts something else than groups.
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
-        let Mount {
-            number,
-            root,
-            point,
-            kind,
-            options,
-        } = Mount::of(line)?;
-        let [root, point] = [root, point].map(|path| self.path(&unescaped(path.as_bytes())));
+        let mut mount = of_groups(line)?;
+        let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));
         // Others may name a program, or a hierarchy after somebody.
-        let options: Vec<&str> = options.split(',').filter(|o| !o.contains('=')).collect();
-        let options = options.join(",");
+        mount.options.retain(|option| !option.contains('='));
+        let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
         Some(format!(
             "0 0 {number} {root} {point} rw - {kind} {kind} {options}\n"
         ))
@@ -188,30 +181,9 @@ fn as_seen(path: &str) -> (&str, &str) {
     of_process.unwrap_or(("", path))
 }
 
-/// A mount of control groups.
-struct Mount<'a> {
-    number: &'a str,
-    root: &'a str,
-    point: &'a str,
-    kind: &'a str,
-    options: &'a str,
-}
-
-impl<'a> Mount<'a> {
-    fn of(line: &'a str) -> Option<Self> {
-        let (mount, system) = line.trim_end().split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(2);
-        let (number, root, point) = (fields.next()?, fields.next()?, fields.next()?);
-        let mut fields = system.split(' ');
-        let kind = fields.next().filter(|kind| kind.starts_with("cgroup"))?;
-        Some(Self {
-            number,
-            root,
-            point,
-            kind,
-            options: fields.nth(1)?,
-        })
-    }
+/// A line of a table of mounts, if it mounts control groups.
+fn of_groups(line: &str) -> Option<Mount> {
+    Mount::of(line.as_bytes()).filter(|mount| mount.kind.starts_with("cgroup"))
 }
 
 #[cfg(test)]

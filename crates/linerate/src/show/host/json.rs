@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Load, Node, Process, Processors};
-use linerate_core::facts::crossing::Crossing;
 use linerate_core::facts::machine::Machine;
 use linerate_core::facts::memory::{Memory, Module};
 use linerate_core::facts::nic::Fragments;
 use linerate_core::facts::odd::{self, Oddity};
-use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
 use linerate_core::facts::{Gap, Inventory};
 use serde::Serialize;
 
+use self::pci::DeviceOut;
 use self::port::PortOut;
 use self::rdma::RdmaOut;
 use self::storage::{DiskOut, FileSystemOut, VolumeOut};
 
+mod pci;
 mod port;
 mod rdma;
 mod storage;
@@ -172,36 +172,6 @@ struct SlotOut<'a> {
 }
 
 #[derive(Serialize)]
-struct DeviceOut<'a> {
-    address: String,
-    parent: Option<String>,
-    vendor_id: u16,
-    device_id: u16,
-    class: u32,
-    function: &'a str,
-    port: Option<&'a str>,
-    names: &'a [String],
-    driver: Option<&'a str>,
-    link: Option<LinkOut>,
-    link_max: Option<LinkOut>,
-    tunnel: bool,
-    payload_bytes: Option<u32>,
-    payload_max_bytes: Option<u32>,
-    read_request_bytes: Option<u32>,
-    node: Option<u32>,
-    iommu_group: Option<u32>,
-    #[serde(rename = "virtual")]
-    is_virtual: bool,
-}
-
-#[derive(Serialize)]
-struct LinkOut {
-    transfers_per_sec: Option<u64>,
-    lanes: Option<u8>,
-    rate_bps: Option<u64>,
-}
-
-#[derive(Serialize)]
 struct BusyOut<'a> {
     cpus: Vec<LoadOut>,
     processes: Vec<ProcessOut<'a>>,
@@ -234,11 +204,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         cpus: cpus(&inventory.processors),
         nodes: inventory.processors.nodes.iter().map(node).collect(),
         memory: memory(&inventory.memory),
-        pci: inventory
-            .pci
-            .iter()
-            .map(|own| device(&inventory.pci, own))
-            .collect(),
+        pci: pci::devices(&inventory.pci),
         ports: port::ports(inventory),
         live_fragments: inventory.network.fragments.map(fragments),
         rdma: inventory
@@ -392,36 +358,6 @@ fn slot(module: &Module) -> SlotOut<'_> {
         width_bits: module.width_bits,
         ecc: module.ecc,
         ranks: module.ranks,
-    }
-}
-
-fn device<'a>(all: &[Device], device: &'a Device) -> DeviceOut<'a> {
-    let tunnel = Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
-    let link = |link: Link| LinkOut {
-        transfers_per_sec: link.speed.map(|s| s.0),
-        lanes: link.width,
-        rate_bps: link.rate().filter(|_| !tunnel).map(|r| r.0),
-    };
-    let payload = |field: fn(&Payload) -> u32| device.payload.as_ref().map(field);
-    DeviceOut {
-        address: device.address.to_string(),
-        parent: device.parent.map(|p| p.to_string()),
-        vendor_id: device.vendor,
-        device_id: device.device,
-        class: device.class,
-        function: device.function(),
-        port: device.kind.map(PortKind::name),
-        names: &device.names,
-        driver: known(&device.driver),
-        link: device.now.map(link),
-        link_max: device.max.map(link),
-        tunnel,
-        payload_bytes: payload(|p| p.now),
-        payload_max_bytes: payload(|p| p.max),
-        read_request_bytes: payload(|p| p.read_request),
-        node: device.node,
-        iommu_group: device.iommu_group,
-        is_virtual: device.is_virtual,
     }
 }
 

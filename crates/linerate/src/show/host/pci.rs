@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::facts::crossing::Crossing;
+use linerate_core::facts::crossing::shows_tunnel;
 use linerate_core::facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
 
 use super::super::page::LABEL;
@@ -75,9 +75,9 @@ fn below(
     }
 }
 
-/// The link above a device, as it runs and at best. Figures of a tunnel are made up.
+/// The link of a device, as it runs and at best. Figures of a tunnel are placeholders.
 fn link(all: &[Device], device: &Device) -> Vec<String> {
-    if Crossing::above(all, device).is_some_and(|link| link.is_tunnel) {
+    if shows_tunnel(all, device) {
         return vec!["on a Thunderbolt or USB4 cable".to_owned()];
     }
     let best = device.max.filter(|best| Some(*best) != device.now);

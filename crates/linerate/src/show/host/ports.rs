@@ -59,7 +59,7 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     words.iter().zip(cards).filter_map(line).collect()
 }
 
-/// What the USB of a port signals, and the hub that signals less.
+/// USB speed of a port, and a slower hub above it.
 fn usb(nic: &Nic) -> Option<String> {
     let own = nic.usb?;
     let hub = match nic.slowest_usb()? {
@@ -105,13 +105,14 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
 fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
-    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
-    let handed: BTreeSet<u32> = receive.filter_map(|q| q.cpus.clone()).flatten().collect();
     let on = |what: &str, cpus: BTreeSet<u32>| {
         let cpus: Vec<u32> = cpus.into_iter().collect();
         (!cpus.is_empty()).then(|| format!("{what} {}", ranges(&cpus)))
     };
-    let parts = [on("interrupts on CPUs", served), on("RPS to CPUs", handed)];
+    let parts = [
+        on("interrupts on CPUs", served),
+        on("RPS to CPUs", nic.rps_cpus()),
+    ];
     parts.into_iter().flatten().collect()
 }
 

@@ -48,14 +48,14 @@ pub enum Meaning {
     Filtered,
     /// Times that a queue was full and packets waited: nothing was lost.
     Waited,
-    /// A level, and no count.
+    /// A level, not a count.
     Gauge,
     /// Nothing that costs packets or time.
     Benign,
 }
 
-/// How each meaning is told: its name in documents, in words, and what to do about it, if anything is to be done.
-const TOLD: [(Meaning, &str, &str, &str); 19] = [
+/// Each meaning: id, description, remedy. Where nothing needs to be done there is no remedy.
+const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::RingFull,
         "ring-full",
@@ -119,19 +119,19 @@ const TOLD: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::PauseReceived,
         "pause-received",
-        "the other end of the wire asked for a pause",
+        "the other end sent pause frames",
         "find what cannot keep up: the counters of the switch",
     ),
     (
         Meaning::PauseSent,
         "pause-sent",
-        "this port asked for a pause",
+        "this port sent pause frames",
         "find why this host cannot keep up: CPUs, ring, PCIe link",
     ),
     (
         Meaning::PausedMicros,
         "paused",
-        "microseconds that pauses stopped the port",
+        "microseconds that the port was paused",
         "find what cannot keep up: the counters of the switch",
     ),
     (
@@ -158,34 +158,34 @@ const TOLD: [(Meaning, &str, &str, &str); 19] = [
         "waited for room, nothing was lost",
         "",
     ),
-    (Meaning::Gauge, "gauge", "a level, no count", ""),
+    (Meaning::Gauge, "gauge", "a level, not a count", ""),
     (Meaning::Benign, "benign", "costs no packets", ""),
 ];
 
 impl Meaning {
-    fn told(self) -> (&'static str, &'static str, &'static str) {
-        let row = TOLD.iter().find(|row| row.0 == self);
+    fn row(self) -> (&'static str, &'static str, &'static str) {
+        let row = MEANINGS.iter().find(|row| row.0 == self);
         row.map_or(("", "", ""), |row| (row.1, row.2, row.3))
     }
 
     /// Its name in documents.
     pub fn id(self) -> &'static str {
-        self.told().0
+        self.row().0
     }
 
     /// What happened, in words.
     pub fn words(self) -> &'static str {
-        self.told().1
+        self.row().1
     }
 
     /// What to do about it at a port; empty where nothing is to be done.
     pub fn fix(self, port: &str) -> String {
-        self.told().2.replace("PORT", port)
+        self.row().2.replace("PORT", port)
     }
 
     /// Whether it is a reason to look closer: packets that were lost, damaged or held back.
     pub fn is_trouble(self) -> bool {
-        !self.told().2.is_empty()
+        !self.row().2.is_empty()
     }
 }
 

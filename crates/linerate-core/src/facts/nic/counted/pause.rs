@@ -1,13 +1,14 @@
-//! Names of pauses, which are alike enough across drivers to be known by their words: `rx_pause`, `rx_flow_control_xoff`,
-//! `port.link_xoff_rx`.
+//! Names of pauses, which are alike enough across most drivers to be known by their words: `rx_pause`,
+//! `rx_flow_control_xoff`, `port.link_xoff_rx`. Names without such a word (`rx_pfc_ena_frames_pri3`) have rows in the
+//! table.
 
 use super::Meaning;
 
 /// Words in front of the number of a priority that pauses are of: `rx_prio3_pause`, `port.rx_priority_3_xoff`,
-/// `rx_pb_3_pxoff`, `rx_pfc_ena_frames_pri3`, `rx_pause_prio_3`, `rx_pause_frames_class3`.
+/// `rx_pb_3_pxoff`, `rx_pause_prio_3`, `rx_pause_frames_class3`.
 const OF_PRIORITY: [&str; 6] = ["priority_", "prio_", "prio", "pb_", "pri", "class"];
 
-/// Words of names that tell of the same pauses in another way.
+/// Other measures of the same pauses.
 const OTHERWISE: [&str; 6] = [
     "duration",
     "transition",
@@ -17,10 +18,10 @@ const OTHERWISE: [&str; 6] = [
     "unsupported",
 ];
 
-/// Words of names that tell of something else.
+/// Names that are not pauses.
 const ELSE: [&str; 2] = ["storm", "discard"];
 
-/// What a name tells of pauses. A pause of one priority stops packets of that priority alone (IEEE 802.1Qbb), and
+/// The meaning of a pause counter. A pause of one priority stops packets of that priority alone (IEEE 802.1Qbb), and
 /// payload without a mark has priority 0.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     let name = name.to_ascii_lowercase();

@@ -181,12 +181,15 @@ counters! {
         BadChecksum: "rx_total_l4_csum_errors";
         Failed: "[*]: rx_errors" "[*]: tx_errors" "[*]: rx_buf_errors" "rx_stat_err" "tx_stat_error" "tx_err"
             "tx_fcs_err_frames" "tx_fifo_underruns" "rx_total_buf_errors";
+        PauseReceived: "rx_pfc_ena_frames_pri0";
+        PauseSent: "tx_pfc_ena_frames_pri0";
         PausedMicros: "pfc_pri0_rx_duration_us";
+        PriorityPause: "rx_pfc_ena_frames_pri*" "tx_pfc_ena_frames_pri*";
         Waited: "rx_buffer_passed_threshold";
         Benign: "rx_pcs_symbol_err" "rx_corrected_bits" "rx_fec_corrected_blocks" "rx_discard_bytes_cos*"
             "rx_discard_packets_cos*" "[*]: rx_l4_csum_errors" "[*]: missed_irqs" "[*]: rx_resets"
             "[*]: rx_tpa_errors" "rx_total_netpoll_discards" "rx_total_discard_pkts" "tx_total_discard_pkts"
-            "total_missed_irqs";
+            "total_missed_irqs" "rx_pfc_frames" "tx_pfc_frames";
     }
     //= Linux drivers/net/ethernet/broadcom/tg3.c
     ["tg3"] {
@@ -285,9 +288,12 @@ counters! {
         BadChecksum: "rxq*_l3l4_csum_err" "rxq#*_l3l4_csum_err";
         Failed: "mac_tx_err_all_pkt_num" "rxq*_l2_err" "rxq#*_l2_err" "rxq*_err_bd_num" "rxq#*_err_bd_num"
             "txq*_vlan_err" "txq*_l4_proto_err" "txq*_l2l3l4_err" "txq*_tso_err" "txq*_map_sg_err";
+        PauseReceived: "mac_rx_pfc_pri0_pkt_num";
+        PauseSent: "mac_tx_pfc_pri0_pkt_num";
+        PriorityPause: "mac_rx_pfc_pri*_pkt_num" "mac_tx_pfc_pri*_pkt_num";
         Waited: "txq*_busy" "txq*_wake" "txq#*_busy" "txq#*_wake" "txq*_spare_full";
         Benign: "mac_rx_pause_xoff_time" "mac_tx_pause_xoff_time" "mac_rx_pfc_pri*_xoff_time"
-            "mac_tx_pfc_pri*_xoff_time";
+            "mac_tx_pfc_pri*_xoff_time" "mac_rx_pfc_pkt_num" "mac_tx_pfc_pkt_num";
     }
     //= Linux drivers/net/ethernet/netronome/nfp/nfp_net_ethtool.c
     ["nfp"] {
@@ -396,13 +402,9 @@ counters! {
         Waited: "tx_busy" "tx_send_full" "rx_comp_busy" "stop_queue" "wake_queue";
         Filtered: "rx_queue_*_xdp_drop";
     }
-    //= Linux drivers/net/xen-netfront.c; drivers/net/veth.c
+    //= Linux drivers/net/xen-netfront.c
     ["vif"] {
         Benign: "rx_gso_checksum_fixup";
-    }
-    ["veth"] {
-        Failed: "rx_queue_*_drops" "rx_queue_*_xdp_tx_errors" "tx_queue_*_xdp_xmit_errors";
-        Filtered: "rx_queue_*_xdp_drops";
     }
     //= Linux drivers/net/ethernet/microsoft/mana/mana_ethtool.c
     ["mana"] {
@@ -444,7 +446,7 @@ counters! {
         Benign: "IEEE_tx_drop" "IEEE_tx_sqe";
     }
     //= Linux drivers/net/ethernet/stmicro/stmmac/stmmac_ethtool.c, common.h
-    ["st_gmac" "stmmac" "dwmac"] {
+    ["st_gmac" "st_xgmac" "st_mac100"] {
         RingFull: "rx_missed_cntr";
         BufferFull: "rx_overflow_cntr" "mmc_rx_fifo_overflow" "overflow_error" "rx_gmac_overflow";
         Damaged: "mmc_rx_crc_error" "mmc_rx_align_error" "rx_crc_errors";

@@ -69,8 +69,30 @@ fn names_that_only_their_driver_explains() {
 }
 
 #[test]
+fn pauses_of_priorities_without_a_word_for_them_and_names_of_one_family() {
+    for (driver, name, want) in [
+        ("st_xgmac", "mmc_rx_fifo_overflow", "buffer-full"),
+        ("st_mac100", "mmc_rx_crc_error", "damaged"),
+        ("bnxt_en", "rx_pfc_ena_frames_pri0", "pause-received"),
+        ("bnxt_en", "tx_pfc_ena_frames_pri0", "pause-sent"),
+        ("bnxt_en", "rx_pfc_ena_frames_pri3", "priority-pause"),
+        ("bnxt_en", "tx_pfc_ena_frames_pri7", "priority-pause"),
+        ("bnxt_en", "rx_pfc_frames", "benign"),
+        ("bnxt_en", "rx_pause_frames", "pause-received"),
+        ("hns3", "mac_rx_pfc_pri0_pkt_num", "pause-received"),
+        ("hns3", "mac_tx_pfc_pri0_pkt_num", "pause-sent"),
+        ("hns3", "mac_tx_pfc_pri3_pkt_num", "priority-pause"),
+        ("hns3", "mac_rx_pfc_pri3_xoff_time", "benign"),
+        ("hns3", "mac_tx_pfc_pkt_num", "benign"),
+    ] {
+        assert_eq!(told(driver, name), want, "{driver}: {name}");
+    }
+}
+
+#[test]
 fn a_name_of_another_driver_has_no_meaning() {
     for name in [
+        "rx_pfc_ena_frames_pri0",
         "rx_no_dma_resources",
         "pkts rx OOB",
         "tx_no_space",

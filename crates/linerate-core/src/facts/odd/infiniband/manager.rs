@@ -6,9 +6,9 @@
 
 use super::super::Oddity;
 use super::function::{Function, driver, give_guid, is_omni_path};
-use super::{Odd, all, ports};
+use super::{Odd, all, is_infiniband, ports};
 use crate::facts::Inventory;
-use crate::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use crate::facts::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState};
 
 /// A port with its device.
 type Port<'a> = (&'a IbDevice, &'a IbPort);
@@ -23,7 +23,7 @@ pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
             LinkState::Initializing => Some(initializing(inventory, device, port)),
             LinkState::Armed => Some((
                 "Armed: the port was set up but not started".to_owned(),
-                "the subnet manager stopped half-way, or the first packet has not come yet",
+                "the subnet manager stopped half-way, or no packet has arrived yet",
                 "on the host where the subnet manager runs: see its log".to_owned(),
             )),
             _ => None,
@@ -33,7 +33,7 @@ pub(in crate::facts::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
 
 /// Whether this is a port of InfiniBand or Omni-Path whose wire works.
 fn is_wired(port: &IbPort) -> bool {
-    port.physical == Some(PhysicalState::LinkUp) && port.layer == Some(Layer::InfiniBand)
+    port.physical == Some(PhysicalState::LinkUp) && is_infiniband(port)
 }
 
 /// Whether a manager has been seen at a port.
@@ -43,14 +43,19 @@ fn is_served(port: &IbPort) -> bool {
 
 /// Whether two ports share one wire: those of a card and of its virtual functions.
 fn share_a_wire(a: Port<'_>, b: Port<'_>) -> bool {
-    let wire = |(device, port): Port<'_>| {
-        let card = device
-            .virtual_of
-            .as_ref()
-            .map_or(&device.pci, |own| &own.pci);
-        (!card.is_empty()).then(|| (card.clone(), port.number))
-    };
     wire(a).is_some_and(|own| wire(b) == Some(own))
+}
+
+/// The card that a port's wire belongs to, with the number of the port.
+fn wire((device, port): Port<'_>) -> Option<(&str, u32)> {
+    let own = device.virtual_of.as_ref();
+    let card = own.map_or(&device.pci, |own| &own.pci);
+    (!card.is_empty()).then_some((card, port.number))
+}
+
+/// Whether two are the same port.
+fn is_same(a: Port<'_>, b: Port<'_>) -> bool {
+    a.0.name == b.0.name && a.1.number == b.1.number
 }
 
 fn name((device, port): Port<'_>) -> String {
@@ -74,7 +79,7 @@ fn manager_of<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<(String, Op
 /// A port of another wire of this host that a manager serves.
 fn served_beside<'a>(inventory: &'a Inventory, own: Port<'_>) -> Option<Port<'a>> {
     let mut others = all(inventory).filter(|port| !share_a_wire(own, *port) && is_served(port.1));
-    others.find(|port| name(*port) != name(own))
+    others.find(|port| !is_same(*port, own))
 }
 
 fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd {
@@ -182,7 +187,7 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
         "start one on one host (sudo systemctl start opensm) or in the switch; then: sminfo";
     let own = (device, port);
     let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));
-    if others.any(|other| name(other) != name(own)) {
+    if others.any(|other| !is_same(other, own)) {
         let guid = bound_to(inventory, device, port);
         return format!(
             "{start}. It serves one port of a host: for this one sudo opensm -B -g {guid}"

@@ -102,7 +102,7 @@ impl Reader<'_> {
             ways.map(|(controller, name)| self.way(controller, name))
                 .collect()
         } else if several {
-            // A kernel of old, or a tree of files, does not show ways.
+            // An old kernel, or a tree of files, does not show paths.
             let controllers = names.iter().filter(|name| is_controller(name));
             controllers
                 .map(|name| self.controller(name, &format!("{NVME}/{name}")))

@@ -56,6 +56,23 @@ fn off_is_what_is_there_and_not_what_could_be_added() {
 }
 
 #[test]
+fn cpus_without_a_tick_are_read_and_null_is_none() {
+    let read = |text: &str| {
+        let fake = Fake::default()
+            .file(&format!("{CPUS}/online"), &["0-7\n"])
+            .file(&format!("{CPUS}/nohz_full"), &[text]);
+        let got = inventory(&Replay::new(fake.0), &|| {});
+        let lacks = got.gaps.iter().any(|gap| gap.what == "facts.cpu.nohz_full");
+        (got.processors.tickless, lacks)
+    };
+    assert_eq!(read("4-7\n"), (vec![4, 5, 6, 7], false));
+    for none in ["\n", "(null)\n", "  (null)\n"] {
+        assert_eq!(read(none), (vec![], false), "{none:?}");
+    }
+    assert_eq!(read("some\n"), (vec![], true));
+}
+
+#[test]
 fn units_of_measurement_name_the_kinds_of_cores() {
     let kinds = |names: &[&str]| {
         let fake = names.iter().fold(Fake::default(), |fake, name| {

@@ -1,7 +1,5 @@
 //! Tunnels: what they add to packets, and which port carries them.
 
-use std::net::IpAddr;
-
 use linerate_core::facts::nic::Nic;
 use linerate_core::parse::link::Link;
 use linerate_core::parse::tunnel::Ends;
@@ -46,7 +44,7 @@ impl Reader<'_> {
             *left -= 1;
             let own = ends.local.filter(|own| own.is_ipv4() == remote.is_ipv4());
             // That there is no route is no gap: the tunnel carries nothing then.
-            route_toward(self.machine, toward(remote, own)).ok()
+            route_toward(self.machine, Toward { peer: remote, own }).ok()
         });
         let carrier = ends.link.or(route.map(|route| route.port));
         let carrier = carrier.filter(|&port| port != nic.index && !elsewhere);
@@ -60,10 +58,6 @@ impl Reader<'_> {
             nic.stack.below.sort_unstable();
         }
     }
-}
-
-fn toward(peer: IpAddr, own: Option<IpAddr>) -> Toward {
-    Toward { peer, own }
 }
 
 #[cfg(test)]

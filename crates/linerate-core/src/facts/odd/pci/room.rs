@@ -1,0 +1,81 @@
+//! Whether the ports behind a link need more than it carries.
+
+use super::super::Oddity;
+use super::super::carrier::excess;
+use crate::ceiling::pcie;
+use crate::facts::Inventory;
+use crate::facts::carrier::{Carrier, Need};
+use crate::facts::crossing::Crossing;
+use crate::facts::pci::Link;
+
+/// Oddities of links, by whether the ports behind may need more.
+#[derive(Default)]
+pub(in crate::facts::odd) struct Links {
+    /// Of links that may bind.
+    pub may_bind: Vec<Oddity>,
+    /// Of links that the ports behind do not fill, as far as is known.
+    pub suffice: Vec<Oddity>,
+}
+
+/// Whether what runs over a link may fill it at this speed and width.
+pub(super) enum Room {
+    /// It may; with the ports that are faster than the link as it runs, if some are.
+    May(Option<String>),
+    /// It cannot, or that is unknown: why that matters, and what the link is enough for.
+    Enough(&'static str, String),
+}
+
+const FAST_ENOUGH: &str =
+    "the link is fast enough for these ports; a faster port behind it might need more";
+
+impl Room {
+    /// `None` where nothing is behind the link.
+    pub(super) fn of(
+        inventory: &Inventory,
+        carriers: &[Carrier<'_>],
+        link: &Crossing<'_>,
+        at: Link,
+    ) -> Option<Self> {
+        let slot = link.slot.address;
+        let leaves = pcie::Slot::of(at, link.device.payload).map(|slot| slot.leaves());
+        let suffices = |frames: f64| leaves.is_some_and(|leaves| frames <= leaves.low());
+        Some(match Need::behind(inventory, slot)? {
+            Need::Ports {
+                rate,
+                frames,
+                all_known,
+            } if suffices(frames) => match (all_known, rate.0) {
+                (false, 0) => Self::Enough(
+                    "no port behind it reports a speed, so its effect is unknown",
+                    "what its ports need is not known".to_owned(),
+                ),
+                (true, _) => Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})")),
+                (false, _) => Self::Enough(
+                    FAST_ENOUGH,
+                    format!("enough for its ports whose speed is known ({rate})"),
+                ),
+            },
+            // What the ports exceed is the link as it runs.
+            _ => Self::May(excess(carriers, slot).filter(|_| at == link.now)),
+        })
+    }
+}
+
+impl Links {
+    /// Adds the oddity of a link; `fix` is what to do where the link suffices.
+    pub(super) fn add(&mut self, room: Room, odd: Oddity, fix: String) {
+        match room {
+            Room::May(None) => self.may_bind.push(odd),
+            Room::May(Some(excess)) => self.may_bind.push(Oddity {
+                what: format!("{}; {excess}", odd.what),
+                ..odd
+            }),
+            Room::Enough(why, enough) => self.suffice.push(Oddity {
+                what: format!("{}: {enough}", odd.what),
+                why,
+                fix,
+                ..odd
+            }),
+        }
+    }
+}
