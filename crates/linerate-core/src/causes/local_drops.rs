@@ -137,7 +137,7 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
     let again = sent(load).map_or(String::new(), |(_, again)| match load.transport {
         Transport::Udp => format!(", and {again:.0} datagrams lost"),
-        None => format!(", and {again:.0} segments sent again"),
+        _ => format!(", and {again:.0} segments sent again"),
     });
     format!(
         "{}, {:.0} in a second{again}",

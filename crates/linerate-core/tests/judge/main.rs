@@ -29,6 +29,7 @@ mod slot;
 mod steal;
 mod thresholds;
 mod told;
+mod transport;
 mod underlay;
 mod window;
 mod wire;
