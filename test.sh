@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, lints, tests of every crate (by root: where rights matter once more as an ordinary
+# Formatting, lints, tests of every crate (as root: where rights matter once more as an ordinary
 # user), documentation, fuzz targets.
 #
 #   ./test.sh            what CI runs: everything but what takes long
@@ -89,7 +89,10 @@ build_tests() {
   grep '"profile":{[^}]*"test":true' "$messages" |
     sed -nE 's/.*"package_id":"[^"]*\/crates\/([a-z-]+)#.*"target":\{[^}]*"name":"([^"]+)".*"executable":"([^"]+)".*/\1 \2 \3/p' |
     sort >"$programs"
-  [[ $(wc -l <"$programs") -ge 10 ]] || { echo "too few test programs were found:" && cat "$programs" && return 1; }
+  local built
+  built=$(grep '"test":true' "$messages" | grep -c '"executable":"')
+  [[ $(wc -l <"$programs") -eq $built && $built -ge 10 ]] ||
+    { echo "cargo built $built test programs; these were found:" && cat "$programs" && return 1; }
 }
 
 # Arguments of a test program: long tests are left out unless they were asked for.
@@ -117,21 +120,21 @@ ordinary=(
   "linerate-engine linerate_engine change:: end:: host:: load:: peer::descriptors peer::keys store::"
   "linerate-engine sockets handover:: uring:: loopback::refused udp::round_trips"
   "linerate-lab linerate_lab"
-  "linerate command cli:: hostile:: single::bw_tells single::trips::lat_times"
+  "linerate command cli::a_run host:: hostile::a_low hostile::a_read hostile::more hostile::without single::bw_tells"
 )
 [[ -n $long ]] && ordinary+=("linerate siege")
 readonly ordinary
 
 # Programs are copied, since the build folder may be closed to others.
 as_ordinary_user() {
-  local row crate name filters path began rc=0 args bin=$scratch/bin home=$scratch/home closed
+  local row crate name filters path began rc=0 args without bin=$scratch/bin home=$scratch/home closed
   closed=$(closed_folder)
   mkdir "$scratch/tree"
   chmod 755 "$scratch" && mkdir "$bin" "$home" && chown $nobody:$nobody "$home"
   read -ra args < <(arguments)
   for row in "${ordinary[@]}"; do
     read -r crate name filters <<<"$row"
-    path=$(awk -v c="$crate" -v n="$name" '$1 == c && $2 == n {print $3}' "$programs")
+    path=$(sed -n "s|^$crate $name ||p" "$programs")
     [[ -n $path ]] || { echo "there is no test program $crate $name" && rc=1 && continue; }
     if [[ $crate == linerate ]] && ! as_nobody test -x "$path"; then
       echo "SKIPPED: tests of the binary as an ordinary user: $path cannot be reached by one"
@@ -140,23 +143,27 @@ as_ordinary_user() {
     # shellcheck disable=SC2086 # one word each
     filters_match "$path" $filters || rc=1
     [[ -z $long ]] || filters=
+    without=()
+    # Nobody may log in as this user.
+    [[ $crate == linerate && $name == command ]] && without=(--skip ssh::)
     cp "$path" "$bin/$crate-$name" && chmod 755 "$bin/$crate-$name"
     echo "-- $crate $name, as uid $nobody"
     began=$SECONDS
     # shellcheck disable=SC2086 # one word each
     (cd "$home" && HOME=$home TMPDIR=$home XDG_STATE_HOME='' XDG_CONFIG_HOME='' \
-      as_nobody timeout --kill-after=30 $patience "$bin/$crate-$name" $filters "${args[@]}" </dev/null) || rc=1
+      as_nobody timeout --kill-after=30 $patience "$bin/$crate-$name" $filters "${args[@]}" "${without[@]}" </dev/null) || rc=1
     echo "$((SECONDS - began)) $crate $name, as an ordinary user" >>"$times"
   done
   return $rc
 }
 
-# filters_match PROGRAM FILTERS...: whether each of them names a test.
+# filters_match PROGRAM FILTERS...: whether each of them names a test that is run.
 filters_match() {
-  local path=$1 filter rc=0
+  local path=$1 filter rc=0 args
   shift
+  read -ra args < <(arguments)
   for filter in "$@"; do
-    "$path" --list "$filter" | grep ': test$' >/dev/null || { echo "no test is named by $filter" && rc=1; }
+    "$path" --list "$filter" "${args[@]}" | grep ': test$' >/dev/null || { echo "no test is named by $filter" && rc=1; }
   done
   return $rc
 }
@@ -185,7 +192,7 @@ closed_folder() {
   echo "$found"
 }
 
-tree() { git status --porcelain 2>/dev/null; }
+tree() { git status --porcelain; }
 
 # matching PATTERN: how many lines of the log match.
 matching() { grep -cE "$1" "$log" || true; }
@@ -206,14 +213,17 @@ totals() {
 # When the long tests ran last, and how many commits ago.
 long_age() {
   local date commit
+  # The commit is followed by a colon, or by what else is said of it.
   if ! read -r date commit _ 2>/dev/null <"$last_long"; then
     echo "the long tests never ran: ./test.sh --long"
     return
   fi
+  commit=${commit%:}
   echo "the long tests ran last on $date at $commit, $(git rev-list --count "$commit"..HEAD 2>/dev/null || echo "an unknown number of") commits ago"
 }
 
-readonly before=$(tree)
+before=$(tree) || exit 1
+readonly before
 
 step "packages" install_packages
 step "format" cargo fmt --all --check
@@ -231,9 +241,11 @@ fi
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
 
-if [[ $(tree) != "$before" ]]; then
+if ! after=$(tree); then
+  failures+=("git status")
+elif [[ $after != "$before" ]]; then
   echo "the tests changed the tree:"
-  tree
+  echo "$after"
   failures+=("clean tree")
 fi
 
@@ -256,6 +268,7 @@ if [[ ${#failures[@]} -gt 0 ]]; then
 fi
 if [[ -n $long ]]; then
   mkdir -p "${last_long%/*}"
-  echo "$(date +%F) $(git rev-parse --short HEAD) all passed in $SECONDS s" >"$last_long"
+  echo "$(date +%F) $(git rev-parse --short HEAD)${before:+ with changes}: all passed in $SECONDS s;" \
+    "skipped: $(matching '^SKIPPED'); could not tell: $(matching '^COULD NOT TELL')" >"$last_long"
 fi
 echo "all passed in $SECONDS s"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs this machine against itself beside a program on each CPU that never sleeps, and tells what each run named. Nothing
-# but CPUs limits such a path: all that may be named is a core, or who else had it; all else that is said
-# must be `Disturbed by`.
+# Measures loopback while one busy program runs on each CPU, and prints the causes that each run named. Only CPUs
+# limit such a path, so every limit must be a CPU's.
 #
 #   benches/truth/busy.sh OUT [RUNS [TIME]]
 #
@@ -30,7 +29,8 @@ for run in $(seq "$runs"); do
 done
 python3 - "$out" "$runs" <<'END'
 import json, sys
-CPUS = {"sender-core", "receiver-core", "cpu-contention", "cpu-steal", "shared-core", "softirq-core"}
+# Causes that are a CPU's, of goodput and of latency.
+CPUS = {"sender-core", "receiver-core", "cpu-contention", "cpu-steal", "shared-core", "softirq-core", "latency-wakeup"}
 out, runs = sys.argv[1], int(sys.argv[2])
 wrong = 0
 print("| run | forward, reverse (Gb/s) | named first | limits | disturbed by |\n|---|---|---|---|---|")
@@ -41,10 +41,10 @@ for run in range(1, runs + 1):
     rates = ", ".join(f"{ways[way]['goodput_bps'] / 1e9:.1f}" for way in ("forward", "reverse") if ways[way])
     first = verdict["headline"]
     first = f"{first['cause'] or 'unknown'}, {first['direction']}" if first else "nothing"
-    limits = [l for l in verdict["limits"] if l["metric"] == "goodput"]
+    limits = verdict["limits"]
     other = [l for l in limits if l["cause"] not in CPUS]
     wrong += bool(other)
-    told = "; ".join(f"{l['side']} {l['cause']}, {l['direction']} ({l['certainty']})" for l in limits)
+    told = "; ".join(f"{l['side']} {l['cause']}, {l['metric']} {l['direction']} ({l['certainty']})" for l in limits)
     beside = "; ".join(
         f"{d['side']} {d['cause']}, {d['direction']}" + (f" x{d['gain_about']:.2f}" if d["gain_about"] else "")
         for d in verdict["disturbances"])

@@ -2,7 +2,10 @@
 //! it and no more, and nothing in a file makes the reader panic.
 
 #![expect(clippy::disallowed_methods, reason = "the kept records are files")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy does not recognise helpers of tests"
+)]
 
 mod sample;
 

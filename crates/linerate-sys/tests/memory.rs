@@ -1,7 +1,7 @@
 //! What a program gives back to the system, in a process of its own: other tests take and free memory meanwhile.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not take for tests"
+    reason = "clippy does not recognise helpers of tests"
 )]
 
 use std::fs;

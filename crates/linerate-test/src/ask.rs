@@ -7,9 +7,10 @@
 
 use std::any::type_name;
 use std::env;
+use std::thread;
 
 use crate::disturbed::Disturbance;
-use crate::{Watch, say};
+use crate::{Turn, Watch, say};
 
 /// How often a question is asked.
 const ATTEMPTS: usize = 3;
@@ -18,17 +19,18 @@ const ATTEMPTS: usize = 3;
 const QUIET: usize = 1;
 
 /// Asks until there is an answer, three times at most. `attempt` returns `Err` with what it saw
-/// where a disturbed machine can explain it, and panics where nothing can.
+/// where a disturbed machine can explain it, and panics where nothing can. The watch sees attempts
+/// alone, and not how long a test waits for its turn: the caller has it already.
 ///
 /// `None` if the machine was disturbed each time. That is a failure in CI.
 ///
 /// # Panics
 /// If two attempts failed while the machine was quiet; with `CI=true` also if none succeeded.
-pub fn ask<T, F>(mut attempt: F) -> Option<T>
+pub fn ask<T, F>(_turn: &Turn, mut attempt: F) -> Option<T>
 where
     F: FnMut() -> Result<T, String>,
 {
-    let name = name_of::<F>();
+    let name = name::<F>();
     let look = || {
         let watch = Watch::begin();
         let answer = attempt();
@@ -36,7 +38,7 @@ where
         answer.map_err(|why| (why, seen))
     };
     let tried = answer(look, |why, seen| {
-        say(&format!("COULD NOT TELL: {name}: {why} ({seen})"));
+        say(&line(&name, why, seen));
     });
     match tried {
         Ok(answer) => Some(answer),
@@ -76,6 +78,19 @@ fn answer<T>(
         }
     }
     Err(Why::Disturbed)
+}
+
+/// One line, which `test.sh` counts. What the machine did stands first: the reason may be long.
+fn line(name: &str, why: &str, seen: &Disturbance) -> String {
+    let why: Vec<&str> = why.split_whitespace().collect();
+    format!("COULD NOT TELL: {name}: {seen}: {}", why.join(" "))
+}
+
+/// The name of the test: libtest gives it to the thread. Elsewhere the function that asks.
+fn name<F>() -> String {
+    let thread = thread::current();
+    let test = thread.name().filter(|name| *name != "main");
+    test.unwrap_or_else(|| name_of::<F>()).to_owned()
 }
 
 /// The path of the function that a closure stands in.
@@ -141,14 +156,27 @@ mod tests {
         );
     }
 
+    fn named<F: FnMut() -> usize + Send + 'static>(thread: &str, _: F) -> String {
+        let builder = thread::Builder::new().name(thread.to_owned());
+        let named = builder.spawn(name::<F>).expect("a thread");
+        named.join().expect("a name")
+    }
+
     #[test]
-    fn the_name_is_that_of_the_test() {
-        fn named<F: FnMut() -> usize>(_: F) -> &'static str {
-            name_of::<F>()
-        }
+    fn the_name_is_that_of_the_test_or_of_the_function_that_asks() {
+        assert_eq!(named("long::a_test", || 1), "long::a_test");
         assert_eq!(
-            named(|| 1),
-            "linerate_test::ask::tests::the_name_is_that_of_the_test"
+            named("main", || 1),
+            "linerate_test::ask::tests::the_name_is_that_of_the_test_or_of_the_function_that_asks"
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_told_is_one_line() {
+        let line = line("a_test", "{\n  \"a\": 1\n}", &seen(0));
+        assert_eq!(
+            line,
+            "COULD NOT TELL: a_test: the machine was quiet: { \"a\": 1 }"
         );
     }
 }

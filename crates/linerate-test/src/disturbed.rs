@@ -1,8 +1,9 @@
 //! What disturbed the machine while a test measured: independent of what the tested program says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
+use std::iter;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +25,7 @@ pub struct Disturbance {
     pub late: Duration,
     /// Share of the CPU time that the hypervisor took, 0 to 1.
     pub stolen: f64,
-    /// Share of the CPU time that programs took which ran before the watch began and do not belong
-    /// to this test, 0 to 1.
+    /// Share of the CPU time that programs took which do not belong to this test, 0 to 1.
     pub others: f64,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Disturbance {
         }
         write!(
             f,
-            "the machine stood still for {} ms; the hypervisor took {:.0} % and other programs {:.0} % of the CPU time",
+            "a thread woke up {} ms late; the hypervisor took {:.0} % and other programs {:.0} % of the CPU time",
             self.late.as_millis(),
             self.stolen * 100.0,
             self.others * 100.0
@@ -57,9 +57,10 @@ pub struct Watch {
     stop: Arc<AtomicBool>,
     /// Nanoseconds of the latest wake-up.
     late: Arc<AtomicU64>,
-    beat: JoinHandle<()>,
+    /// Taken when the watch ends.
+    beat: Option<JoinHandle<()>>,
     cpu: CpuTime,
-    others: HashMap<Process, u64>,
+    processes: Processes,
 }
 
 impl Watch {
@@ -77,9 +78,9 @@ impl Watch {
         Self {
             stop,
             late,
-            beat,
+            beat: Some(beat),
             cpu: CpuTime::read(),
-            others: other_processes(),
+            processes: Processes::read(),
         }
     }
 
@@ -87,21 +88,25 @@ impl Watch {
     ///
     /// # Panics
     /// If the thread of the watch panicked.
-    pub fn end(self) -> Disturbance {
+    pub fn end(mut self) -> Disturbance {
         self.stop.store(true, Ordering::Relaxed);
-        self.beat.join().expect("a thread that does not panic");
+        let beat = self.beat.take().expect("a watch ends once");
+        beat.join().expect("a thread that does not panic");
         let now = CpuTime::read();
         let all = now.all.saturating_sub(self.cpu.all).max(1) as f64;
-        let after = other_processes();
-        let grown = |(who, before): (&Process, &u64)| {
-            after.get(who).map_or(0, |now| now.saturating_sub(*before))
-        };
-        let others: u64 = self.others.iter().map(grown).sum();
+        let others = Processes::read().taken_since(&self.processes) as f64;
         Disturbance {
             late: Duration::from_nanos(self.late.load(Ordering::Relaxed)),
             stolen: now.stolen.saturating_sub(self.cpu.stolen) as f64 / all,
-            others: others as f64 / all,
+            others: (others / all).min(1.0),
         }
+    }
+}
+
+/// A test that fails while it is watched leaves no thread behind.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -109,9 +114,13 @@ fn watch(stop: &AtomicBool, late: &AtomicU64) {
     while !stop.load(Ordering::Relaxed) {
         let slept = Instant::now();
         thread::sleep(BEAT);
-        let over = slept.elapsed().saturating_sub(BEAT).as_nanos() as u64;
-        late.fetch_max(over, Ordering::Relaxed);
+        late.fetch_max(over(slept.elapsed()), Ordering::Relaxed);
     }
+}
+
+/// By how many nanoseconds a thread that slept for a beat slept too long.
+fn over(slept: Duration) -> u64 {
+    slept.saturating_sub(BEAT).as_nanos() as u64
 }
 
 /// Ticks of all CPUs, from `/proc/stat`.
@@ -151,11 +160,15 @@ struct Process {
 }
 
 /// A line of `/proc/PID/stat`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Stat {
     process: Process,
     parent: u32,
-    ticks: u64,
+    session: u32,
+    /// Ticks that it used itself.
+    own: u64,
+    /// Ticks that children used which have ended, and their children.
+    children: u64,
 }
 
 impl Stat {
@@ -170,44 +183,94 @@ impl Stat {
                 started: number(19)?,
             },
             parent: number(1)? as u32,
-            ticks: number(11)? + number(12)?,
+            session: number(3)? as u32,
+            own: number(11)? + number(12)?,
+            children: number(13)? + number(14)?,
         })
     }
-}
 
-/// Ticks of each process that is no kernel thread and does not belong to this one.
-fn other_processes() -> HashMap<Process, u64> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return HashMap::new();
-    };
-    let stats = entries.filter_map(|entry| {
-        let path = entry.ok()?.path();
-        path.file_name()?.to_str()?.parse::<u32>().ok()?;
-        Stat::parse(&fs::read_to_string(path.join("stat")).ok()?)
-    });
-    others(&stats.collect::<Vec<_>>(), process::id())
+    fn ticks(&self) -> u64 {
+        self.own + self.children
+    }
 }
 
 /// Kernel threads are children of this one; they do work that a test's own load asks for.
 const KERNEL: u32 = 2;
+/// Children of processes that ended become children of this one, or of an ancestor that asked for them.
+const INIT: u32 = 1;
 
-fn others(stats: &[Stat], own: u32) -> HashMap<Process, u64> {
-    let parents: HashMap<u32, u32> = stats.iter().map(|s| (s.process.id, s.parent)).collect();
-    let belongs = |mut id: u32| {
-        // Bounded: ids may be reused while the table is read, and then form a circle.
-        for _ in 0..64 {
-            if id == own || id == KERNEL {
-                return true;
-            }
-            match parents.get(&id) {
-                Some(parent) => id = *parent,
-                None => return false,
+/// The processes of a moment, without kernel threads.
+#[derive(Debug)]
+struct Processes {
+    /// Those that do not belong to this process.
+    others: HashMap<Process, Stat>,
+    /// Sessions of this process and of its descendants.
+    sessions: HashSet<u32>,
+}
+
+impl Processes {
+    fn read() -> Self {
+        let entries = fs::read_dir("/proc").into_iter().flatten();
+        let stats = entries.filter_map(|entry| {
+            let path = entry.ok()?.path();
+            path.file_name()?.to_str()?.parse::<u32>().ok()?;
+            Stat::parse(&fs::read_to_string(path.join("stat")).ok()?)
+        });
+        Self::of(&stats.collect::<Vec<_>>(), process::id())
+    }
+
+    fn of(stats: &[Stat], own: u32) -> Self {
+        let parents: HashMap<u32, u32> = stats.iter().map(|s| (s.process.id, s.parent)).collect();
+        let ancestors: HashSet<u32> = line_of(&parents, own).chain([INIT]).collect();
+        let (mut others, mut sessions) = (HashMap::new(), HashSet::new());
+        for stat in stats {
+            let line: Vec<u32> = line_of(&parents, stat.process.id).collect();
+            if line.contains(&own) {
+                sessions.insert(stat.session);
+            } else if !line.contains(&KERNEL) {
+                // An ancestor takes in the orphans of this process: when they end, their time is its own.
+                let adopts = ancestors.contains(&stat.process.id);
+                let children = if adopts { 0 } else { stat.children };
+                others.insert(stat.process, Stat { children, ..*stat });
             }
         }
-        false
-    };
-    let other = stats.iter().filter(|s| !belongs(s.process.id));
-    other.map(|s| (s.process, s.ticks)).collect()
+        Self { others, sessions }
+    }
+
+    /// Ticks that other processes used since `before`, those among them that have begun or ended
+    /// meanwhile.
+    ///
+    /// When a process ends, all its time passes to its parent, also what it used before the watch began.
+    /// So much is taken from the growth of the nearest ancestor that is still there. No tick is counted
+    /// twice, unless an ancestor ended before its child did: then at most what the child had used before.
+    /// A new process counts from its start, unless its session is one of ours: it may be an orphan.
+    fn taken_since(&self, before: &Self) -> u64 {
+        let mut grown: HashMap<u32, u64> = HashMap::new();
+        for (who, now) in &self.others {
+            let is_ours = |all: &Self| all.sessions.contains(&now.session);
+            let used = match before.others.get(who) {
+                Some(then) => now.ticks().saturating_sub(then.ticks()),
+                None if is_ours(before) || is_ours(self) => 0,
+                None => now.ticks(),
+            };
+            grown.insert(who.id, used);
+        }
+        let stats = before.others.values();
+        let parents: HashMap<u32, u32> = stats.map(|s| (s.process.id, s.parent)).collect();
+        let ended = before.others.iter();
+        for (who, then) in ended.filter(|(who, _)| !self.others.contains_key(who)) {
+            let heir = line_of(&parents, who.id).find(|id| grown.contains_key(id));
+            if let Some(used) = heir.and_then(|id| grown.get_mut(&id)) {
+                *used = used.saturating_sub(then.ticks());
+            }
+        }
+        grown.values().sum()
+    }
+}
+
+/// A process and its ancestors. Bounded: ids may be reused while the table is read, and then form a circle.
+fn line_of(parents: &HashMap<u32, u32>, id: u32) -> impl Iterator<Item = u32> {
+    iter::successors(Some(id), |id| parents.get(id).copied()).take(64)
 }
 
 #[cfg(test)]
@@ -237,7 +300,7 @@ mod tests {
         };
         for one in [late, stolen, others] {
             assert!(one.counts(), "{one:?}");
-            assert!(one.to_string().contains("stood still"), "{one}");
+            assert!(one.to_string().contains("ms late"), "{one}");
         }
         assert_eq!(QUIET.to_string(), "the machine was quiet");
     }
@@ -251,39 +314,117 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_and_spaces_is_read() {
-        let text = "42 (a) (b c)) S 7 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 99 0";
+        let text = "42 (a) (b c)) S 7 1 3 0 -1 0 0 0 0 0 5 6 20 40 20 0 1 0 99 0";
         let stat = Stat::parse(text).unwrap();
-        assert_eq!((stat.process.id, stat.parent), (42, 7));
-        assert_eq!((stat.ticks, stat.process.started), (11, 99));
+        assert_eq!((stat.process.id, stat.parent, stat.session), (42, 7, 3));
+        assert_eq!(
+            (stat.own, stat.children, stat.process.started),
+            (11, 60, 99)
+        );
         assert!(Stat::parse("42 (a").is_none() && Stat::parse("").is_none());
     }
 
-    fn stat(id: u32, parent: u32) -> Stat {
+    /// A process of a session of its own.
+    fn stat(id: u32, parent: u32, own: u64, children: u64) -> Stat {
         Stat {
             process: Process { id, started: 1 },
             parent,
-            ticks: 5,
+            session: id,
+            own,
+            children,
         }
+    }
+
+    /// The test is process 10, a child of 9, which is a child of 1.
+    fn processes(others: &[Stat]) -> Processes {
+        let own = [stat(1, 0, 5, 5), stat(9, 1, 5, 5), stat(10, 9, 5, 5)];
+        Processes::of(&[&own, others].concat(), 10)
     }
 
     #[test]
     fn descendants_and_kernel_threads_are_not_other_processes() {
-        // 1 starts 10 (the test), which starts 11, which starts 12; 20 belongs to nobody here.
+        // The test starts 11, which starts 12; 20 belongs to nobody here.
         let all = [
-            stat(1, 0),
-            stat(2, 0),
-            stat(3, 2),
-            stat(10, 1),
-            stat(11, 10),
-            stat(12, 11),
-            stat(20, 1),
+            stat(2, 0, 5, 0),
+            stat(3, 2, 5, 0),
+            stat(11, 10, 5, 0),
+            stat(12, 11, 5, 0),
+            stat(20, 1, 5, 0),
         ];
-        let found = others(&all, 10);
-        let mut ids: Vec<u32> = found.keys().map(|p| p.id).collect();
+        let found = processes(&all);
+        let mut ids: Vec<u32> = found.others.keys().map(|p| p.id).collect();
         ids.sort_unstable();
-        assert_eq!(ids, [1, 20]);
+        assert_eq!(ids, [1, 9, 20]);
+        assert_eq!(found.sessions, HashSet::from([10, 11, 12]));
         // A circle ends.
-        assert_eq!(others(&[stat(30, 31), stat(31, 30)], 10).len(), 2);
+        let circle = Processes::of(&[stat(30, 31, 5, 0), stat(31, 30, 5, 0)], 10);
+        assert_eq!(circle.others.len(), 2);
+    }
+
+    fn taken(before: &[Stat], after: &[Stat]) -> u64 {
+        processes(after).taken_since(&processes(before))
+    }
+
+    #[test]
+    fn what_others_use_counts_with_what_their_children_used_that_ended() {
+        let before = [stat(20, 1, 100, 1000)];
+        assert_eq!(taken(&before, &before), 0);
+        assert_eq!(taken(&before, &[stat(20, 1, 103, 1000)]), 3);
+        assert_eq!(taken(&before, &[stat(20, 1, 100, 1040)]), 40);
+    }
+
+    #[test]
+    fn what_an_ended_process_used_before_the_watch_does_not_count() {
+        // 21 had used 500, and 22, its child, 70. Both end, after 8 and 2 more.
+        let before = [
+            stat(20, 1, 100, 0),
+            stat(21, 20, 500, 0),
+            stat(22, 21, 70, 0),
+        ];
+        assert_eq!(taken(&before, &[stat(20, 1, 100, 580)]), 10);
+        let one = [stat(20, 1, 100, 0), stat(21, 20, 500, 72)];
+        assert_eq!(taken(&before, &one), 2);
+        // Nobody waits for them: their time is lost, and nothing is below zero.
+        assert_eq!(taken(&before, &[stat(20, 1, 101, 0)]), 0);
+    }
+
+    #[test]
+    fn a_new_process_counts_unless_it_may_be_an_orphan_of_ours() {
+        assert_eq!(taken(&[], &[stat(20, 1, 7, 30)]), 37);
+        // 11, a child of the test, had a session, which its orphan 12 keeps.
+        let orphan = Stat {
+            session: 11,
+            ..stat(12, 1, 50, 0)
+        };
+        assert_eq!(taken(&[stat(11, 10, 5, 0)], &[orphan]), 0);
+        assert_eq!(taken(&[], &[stat(11, 10, 5, 0), orphan]), 0);
+        assert_eq!(taken(&[], &[orphan]), 50);
+    }
+
+    #[test]
+    fn orphans_that_an_ancestor_took_in_do_not_count_when_they_end() {
+        let own = |children| {
+            let all = [stat(1, 0, 5, children), stat(9, 1, 6, children)];
+            Processes::of(&[&all[..], &[stat(10, 9, 5, 5)]].concat(), 10)
+        };
+        assert_eq!(own(900).taken_since(&own(0)), 0);
+    }
+
+    #[test]
+    fn the_parent_of_this_process_is_another_and_it_is_none_itself() {
+        let seen = Processes::read();
+        let has = |id: u32| seen.others.keys().any(|process| process.id == id);
+        assert!(has(std::os::unix::process::parent_id()), "{seen:?}");
+        assert!(!has(process::id()), "{seen:?}");
+        assert!(!seen.sessions.is_empty());
+    }
+
+    #[test]
+    fn a_thread_is_late_by_what_exceeds_its_beat() {
+        let nano = Duration::from_nanos(1);
+        assert_eq!(over(BEAT.saturating_sub(nano)), 0);
+        assert_eq!(over(BEAT), 0);
+        assert_eq!(over(BEAT + nano), 1);
     }
 
     #[test]
@@ -292,6 +433,15 @@ mod tests {
         thread::sleep(Duration::from_millis(30));
         let seen = watch.end();
         assert!((0.0..=1.0).contains(&seen.stolen), "{seen:?}");
-        assert!(seen.others >= 0.0, "{seen:?}");
+        assert!((0.0..=1.0).contains(&seen.others), "{seen:?}");
+    }
+
+    #[test]
+    fn a_watch_that_is_dropped_stops() {
+        let watch = Watch::begin();
+        let stop = Arc::clone(&watch.stop);
+        assert!(!stop.load(Ordering::Relaxed));
+        drop(watch);
+        assert!(stop.load(Ordering::Relaxed));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! - [`skip()`]: a test that cannot run here says so, and fails where it is required.
 //! - [`ask()`]: a test on a machine that was disturbed asks again, and counts that it could not tell.
+//! - [`turn()`]: one test of a program loads the machine at a time.
+//! - [`free_ports()`]: ports for the servers of a test.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
 //! No other crate depends on this one outside of tests, and it depends on nothing.
@@ -9,12 +11,16 @@
 
 pub mod ask;
 mod disturbed;
+mod ports;
 pub mod program;
 mod skip;
+mod turn;
 
 pub use ask::ask;
 pub use disturbed::{Disturbance, Watch};
+pub use ports::free_ports;
 pub use skip::{has, skip};
+pub use turn::{Turn, turn};
 
 /// Writes a line to stdout. The test runner captures what `println!` writes, and shows it only of
 /// tests that fail; `test.sh` must find and count these lines.

@@ -176,45 +176,24 @@ fn stolen_time_limits_a_thread_that_has_no_other_and_disturbs_one_that_sleeps() 
 }
 
 #[test]
-fn what_disturbs_a_run_is_told_apart_from_what_limits_it() {
-    let path = SimPath {
-        other_session: Some((
-            Span {
-                from: Nanos(0),
-                to: Nanos::from_secs(100),
-            },
-            0.3,
-        )),
+fn what_disturbs_a_run_is_no_limit_of_it() {
+    let span = |from, to| Span {
+        from: Nanos::from_millis(from),
+        to: Nanos::from_millis(to),
+    };
+    let contended = SimPath {
+        other_session: Some((span(0, 100_000), 0.3)),
         ..SimPath::default()
     };
-    let verdict = verdict_of(&path, Knobs::default(), 7);
-    assert_eq!(
-        verdict
-            .disturbances
-            .iter()
-            .map(|d| d.cause)
-            .collect::<Vec<_>>(),
-        ["contended"],
-        "{}",
-        explain(&verdict)
-    );
-
-    let path = SimPath {
-        down: Some(Span {
-            from: Nanos::from_millis(2_500),
-            to: Nanos::from_millis(2_900),
-        }),
+    let interrupted = SimPath {
+        down: Some(span(2_500, 2_900)),
         ..SimPath::default()
     };
-    let verdict = verdict_of(&path, Knobs::default(), 7);
-    assert_eq!(
-        verdict
-            .disturbances
-            .iter()
-            .map(|d| d.cause)
-            .collect::<Vec<_>>(),
-        ["interrupted"],
-        "{}",
-        explain(&verdict)
-    );
+    for (cause, path) in [("contended", contended), ("interrupted", interrupted)] {
+        let verdict = verdict_of(&path, Knobs::default(), 7);
+        let all = verdict.disturbances.iter().map(|d| d.cause);
+        assert_eq!(all.collect::<Vec<_>>(), [cause], "{}", explain(&verdict));
+        let is_limit = verdict.limits.iter().any(|limit| limit.cause == cause);
+        assert!(!is_limit, "{}", explain(&verdict));
+    }
 }

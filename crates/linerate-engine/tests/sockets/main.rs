@@ -1,5 +1,8 @@
 //! Steps over real sockets on loopback.
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy does not recognise helpers of tests"
+)]
 
 mod handover;
 mod held;

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
 use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
-use linerate_test::ask;
+use linerate_test::{Turn, ask, turn};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 type Made = Result<Vec<OwnedFd>, LoadError>;
@@ -71,38 +72,35 @@ pub(crate) fn end(side: Side, engine: &str) -> LocalEnd {
     LocalEnd::new(side, engine, Arc::new(Live::default()), HERE)
 }
 
-/// Steps measure the machine: only one may run at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Waits for this test's turn.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Both ends.
+/// Both ends, and the machine to themselves.
 pub(crate) struct Pair {
-    _turn: MutexGuard<'static, ()>,
+    turn: Rc<Turn>,
     pub(crate) near: LocalEnd,
     pub(crate) far: LocalEnd,
 }
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        Self::on([Arc::new(Live::default()), Arc::new(Live::default())])
+        let machines = [Arc::new(Live::default()), Arc::new(Live::default())];
+        Self::on(&Rc::new(turn()), machines.map(|m| m as Arc<dyn Machine>))
     }
 
     /// Both ends, whose readings come from these machines, near first.
-    pub(crate) fn on(machines: [Arc<dyn Machine>; 2]) -> Self {
+    pub(crate) fn on(turn: &Rc<Turn>, machines: [Arc<dyn Machine>; 2]) -> Self {
         let [near, far] = machines;
         let mut near = LocalEnd::new(Side::Near, "tcp", near, HERE);
         let mut far = LocalEnd::new(Side::Far, "tcp", far, HERE);
         near.share_machine(true);
         far.share_machine(true);
         Self {
-            _turn: turn(),
+            turn: Rc::clone(turn),
             near,
             far,
         }
+    }
+
+    pub(crate) fn turn(&self) -> Rc<Turn> {
+        Rc::clone(&self.turn)
     }
 
     pub(crate) fn connect(&mut self, plan: &SetPlan) -> [SetEnd; 2] {
@@ -127,21 +125,29 @@ impl Pair {
     }
 
     /// Runs a step in which payload moves: one of a few milliseconds may end before a busy machine let both ends
-    /// begin.
-    pub(crate) fn moves(&mut self, plan: &StepPlan) -> [EndReadings; 2] {
-        let moved = ask(|| {
+    /// begin. `None` where it was so each time.
+    pub(crate) fn moves(&mut self, plan: &StepPlan) -> Option<[EndReadings; 2]> {
+        ask(&self.turn(), || {
             let ends = self.run(plan);
-            let bytes = assert_exact(&ends);
-            (bytes > 0)
-                .then_some(ends)
-                .ok_or_else(|| "no payload".to_owned())
-        });
-        moved.expect("payload in one of three steps")
+            is_moved(assert_exact(&ends)).map(|()| ends)
+        })
     }
 
     pub(crate) fn run(&mut self, plan: &StepPlan) -> [EndReadings; 2] {
         self.start(plan).map(Running::finish)
     }
+}
+
+fn is_moved(bytes: u64) -> Result<(), String> {
+    let moved = bytes > 0;
+    moved.then_some(()).ok_or_else(|| "no payload".to_owned())
+}
+
+/// Planted: a step in which nothing moves.
+#[test]
+fn a_step_without_payload_is_no_answer() {
+    assert_eq!(is_moved(1), Ok(()));
+    assert!(is_moved(0).is_err());
 }
 
 pub(crate) fn stream(id: u32, direction: Direction, knobs: Knobs) -> SetPlan {

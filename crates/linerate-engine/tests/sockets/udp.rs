@@ -20,9 +20,9 @@ use linerate_core::record::EndReadings;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;
-use linerate_test::ask;
+use linerate_test::{ask, turn};
 
-use crate::support::{end, eventually, ping_pong, step, stream, turn};
+use crate::support::{end, eventually, ping_pong, step, stream};
 use pair::{FAR, Given, NEAR, Pair, given, lite, socket};
 use relay::{Relay, What, payload};
 
@@ -127,6 +127,7 @@ fn pacing_bites_in_proportion() {
     }
     // A sender that waits for its CPU makes up for a millisecond only: no more is sent than is due, and what is
     // sent follows the pace.
+    let turn = pair.turn();
     let mut sent = |sets: [(u32, f64); 2]| {
         sets.map(|(id, rate)| {
             let began = Instant::now();
@@ -142,7 +143,7 @@ fn pacing_bites_in_proportion() {
         let more = sent[0] > sent[1] * 1.5;
         more.then_some(()).ok_or_else(|| format!("{sent:?}"))
     };
-    ask(|| follows(sent([(0, 80e6), (1, 20e6)])));
+    ask(&turn, || follows(sent([(0, 80e6), (1, 20e6)])));
     // Planted: both send at the same pace.
     assert!(follows([1e6; 2]).is_err());
 }

@@ -13,8 +13,9 @@ use linerate_core::plan::{ExtraWork, Handover, Knobs, Receive};
 use linerate_core::units::Bytes;
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;
+use linerate_test::{skip, turn};
 
-use crate::support::{Pair, assert_exact, eventually, step, stream, turn};
+use crate::support::{Pair, assert_exact, eventually, step, stream};
 
 fn knobs(streams: u32, size: u64) -> Knobs {
     Knobs {
@@ -37,11 +38,11 @@ fn slow() -> Knobs {
     }
 }
 
-/// Whether this machine has it; where it does not, the ends say so and copy, which other tests see to.
+/// Whether this machine has it; where it does not, the ends say so and copy, which other tests check.
 fn is_there(gaps: &[Gap]) -> bool {
     let refused = gaps.iter().find(|gap| gap.what == "set.copy");
     if let Some(gap) = refused {
-        eprintln!("not tested: {}", gap.why);
+        skip("io-uring", &gap.why);
     }
     refused.is_none()
 }

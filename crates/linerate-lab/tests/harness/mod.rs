@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, exit};
 
-use linerate_test::ask;
 use linerate_test::program::{self, Outcome};
+use linerate_test::{ask, turn};
 
 /// A case: its name, and what panics if it fails.
 pub(crate) type Case = (&'static str, fn());
@@ -22,7 +22,7 @@ enum User {
 
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
-/// How a case says that it could not run, or could not tell.
+/// How a case reports that it was skipped, or had no answer.
 const SKIPPED: i32 = 77;
 
 /// Runs one case if asked to, or all that are wanted: those `by_each` as each user, those `by_one` as
@@ -82,13 +82,19 @@ fn run_as(name: &str, program: PathBuf, user: Option<u32>) -> Outcome {
     }
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
 /// Asks until there is an answer. Ends the case if the machine was disturbed each time.
 pub(crate) fn answer<T, F: FnMut() -> Result<T, String>>(attempt: F) -> T {
-    ask(attempt).unwrap_or_else(|| exit(SKIPPED))
+    ask(&turn(), attempt).unwrap_or_else(|| exit(SKIPPED))
+}
+
+/// Ends the case as skipped, loudly, where something is lacking.
+pub(crate) fn skip(lacking: &str, why: &str) -> ! {
+    linerate_test::skip(lacking, why);
+    exit(SKIPPED)
 }
 
 /// Ends the case as skipped, loudly, if a program that it needs is not installed.

@@ -10,6 +10,6 @@ pub(super) fn check(name: &str, now: &str) {
     let kept = std::fs::read_to_string(&path).unwrap();
     assert!(
         kept == now,
-        "docs/{name} is out of date: LINERATE_TEST_BLESS=1 cargo test -p linerate"
+        "docs/{name} is out of date: LINERATE_TEST_BLESS=1 cargo test -p linerate --lib"
     );
 }

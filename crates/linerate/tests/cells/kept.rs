@@ -35,8 +35,7 @@ const EDGES: &[Kept] = &[
     ("interrupted-under", &[], ""),
 ];
 
-/// Record, what must be named first and what must be told to have disturbed it, and the neighbour that must not be
-/// named.
+/// Record, the first limits and all disturbances expected of it, and a neighbouring cause that must not be named.
 type Disturbed = (&'static str, [&'static [&'static str]; 2], &'static str);
 
 /// All others, the near misses above included, must be told to be undisturbed.

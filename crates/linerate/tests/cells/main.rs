@@ -3,7 +3,7 @@
 //! apart. Together they need every cause that there is.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not take for tests"
+    reason = "clippy does not recognise helpers of tests"
 )]
 
 mod commands;
@@ -24,7 +24,7 @@ use linerate_core::path::{Direction, Measure};
 use linerate_core::record::{Record, frame};
 use linerate_core::verdict::{Verdict, judge_by};
 
-/// Causes of the connections of other programs: no record of a run has them. `tests/flows.rs` plants them.
+/// Causes of the connections of other programs: no record of a run has them. `tests/labs/flows.rs` plants them.
 const OF_FLOWS: [&str; 1] = ["latency-nagle"];
 
 /// All of them.

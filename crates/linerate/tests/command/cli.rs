@@ -3,33 +3,16 @@
 mod repeat;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use linerate_test::{Turn, free_ports, turn};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program, in a home of its own and without the tester's environment.
-fn linerate(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command
-        .env_clear()
-        .env("HOME", home)
-        .stdin(Stdio::null())
-        .current_dir(home);
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    let home = TempDir::new().unwrap();
-    linerate(home.path()).args(args).output().unwrap()
-}
-
-fn words(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::program::{Started, linerate, run, words};
 
 /// Exit code and stderr of a call that should fail.
 fn refusal(args: &[&str]) -> (Option<i32>, String) {
@@ -359,7 +342,7 @@ fn every_cause_of_the_list_has_its_page() {
 }
 
 /// A run of this machine against itself, kept in `home`.
-fn measured(home: &Path, args: &[&str]) -> Output {
+fn measured(_turn: &Turn, home: &Path, args: &[&str]) -> Output {
     linerate(home)
         .args(["run", "--time", "5s", "--no-trials", "--quiet"])
         .args(args)
@@ -370,7 +353,11 @@ fn measured(home: &Path, args: &[&str]) -> Output {
 #[test]
 fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
     let home = TempDir::new().unwrap();
-    let output = measured(home.path(), &["--json", "--expect", "goodput>=1kb/s"]);
+    let output = measured(
+        &turn(),
+        home.path(),
+        &["--json", "--expect", "goodput>=1kb/s"],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
     let show = |args: &[&str]| {
         let mut command = linerate(home.path());
@@ -389,19 +376,13 @@ fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
 #[test]
 fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_expected() {
     let home = TempDir::new().unwrap();
-    let mut child = linerate(home.path())
-        .args(["run", "--time", "30s", "--expect", "cause=no-such-cause"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let _turn = turn();
+    let args = ["run", "--time", "30s", "--expect", "cause=no-such-cause"];
+    let mut run = Started::new(linerate(home.path()).args(args));
     // The second step has begun: the first is measured.
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    lines.find(|l| l.as_ref().unwrap().starts_with("forward"));
-    let pid = Pid::from_child(&child);
-    kill_process(pid, Signal::INT).unwrap();
-    lines.for_each(drop);
-    let output = child.wait_with_output().unwrap();
+    run.until("forward, 1 stream");
+    run.signal(Signal::INT);
+    let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stdout).contains("interrupted"));
     let shown = linerate(home.path())
@@ -412,29 +393,15 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     assert!(words(&shown.stdout).contains("\"complete\": false"));
 }
 
-/// Whoever serves is stopped when the test ends, however it ends.
-struct Serving(std::process::Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A server on a port that was free, and what it says of its key.
-fn serve(home: &Path) -> (Serving, u16, String) {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+fn serve(home: &Path) -> (Started, u16, String) {
+    let [port] = free_ports();
     let mut command = linerate(home);
     command.args(["serve", "--listen", "127.0.0.1", "--port"]);
-    command.arg(port.to_string()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let serving = Serving(child);
-    let line = lines.map(Result::unwrap).find(|l| l.contains(" key"));
-    (serving, port, line.unwrap())
+    let mut server = Started::new(command.arg(port.to_string()));
+    let line = server.until(" key");
+    server.log();
+    (server, port, line)
 }
 
 fn pair(home: &Path, port: u16, key: &str) -> (Option<i32>, String) {

@@ -2,92 +2,63 @@
 //! Nothing may hang, be lost, or be taken for fine.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Command, Output};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-use linerate_test::skip;
-use rustix::process::{Pid, Signal, kill_process};
+use linerate_test::{Turn, free_ports, skip, turn};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::turn::turn;
+use crate::program::{PROGRAM, Started, linerate, words};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
-
-/// A program in a home of its own and without the tester's environment, but for its `PATH`.
+/// Another program, where ours would be: it finds others by the tester's `PATH`.
 fn command(program: &str, home: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .env("HOME", home)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdin(std::process::Stdio::null());
     command
 }
 
-fn words(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn signal(child: &Child, signal: Signal) {
-    kill_process(Pid::from_child(child), signal).unwrap();
-}
-
-/// A program that is ended with the test, however that ends, also while it is stopped.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-type Heard = Lines<BufReader<ChildStderr>>;
-
-fn start(mut command: Command) -> (Held, Heard) {
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    (Held(child), lines)
-}
-
-/// Listens on until a line begins with `with`.
-fn until(lines: &mut Heard, with: &str) -> String {
-    lines
-        .map(Result::unwrap)
-        .find(|line| line.starts_with(with))
-        .unwrap()
-}
-
 /// An open server on a port that was free.
-fn serve(home: &Path) -> (Held, u16) {
-    let (server, port, _) = serve_by(PROGRAM, &[], home);
-    (server, port)
+struct Far {
+    server: Started,
+    port: u16,
+    /// What it logs.
+    log: Receiver<String>,
+    /// Given back once the server has ended. Beside the load of another test a second without samples is lost in
+    /// the noise.
+    _turn: Turn,
 }
 
-/// The same by `program`, whose own arguments are `before`; and what it logs.
-fn serve_by(program: &str, before: &[&str], home: &Path) -> (Held, u16, Receiver<String>) {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let mut serve = command(program, home);
-    serve.args(before);
-    serve.args(["serve", "--open", "--listen", "127.0.0.1", "--port"]);
-    serve.arg(port.to_string());
-    let (server, mut lines) = start(serve);
-    until(&mut lines, "listening");
-    let (tell, told) = mpsc::channel();
-    // Whoever is told what happens must take it, or the server would wait for it.
-    thread::spawn(move || {
-        lines.for_each(|line| drop(tell.send(line.unwrap_or_default())));
-    });
-    (server, port, told)
+impl Far {
+    fn start(home: &Path) -> Self {
+        Self::start_by(PROGRAM, &[], home)
+    }
+
+    /// The same by `program`, whose own arguments are `before`.
+    fn start_by(program: &str, before: &[&str], home: &Path) -> Self {
+        let turn = turn();
+        let [port] = free_ports();
+        let mut serve = command(program, home);
+        serve.args(before);
+        serve.args(["serve", "--open", "--listen", "127.0.0.1", "--port"]);
+        let mut server = Started::new(serve.arg(port.to_string()));
+        server.until("listening");
+        let log = server.log();
+        Self {
+            server,
+            port,
+            log,
+            _turn: turn,
+        }
+    }
 }
 
 /// A short run against that server, by `program`, whose own arguments are `before`.
@@ -100,13 +71,11 @@ fn run(program: &str, before: &[&str], home: &Path, port: u16) -> Command {
     run
 }
 
-/// What is left of a run that was listened to.
-fn finish(mut near: Held, lines: Heard) -> (Option<i32>, String, String) {
-    let said: Vec<String> = lines.map(Result::unwrap).collect();
-    let mut out = near.0.stdout.take().unwrap();
-    let mut json = String::new();
-    std::io::Read::read_to_string(&mut out, &mut json).unwrap();
-    (near.0.wait().unwrap().code(), json, said.join("\n"))
+/// How a run ended, and what it wrote to its outputs.
+fn finish(near: Started) -> (Option<i32>, String, String) {
+    let output = near.end();
+    let [json, said] = [&output.stdout, &output.stderr].map(|bytes| words(bytes));
+    (output.status.code(), json, said)
 }
 
 /// Time in which a step that was announced has begun: steps take most of the time of a run.
@@ -115,22 +84,20 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Stops one end for a second under load: the run goes on and names what happened.
 fn stands_still(near_end: bool) {
-    // Beside the load of another test a second without samples is lost in the noise.
-    let _turn = turn();
     let home = TempDir::new().unwrap();
-    let (far, port) = serve(home.path());
-    let (near, mut lines) = start(run(PROGRAM, &[], home.path(), port));
-    until(&mut lines, "forward");
+    let far = Far::start(home.path());
+    let mut near = Started::new(&mut run(PROGRAM, &[], home.path(), far.port));
+    near.until("forward, 1 stream");
     thread::sleep(WELL_INTO);
     let (end, name) = if near_end {
         (&near, "near")
     } else {
-        (&far, "far")
+        (&far.server, "far")
     };
-    signal(&end.0, Signal::STOP);
+    end.signal(Signal::STOP);
     thread::sleep(PAUSE);
-    signal(&end.0, Signal::CONT);
-    let (code, json, said) = finish(near, lines);
+    end.signal(Signal::CONT);
+    let (code, json, said) = finish(near);
     assert_eq!(code, Some(0), "{said}");
     assert!(json.contains(r#""cause": "interrupted""#), "{json}");
     let still = format!("the {name} end took no sample");
@@ -143,22 +110,17 @@ fn a_far_end_that_stood_still_interrupted_the_run() {
 }
 
 #[test]
-fn a_near_end_that_stood_still_interrupted_the_run() {
-    stands_still(true);
-}
-
-#[test]
 fn nobody_who_stops_a_run_waits_for_a_far_end_that_is_stopped() {
     let home = TempDir::new().unwrap();
-    let (far, port) = serve(home.path());
-    let (near, mut lines) = start(run(PROGRAM, &[], home.path(), port));
-    until(&mut lines, "forward");
+    let far = Far::start(home.path());
+    let mut near = Started::new(&mut run(PROGRAM, &[], home.path(), far.port));
+    near.until("forward, 1 stream");
     thread::sleep(WELL_INTO);
-    signal(&far.0, Signal::STOP);
+    far.server.signal(Signal::STOP);
     // The near end has ended its step by then, and waits for what the far end read.
     thread::sleep(Duration::from_secs(6));
-    signal(&near.0, Signal::INT);
-    let (code, json, said) = finish(near, lines);
+    near.signal(Signal::INT);
+    let (code, json, said) = finish(near);
     assert_eq!(code, Some(3), "{said}");
     assert!(json.contains(r#""complete": false"#), "{json}");
     // Not by its own deadline, which has not come yet.
@@ -171,10 +133,10 @@ fn the_first_ctrl_c_ends_a_run_that_has_not_begun() {
     let home = TempDir::new().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
-    let (near, lines) = start(run(PROGRAM, &[], home.path(), port));
+    let near = Started::new(&mut run(PROGRAM, &[], home.path(), port));
     let _held = silent.accept().unwrap();
-    signal(&near.0, Signal::INT);
-    let (code, _, said) = finish(near, lines);
+    near.signal(Signal::INT);
+    let (code, _, said) = finish(near);
     assert_eq!((code, said.as_str()), (Some(3), ""));
 }
 
@@ -186,12 +148,10 @@ fn descriptors(flag: &str, most: u32) -> String {
 /// Sixty streams from a shell with this limit of open descriptors.
 fn sixty_streams(flag: &str) -> (Option<i32>, String, String) {
     let home = TempDir::new().unwrap();
-    let (_far, port) = serve(home.path());
+    let far = Far::start(home.path());
     let script = descriptors(flag, 48);
-    let mut near = run("sh", &["-c", &script, PROGRAM], home.path(), port);
-    near.args(["--streams", "60", "--no-save"]);
-    let (near, lines) = start(near);
-    finish(near, lines)
+    let mut near = run("sh", &["-c", &script, PROGRAM], home.path(), far.port);
+    finish(Started::new(near.args(["--streams", "60", "--no-save"])))
 }
 
 #[test]
@@ -212,12 +172,11 @@ fn a_low_limit_of_descriptors_is_raised_or_named() {
 fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_both_ends() {
     let home = TempDir::new().unwrap();
     let few = descriptors("-n", 64);
-    let (_far, port, log) = serve_by("sh", &["-c", &few, PROGRAM], home.path());
+    let far = Far::start_by("sh", &["-c", &few, PROGRAM], home.path());
     for (streams, good) in [("10000", false), ("19", false), ("4", true)] {
-        let mut near = run(PROGRAM, &[], home.path(), port);
+        let mut near = run(PROGRAM, &[], home.path(), far.port);
         near.args(["--streams", streams, "--no-save"]);
-        let (near, lines) = start(near);
-        let (code, _, said) = finish(near, lines);
+        let (code, _, said) = finish(Started::new(&mut near));
         assert_eq!(code, Some(if good { 0 } else { 3 }), "{streams}: {said}");
         let told = ["more than 18 streams at a time", "hint: ", "LimitNOFILE="];
         assert_eq!(
@@ -227,32 +186,7 @@ fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_bot
         );
     }
     let refused = |line: &String| line.contains("refused more than 18 streams at a time");
-    assert_eq!(log.try_iter().filter(refused).count(), 2);
-}
-
-#[test]
-fn a_place_that_takes_no_record_ends_no_run() {
-    let home = TempDir::new().unwrap();
-    let file = home.path().join("file");
-    fs::write(&file, "").unwrap();
-    let below = file.join("records");
-    // Nobody makes a directory there, root neither.
-    let places = [below.to_str().unwrap(), "/sys/linerate-records"];
-    for place in places {
-        let output = command(PROGRAM, home.path())
-            .args(["run", "--time", "5s", "--no-trials", "--quiet", "--json"])
-            .args(["--save", place])
-            .output()
-            .unwrap();
-        let said = words(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(words(&output.stdout).contains("\"complete\": true"));
-        assert!(said.contains("warning: the record is not kept"), "{said}");
-        assert!(
-            said.contains(place) && said.contains("--save DIR"),
-            "{said}"
-        );
-    }
+    assert_eq!(far.log.try_iter().filter(refused).count(), 2);
 }
 
 /// Runs a script as root of a namespace of its own; `None`, loudly, where that is not allowed.
@@ -271,6 +205,7 @@ fn apart(home: &Path, script: &str) -> Option<Output> {
 
 #[test]
 fn without_proc_and_sys_nothing_is_fine() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let script = "mount -t tmpfs none /sys && mount -t tmpfs none /proc && \
                   exec \"$0\" run --time 5s --no-trials --quiet --json";
@@ -286,6 +221,7 @@ fn without_proc_and_sys_nothing_is_fine() {
 
 #[test]
 fn a_read_only_file_system_keeps_no_record_and_ends_no_run() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let script = "mount --bind \"$HOME\" \"$HOME\" && mount -o remount,ro,bind \"$HOME\" && \
                   exec \"$0\" run --time 5s --no-trials --quiet --json";
@@ -309,7 +245,7 @@ fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
         ("127.0.0.1", "-6", "IPv6"),
         ("fe80::1%no-such-port", "-6", "fe80::1%no-such-port"),
     ] {
-        let output = command(PROGRAM, home.path())
+        let output = linerate(home.path())
             .args(["run", peer, family, "--open", "--no-save"])
             .output()
             .unwrap();
@@ -319,5 +255,40 @@ fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
             said.contains(told) && said.contains("hint: "),
             "{peer}: {said}"
         );
+    }
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_place_that_takes_no_record_ends_no_run() {
+        let home = TempDir::new().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        let below = file.join("records");
+        // Nobody makes a directory there, root neither.
+        let places = [below.to_str().unwrap(), "/sys/linerate-records"];
+        let _turn = turn();
+        for place in places {
+            let output = linerate(home.path())
+                .args(["run", "--time", "5s", "--no-trials", "--quiet", "--json"])
+                .args(["--save", place])
+                .output()
+                .unwrap();
+            let said = words(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            assert!(words(&output.stdout).contains("\"complete\": true"));
+            assert!(said.contains("warning: the record is not kept"), "{said}");
+            assert!(
+                said.contains(place) && said.contains("--save DIR"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_near_end_that_stood_still_interrupted_the_run() {
+        stands_still(true);
     }
 }

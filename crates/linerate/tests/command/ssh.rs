@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use linerate_test::{Turn, free_ports, turn};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::program::{PROGRAM, linerate};
 
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(30);
@@ -21,6 +24,8 @@ const LONG: Duration = Duration::from_secs(30);
 struct Sshd {
     server: Child,
     home: TempDir,
+    /// Given back once the server has ended.
+    _turn: Turn,
 }
 
 impl Sshd {
@@ -31,15 +36,12 @@ impl Sshd {
             linerate_test::skip("sshd", "there is no ssh server (openssh-server)");
             return None;
         };
+        let turn = turn();
         let home = TempDir::new().unwrap();
-        let port = free_port();
+        let [port] = free_ports();
         let at = |name: &str| home.path().join(name);
-        for key in ["host", "user"] {
-            let mut made = Command::new("ssh-keygen");
-            made.args(["-q", "-t", "ed25519", "-N", "", "-f"])
-                .arg(at(key));
-            assert!(made.status().unwrap().success());
-        }
+        make_key(&at("host"));
+        make_key(&at("user"));
         let shown = |name: &str| at(name).display().to_string();
         let server = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
@@ -79,7 +81,11 @@ impl Sshd {
         command.args(["-D", "-e", "-f"]).arg(at("sshd_config"));
         let server = command.stderr(fs::File::create(at("sshd.log")).unwrap());
         let server = server.stdin(Stdio::null()).spawn().unwrap();
-        let sshd = Self { server, home };
+        let sshd = Self {
+            server,
+            home,
+            _turn: turn,
+        };
         let until = Instant::now() + LONG;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "{}", sshd.log());
@@ -93,13 +99,9 @@ impl Sshd {
     }
 
     fn linerate(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let mut command = linerate(self.home.path());
         let path = format!("{}:/usr/bin:/bin", self.home.path().display());
-        command
-            .env_clear()
-            .env("HOME", self.home.path())
-            .env("PATH", path);
-        command.args(args).stdin(Stdio::null());
+        command.env("PATH", path).args(args);
         command
     }
 }
@@ -111,10 +113,10 @@ impl Drop for Sshd {
     }
 }
 
-/// A port that nobody has now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+fn make_key(path: &Path) {
+    let mut made = Command::new("ssh-keygen");
+    made.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path);
+    assert!(made.status().unwrap().success());
 }
 
 fn real_ssh() -> &'static str {
@@ -127,7 +129,7 @@ fn real_ssh() -> &'static str {
 /// A copy of the program by a path of its own, so that the far ends of a test can be told from others.
 fn copy(sshd: &Sshd, name: &str) -> (PathBuf, String) {
     let program = sshd.home.path().join(name);
-    fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();
+    fs::copy(PROGRAM, &program).unwrap();
     let url = format!("ssh://brook{}", program.display());
     (program, url)
 }

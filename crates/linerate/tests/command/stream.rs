@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::program::{Started, linerate, stream_lines, words};
 use crate::schema::fits;
+use linerate::show::json;
 use linerate::show::stream::Stream;
-use linerate::show::{json, stream};
 use linerate_core::model::derive;
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, Step};
@@ -15,30 +15,18 @@ use linerate_core::units::Nanos;
 use linerate_core::verdict::judge;
 use linerate_engine::event::{Event, Sink};
 use linerate_engine::store::Store;
+use linerate_test::turn;
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn linerate(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.env_clear().env("HOME", home).args(args);
-    command
-}
-
 #[test]
 fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let args = ["run", "--time", "10s", "--quiet", "--stream-json"];
-    let output = linerate(home.path(), &args).output().unwrap();
+    let output = linerate(home.path()).args(args).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    for line in &lines {
-        fits(stream::SCHEMA, line);
-    }
-
+    let lines = stream_lines(&output.stdout);
     let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
     assert_eq!(events[..3], ["started", "host", "host"]);
     assert_eq!(events[events.len() - 2..], ["ended", "verdict"]);
@@ -48,7 +36,8 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
 
     let result = &lines[lines.len() - 1]["result"];
     fits(json::SCHEMA, result);
-    let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
+    let shown = linerate(home.path()).args(["show", "--json"]).output();
+    let shown = shown.unwrap();
     assert_eq!(
         &serde_json::from_slice::<Value>(&shown.stdout).unwrap(),
         result
@@ -60,6 +49,7 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
 
 #[test]
 fn a_reader_that_stands_still_does_not_hold_up_the_run() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let args = [
         "run",
@@ -69,16 +59,13 @@ fn a_reader_that_stands_still_does_not_hold_up_the_run() {
         "--quiet",
         "--stream-json",
     ];
-    let mut child = linerate(home.path(), &args)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = child.stdout.take().unwrap();
+    let mut run = Started::new(linerate(home.path()).args(args));
+    let mut out = run.out();
     rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
     // The record has its end although nobody reads a line.
     let complete = || {
-        let shown = linerate(home.path(), &["show", "--json"]).output().unwrap();
-        let shown: Option<Value> = serde_json::from_slice(&shown.stdout).ok();
+        let shown = linerate(home.path()).args(["show", "--json"]).output();
+        let shown: Option<Value> = serde_json::from_slice(&shown.unwrap().stdout).ok();
         shown.is_some_and(|shown| shown["complete"] == true)
     };
     let began = Instant::now();
@@ -91,7 +78,7 @@ fn a_reader_that_stands_still_does_not_hold_up_the_run() {
     }
     let mut text = String::new();
     out.read_to_string(&mut text).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(run.end().status.success());
     assert!(text.len() > 4096, "it would have fitted the pipe");
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["event"], "verdict");
@@ -124,10 +111,7 @@ fn told_again(record: &Record) -> Vec<Value> {
     }
     stream.event(&Event::Ended(record.end.as_ref().unwrap()));
     stream.finish().unwrap();
-    let text = String::from_utf8(out).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    stream_lines(&out)
 }
 
 #[test]
@@ -135,9 +119,6 @@ fn what_a_trial_showed_is_told_when_it_is_over() {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
     let record = Store::new(records).load("path-rate-5g").unwrap().record;
     let lines = told_again(&record);
-    for line in &lines {
-        fits(stream::SCHEMA, line);
-    }
     let trials = lines
         .iter()
         .filter(|l| l["event"].as_str().unwrap().starts_with("trial"));
@@ -174,16 +155,11 @@ fn a_proof_follows_the_trial_that_gave_it() {
     }
     stream.event(&Event::Proved { limit, after });
     stream.finish().unwrap();
-    let text = String::from_utf8(out).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = stream_lines(&out);
     let [.., ended, proved] = lines.as_slice() else {
-        panic!("{text}");
+        panic!("{lines:?}");
     };
     assert_eq!(ended["event"], "trial-ended");
-    fits(stream::SCHEMA, proved);
     assert_eq!(
         (&proved["event"], &proved["cause"], &proved["after_ns"]),
         (&"proved".into(), &limit.cause.into(), &after.0.into())
@@ -209,42 +185,36 @@ fn a_step_without_a_load_repeats_no_figure() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_run_in_order() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let args = ["run", "--time", "60s", "--stream-json"];
-    let mut command = linerate(home.path(), &args);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut run = Started::new(linerate(home.path()).args(args));
+    let mut lines = BufReader::new(run.out()).lines();
     // The second step has begun: the first is measured.
     let second = |line: &String| line.contains("\"event\":\"step\"") && line.contains("forward");
     assert!(lines.any(|line| second(&line.unwrap())));
     drop(lines);
-    let output = child.wait_with_output().unwrap();
+    let output = run.end();
     assert_eq!(output.status.code(), Some(0));
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert!(!words.contains("error"), "{words}");
-    let shown = linerate(home.path(), &["show"]).output().unwrap();
+    let said = words(&output.stderr);
+    assert!(!said.contains("error"), "{said}");
+    let shown = linerate(home.path()).arg("show").output().unwrap();
     assert_eq!(shown.status.code(), Some(3));
-    assert!(
-        String::from_utf8(shown.stdout)
-            .unwrap()
-            .contains("interrupted")
-    );
+    assert!(words(&shown.stdout).contains("interrupted"));
 }
 
 #[test]
 fn a_full_disk_is_told() {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let full = std::fs::File::options()
         .write(true)
         .open("/dev/full")
         .unwrap();
     let args = ["run", "--time", "5s", "--no-save", "--stream-json"];
-    let output = linerate(home.path(), &args).stdout(full).output().unwrap();
+    let mut run = linerate(home.path());
+    let output = run.args(args).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert!(words.contains("standard output"), "{words}");
+    let said = words(&output.stderr);
+    assert!(said.contains("standard output"), "{said}");
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use linerate_test::{ask, skip};
+use linerate_test::{Turn, ask, has, skip, turn};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -42,11 +42,12 @@ struct Taker(Child);
 impl Taker {
     /// `None` where it cannot be had, which is said loudly.
     fn start() -> Option<Self> {
-        let mut python = Command::new("python3");
-        let Ok(mut child) = python.args(["-c", TAKER]).stdout(Stdio::piped()).spawn() else {
-            skip("python3", "python3 is not installed");
+        if !has("python3") {
             return None;
-        };
+        }
+        let mut python = Command::new("python3");
+        let python = python.args(["-c", TAKER]).stdout(Stdio::piped());
+        let mut child = python.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
@@ -69,11 +70,12 @@ impl Drop for Taker {
     }
 }
 
-/// A run over 100 Mb/s forward, and as fast as this machine is in reverse, beside that program. `None` where it cannot be
-/// made.
-fn verdict() -> Option<Value> {
+/// The verdict of a run over 100 Mb/s forward, and as fast as this machine is in reverse, beside that program.
+fn verdict(turn: &Turn) -> lab::Given<Value> {
     let home = TempDir::new().unwrap();
-    let _taker = Taker::start()?;
+    let Some(_taker) = Taker::start() else {
+        return Ok(None);
+    };
     let lab = [
         "--congestion",
         "cubic",
@@ -83,9 +85,9 @@ fn verdict() -> Option<Value> {
     ];
     let run = [lab::PROGRAM, "run", "FAR", "--open", "--no-save", "--quiet"];
     let rest = ["--time", "40s", "--json"];
-    let [out, _] = lab::run(home.path(), &[&lab[..], &run, &rest].concat())?;
-    let result: Value = serde_json::from_str(&out).unwrap();
-    Some(result["verdict"].clone())
+    let args = [&lab[..], &run, &rest].concat();
+    let result = lab::document(turn, home.path(), &args)?;
+    Ok(result.map(|result| result["verdict"].clone()))
 }
 
 /// Whether a list of a verdict names a cause in a direction.
@@ -118,23 +120,47 @@ mod long {
 
     #[test]
     fn a_program_that_takes_the_cpus_disturbs_and_the_path_is_the_headline() {
-        ask(|| match verdict() {
+        let turn = turn();
+        ask(&turn, || match verdict(&turn)? {
             Some(verdict) => path_first(&verdict),
             None => Ok(()),
         });
     }
 }
 
-/// Planted: the program as a limit of the shaped direction, and no word of it.
-#[test]
-fn a_program_that_is_told_as_a_limit_is_refused() {
-    let verdict = |disturbance: &str| {
-        serde_json::json!({
-            "headline": {"direction": "forward", "cause": "path-rate"},
-            "limits": [{"cause": "path-rate", "direction": "forward"}],
-            "disturbances": [{"cause": disturbance, "direction": "forward"}],
-        })
+/// A verdict on the shaped direction.
+fn planted(headline: &str, limits: &[&str], disturbances: &[&str]) -> Value {
+    let list = |causes: &[&str]| {
+        let causes = causes.iter();
+        let all = causes.map(|c| serde_json::json!({"cause": c, "direction": "forward"}));
+        all.collect::<Vec<_>>()
     };
+    serde_json::json!({
+        "headline": {"direction": "forward", "cause": headline},
+        "limits": list(limits),
+        "disturbances": list(disturbances),
+    })
+}
+
+#[test]
+fn a_verdict_that_does_not_name_the_program_is_no_answer() {
+    let verdict = |disturbance| planted("path-rate", &["path-rate"], &[disturbance]);
     assert_eq!(path_first(&verdict("cpu-contention")), Ok(()));
     assert!(path_first(&verdict("contended")).is_err());
+}
+
+/// Planted: the program as a limit beside the path.
+#[test]
+#[should_panic(expected = "cpu-contention")]
+fn a_program_that_is_told_as_a_limit_is_refused() {
+    let limits = ["path-rate", "cpu-contention"];
+    let _ = path_first(&planted("path-rate", &limits, &[]));
+}
+
+/// Planted: another cause before the path.
+#[test]
+#[should_panic(expected = "receive-window")]
+fn another_headline_is_refused() {
+    let named = "receive-window";
+    let _ = path_first(&planted(named, &["path-rate"], &["cpu-contention"]));
 }

@@ -1,7 +1,7 @@
 //! Trials that change settings of a host, by the built program in a lab: what they prove, and that
 //! nothing of them stays, however the run ends.
 
-use linerate_test::ask;
+use linerate_test::{Turn, ask, turn};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -21,16 +21,14 @@ const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max
 const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 
 /// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
-/// setting. Which trials a run makes is its own choice, so one that ends without is tried again, thrice.
+/// setting. Which trials a run makes is its own choice: where it ends without, the script ends and says so.
 /// `killed CHANGED COMMAND...` kills it while CHANGED holds: a trial takes its change back within a second, so
 /// the run is stopped, and goes on where CHANGED no longer holds by then. Its files are closed once the last of
 /// its threads is gone; the first one is a zombie before that.
 const STARTED: &str = "started() { changed=$1; shift; \
-    for attempt in 1 2 3; do \
-        \"$@\" > run 2>&1 & run=$!; \
-        while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
-    done; \
-    echo 'no trial changed a setting'; cat run; exit 1; }; \
+    \"$@\" > run 2>&1 & run=$!; \
+    while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
+    echo '== no trial'; cat run; exit 0; }; \
     killed() { meant=$1; shift; started stopped \"$@\"; kill -9 $run; \
     while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [ZX] '; do wait $run; sleep 0.02; done; }; \
     stopped() { eval \"$meant\" || return; kill -STOP $run; \
@@ -75,8 +73,7 @@ impl Lab {
     }
 
     /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
-    /// `None` where there can be no lab.
-    fn run(&self, script: &str) -> Option<[String; 2]> {
+    fn run(&self, turn: &Turn, script: &str) -> lab::Given<[String; 2]> {
         // Send buffers are no limit of theirs.
         let far = format!(
             "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > new && mv new now; do sleep 0.1; done & \
@@ -90,8 +87,33 @@ impl Lab {
         let [window, delay] = faults(self.limited);
         let faults = ["--fault", &window, "--fault", &delay, "--far", &far];
         let near = ["sh", "-c", &script, "sh", "FAR"];
-        lab::run(self.home.path(), &[&faults[..], &near].concat())
+        lab::run(turn, self.home.path(), &[&faults[..], &near].concat())
     }
+}
+
+/// Runs a script until its run makes a trial, and checks what it wrote.
+fn shows(run: impl Fn(&Turn) -> lab::Given<[String; 2]>, check: impl Fn(&str)) {
+    let turn = turn();
+    ask(&turn, || {
+        if let Some([out, _]) = run(&turn)? {
+            is_tried(&out)?;
+            check(&out);
+        }
+        Ok(())
+    });
+}
+
+/// Whether the run of a script made a trial.
+fn is_tried(out: &str) -> Result<(), String> {
+    let tried = !out.contains("== no trial\n");
+    tried.then_some(()).ok_or_else(|| out.to_owned())
+}
+
+/// Planted: a run that made none.
+#[test]
+fn a_run_without_a_trial_is_no_answer() {
+    assert!(is_tried("== before\n4096\n== no trial\ngoodput\n").is_err());
+    assert_eq!(is_tried("== before\n4096\n== after\n"), Ok(()));
 }
 
 /// What stands between two lines of a script's output.
@@ -131,22 +153,6 @@ fn a_proof_by_another_trial_is_not_that_of_the_host() {
 }
 
 #[test]
-fn a_raised_limit_proves_the_window_and_is_set_back() {
-    let script = format!(
-        "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
-         echo '== after'; {STATE}"
-    );
-    ask(|| {
-        let Some([out, errors]) = Lab::new("near", "").run(&script) else {
-            return Ok(());
-        };
-        assert_eq!(part(&out, "before"), part(&out, "after"));
-        assert!(errors.contains("far: host settings"), "{errors}");
-        is_proved_by_the_host(&serde_json::from_str(part(&out, "run")).unwrap())
-    });
-}
-
-#[test]
 fn what_a_kill_leaves_is_undone_by_the_next_start() {
     let script = format!(
         "{BEFORE}; echo '== before'; {STATE}; killed {CHANGED} {RUN} --time 40s --allow-changes; \
@@ -154,19 +160,19 @@ fn what_a_kill_leaves_is_undone_by_the_next_start() {
          echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
          echo '== after'; {STATE}"
     );
-    let Some([out, _]) = Lab::new("near", "").run(&script) else {
-        return;
-    };
-    let (before, killed) = (part(&out, "before"), part(&out, "killed"));
-    assert!(killed.contains("changes-"), "{out}");
-    assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
-    let next = part(&out, "next");
-    assert!(
-        next.starts_with("undone: net.ipv4.tcp_rmem back to \""),
-        "{out}"
-    );
-    assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
-    assert_eq!(before, part(&out, "after"));
+    let run = |turn: &Turn| Lab::new("near", "").run(turn, &script);
+    shows(run, |out| {
+        let (before, killed) = (part(out, "before"), part(out, "killed"));
+        assert!(killed.contains("changes-"), "{out}");
+        assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+        let next = part(out, "next");
+        assert!(
+            next.starts_with("undone: net.ipv4.tcp_rmem back to \""),
+            "{out}"
+        );
+        assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
+        assert_eq!(before, part(out, "after"));
+    });
 }
 
 /// A run in the near host, whose own port queues too little of what it sends; and what stands at its root.
@@ -174,15 +180,14 @@ const SEND: &str = "$PROGRAM run $1 --open --direction forward --no-save";
 const ROOT: &str = "tc qdisc show dev eth0; ls .local/state/linerate 2>/dev/null | grep changes";
 
 /// Runs a script in a near host with a short queue in front of a far one that serves.
-fn queued(script: &str) -> Option<String> {
+fn queued(turn: &Turn, script: &str) -> lab::Given<[String; 2]> {
     let home = TempDir::new().unwrap();
     let far = format!("cd \"$HOME\"; {} serve --open 2> far.log", lab::PROGRAM);
     let listening = "until grep -q listening far.log 2>/dev/null; do sleep 0.05; done";
     let script = format!("set -m; cd \"$HOME\"; {STARTED}; {listening}; {script}; true");
     let near = ["sh", "-c", &script, "sh", "FAR"];
     let faults = ["--fault", "queue:near,500Mb/s,100KiB", "--far", &far];
-    let [out, _] = lab::run(home.path(), &[&faults[..], &near].concat())?;
-    Some(out)
+    lab::run(turn, home.path(), &[&faults[..], &near].concat())
 }
 
 mod long {
@@ -195,20 +200,20 @@ mod long {
              while kill -0 $run 2>/dev/null; do cat {RMEM}; sleep 0.05; done | sort -u > during; \
              echo '== during'; cat during; echo '== after'; {STATE}; echo '== run'; cat run"
         );
-        let Some([out, _]) = Lab::new("near", "--allow-changes").run(&script) else {
-            return;
-        };
-        assert_eq!(part(&out, "before"), part(&out, "after"));
-        assert_eq!(part(&out, "during").lines().count(), 1, "{out}");
-        assert!(
-            part(&out, "before").starts_with(part(&out, "during")),
-            "{out}"
-        );
-        let run = part(&out, "run");
-        assert!(
-            run.contains("\"limits\"") && !run.contains("host-window"),
-            "{run}"
-        );
+        let run = |turn: &Turn| Lab::new("near", "--allow-changes").run(turn, &script);
+        shows(run, |out| {
+            assert_eq!(part(out, "before"), part(out, "after"));
+            assert_eq!(part(out, "during").lines().count(), 1, "{out}");
+            assert!(
+                part(out, "before").starts_with(part(out, "during")),
+                "{out}"
+            );
+            let run = part(out, "run");
+            assert!(
+                run.contains("\"limits\"") && !run.contains("host-window"),
+                "{run}"
+            );
+        });
     }
 
     #[test]
@@ -219,16 +224,16 @@ mod long {
                  echo \"== after $signal\"; {STATE}; \
              done"
         );
-        let Some([out, _]) = Lab::new("near", "").run(&script) else {
-            return;
-        };
-        for signal in ["INT", "TERM", "HUP"] {
-            assert_eq!(
-                part(&out, "before"),
-                part(&out, &format!("after {signal}")),
-                "{signal}"
-            );
-        }
+        let run = |turn: &Turn| Lab::new("near", "").run(turn, &script);
+        shows(run, |out| {
+            for signal in ["INT", "TERM", "HUP"] {
+                assert_eq!(
+                    part(out, "before"),
+                    part(out, &format!("after {signal}")),
+                    "{signal}"
+                );
+            }
+        });
     }
 
     #[test]
@@ -240,11 +245,11 @@ mod long {
              until grep -q 'session 1 ended' far.log && cmp -s now was; do sleep 0.05; done; \
              echo '== far'; cat far.log; echo '== left'; ls .local/state/linerate | grep changes"
         );
-        let Some([out, _]) = Lab::new("far", "--allow-changes").run(&script) else {
-            return;
-        };
-        assert!(!part(&out, "far").contains("not undone"), "{out}");
-        assert_eq!(part(&out, "left"), "");
+        let run = |turn: &Turn| Lab::new("far", "--allow-changes").run(turn, &script);
+        shows(run, |out| {
+            assert!(!part(out, "far").contains("not undone"), "{out}");
+            assert_eq!(part(out, "left"), "");
+        });
     }
 
     #[test]
@@ -254,12 +259,12 @@ mod long {
              started '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 30s --allow-changes; \
              wait $run; echo '== after'; {ROOT}"
         );
-        let Some(out) = queued(&script) else {
-            return;
-        };
-        let before = part(&out, "before");
-        assert!(before.contains("tbf"), "{before}");
-        assert_eq!(before, part(&out, "after"));
+        let run = |turn: &Turn| queued(turn, &script);
+        shows(run, |out| {
+            let before = part(out, "before");
+            assert!(before.contains("tbf"), "{before}");
+            assert_eq!(before, part(out, "after"));
+        });
     }
 
     #[test]
@@ -271,17 +276,34 @@ mod long {
              echo '== next'; {SEND} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
              echo '== after'; {ROOT}"
         );
-        let Some(out) = queued(&script) else {
-            return;
-        };
-        let (before, killed) = (part(&out, "before"), part(&out, "killed"));
-        assert!(killed.contains("changes-"), "{out}");
-        assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
-        let next = part(&out, "next");
-        assert!(
-            next.starts_with("undone: the limit of eth0 tbf back to \""),
-            "{out}"
+        let run = |turn: &Turn| queued(turn, &script);
+        shows(run, |out| {
+            let (before, killed) = (part(out, "before"), part(out, "killed"));
+            assert!(killed.contains("changes-"), "{out}");
+            assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+            let next = part(out, "next");
+            assert!(
+                next.starts_with("undone: the limit of eth0 tbf back to \""),
+                "{out}"
+            );
+            assert_eq!(before, part(out, "after"));
+        });
+    }
+
+    #[test]
+    fn a_raised_limit_proves_the_window_and_is_set_back() {
+        let script = format!(
+            "echo '== before'; {STATE}; echo '== run'; {RUN} --time 50s --allow-changes --json; \
+             echo '== after'; {STATE}"
         );
-        assert_eq!(before, part(&out, "after"));
+        let turn = turn();
+        ask(&turn, || {
+            let Some([out, errors]) = Lab::new("near", "").run(&turn, &script)? else {
+                return Ok(());
+            };
+            assert_eq!(part(&out, "before"), part(&out, "after"));
+            assert!(errors.contains("far: host settings"), "{errors}");
+            is_proved_by_the_host(&serde_json::from_str(part(&out, "run")).unwrap())
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! The congestion control of a lab's hosts.
 
-use serde_json::Value;
+use linerate_test::{ask, turn};
 use tempfile::TempDir;
 
 use crate::lab;
@@ -8,6 +8,7 @@ use crate::lab;
 /// The hosts of a lab set it in their routes, which a socket that connects obeys.
 #[test]
 fn a_congestion_control_that_is_asked_for_outranks_that_of_the_route() {
+    let turn = turn();
     let home = TempDir::new().unwrap();
     for way in ["forward", "reverse"] {
         let script = format!(
@@ -23,10 +24,10 @@ fn a_congestion_control_that_is_asked_for_outranks_that_of_the_route() {
             "sh",
             "FAR",
         ];
-        let Some([out, _]) = lab::run(home.path(), &near) else {
+        let told = ask(&turn, || lab::document(&turn, home.path(), &near));
+        let Some(Some(told)) = told else {
             return;
         };
-        let told: Value = serde_json::from_str(&out).unwrap();
         let measured = &told["directions"][way];
         for end in ["near", "far"] {
             assert_eq!(measured[end]["congestion"], "reno", "{way}, {end}");

@@ -2,26 +2,27 @@
 
 use std::ops::Range;
 
-use linerate_test::{ask, has};
+use linerate_test::program::{Outcome, outcome_of};
+use linerate_test::{Turn, ask, has, turn};
 use serde_json::Value;
 
-use crate::lab;
+use crate::lab::{self, Given};
 
-/// The document of a command in a lab; `None` where there can be no lab.
-fn measured(lab: &[&str], command: &[&str]) -> Option<Value> {
+/// The document of a command in a lab.
+fn measured(turn: &Turn, lab: &[&str], command: &[&str]) -> Given<Value> {
     let home = tempfile::TempDir::new().unwrap();
-    let [out, _] = lab::run(home.path(), &[lab, &["--"], command].concat())?;
-    Some(serde_json::from_str(&out).unwrap())
+    lab::document(turn, home.path(), &[lab, &["--"], command].concat())
 }
 
 /// A document that passes a check. A machine that stood still sends less than it was asked for, or loses
 /// some of it: it is asked again.
 fn passes(
-    measure: impl Fn() -> Option<Value>,
+    measure: impl Fn(&Turn) -> Given<Value>,
     check: impl Fn(&Value) -> Result<(), String>,
 ) -> Option<Value> {
-    ask(|| {
-        let Some(document) = measure() else {
+    let turn = turn();
+    ask(&turn, || {
+        let Some(document) = measure(&turn)? else {
             return Ok(None);
         };
         check(&document).map(|()| Some(document))
@@ -41,7 +42,7 @@ fn payload(rate: f64) -> f64 {
     rate * 1472.0 / 1514.0
 }
 
-fn search(rate: &str, more: &[&str]) -> Option<Value> {
+fn search(turn: &Turn, rate: &str, more: &[&str]) -> Given<Value> {
     let fault = format!("path-rate:{rate},shallow,forward");
     let find = [
         lab::PROGRAM,
@@ -54,7 +55,7 @@ fn search(rate: &str, more: &[&str]) -> Option<Value> {
         "--json",
     ];
     let find = [&find[..], &["--find-rate=0.5%", "-t", "3s"], more].concat();
-    measured(&["--fault", &fault], &find)
+    measured(turn, &["--fault", &fault], &find)
 }
 
 /// What a search on a path of so many bits a second must have found.
@@ -73,12 +74,24 @@ fn is_found(found: &Value, bits: f64) -> Result<(), String> {
     more.then_some(()).ok_or_else(|| format!("{search:#}"))
 }
 
-#[test]
-fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
-    if let Some(found) = passes(|| search("20Mb/s", &[]), |found| is_found(found, 20e6)) {
-        // Planted: a path of another rate.
-        assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
+/// What a search up to 30 Mb/s must have found on a faster path: nothing above was lost, since nothing was tried.
+fn is_the_bound(found: &Value) -> Result<(), String> {
+    let search = &found["search"];
+    if !search["above"].is_null() {
+        return Err(format!("{search:#}"));
     }
+    within("rate_bps", &search["rate_bps"], 25e6..31e6)
+}
+
+/// Planted: a step above that lost some, and a rate far below the bound.
+#[test]
+fn a_bound_that_was_not_reached_is_refused() {
+    let found =
+        |above: Value, rate: f64| serde_json::json!({"search": {"above": above, "rate_bps": rate}});
+    assert_eq!(is_the_bound(&found(Value::Null, 30e6)), Ok(()));
+    assert!(is_the_bound(&found(Value::Null, 10e6)).is_err());
+    let lossy = serde_json::json!({"lost_share": 0.1});
+    assert!(is_the_bound(&found(lossy, 30e6)).is_err());
 }
 
 mod long {
@@ -86,76 +99,84 @@ mod long {
 
     #[test]
     fn the_rate_of_a_faster_path_is_found() {
-        passes(|| search("100Mb/s", &[]), |found| is_found(found, 100e6));
+        passes(
+            |turn| search(turn, "100Mb/s", &[]),
+            |found| is_found(found, 100e6),
+        );
     }
 
     #[test]
     fn datagrams_go_on_where_the_path_takes_the_same_packets_as_before() {
-        passes(|| shrunk("1500"), |found| goes_on(found, false));
+        passes(|turn| shrunk(turn, "1500"), |found| goes_on(found, false));
     }
 
     #[test]
     fn a_queue_that_is_not_full_refuses_nothing() {
-        passes(|| queued("20mbit"), |found| is_refused(found, 20e6));
+        passes(
+            |turn| queued(turn, "20mbit"),
+            |found| is_refused(found, 20e6),
+        );
     }
 
     #[test]
     fn large_datagrams_travel_in_fragments() {
-        passes(|| sized("4000B"), |found| is_split(found, true));
+        passes(|turn| sized(turn, "4000B"), |found| is_split(found, true));
     }
 
     #[test]
     fn other_things_that_anybody_may_say_change_nothing_either() {
         // 5: a source route that failed, which nobody asked for.
         for size in ["1472B", "40000B"] {
-            passes(|| blamed(5, size), is_counted);
+            passes(|turn| blamed(turn, 5, size), is_counted);
         }
-        passes(|| blamed_with_iperf3([1, 0]), is_unchanged);
+        passes(|turn| blamed_with_iperf3(turn, [1, 0]), is_unchanged);
     }
 
     #[test]
     fn a_bound_below_the_rate_of_a_path_is_what_is_found() {
-        let check = |found: &Value| {
-            assert_eq!(found["search"]["above"], Value::Null);
-            within("rate_bps", &found["search"]["rate_bps"], 25e6..31e6)
-        };
-        passes(|| search("100Mb/s", &["--pacing", "30Mbit/s"]), check);
+        let bound = ["--pacing", "30Mbit/s"];
+        passes(|turn| search(turn, "100Mb/s", &bound), is_the_bound);
     }
 
     #[test]
     fn datagrams_that_a_rule_of_their_own_host_forbids_are_not_sent_and_others_are() {
-        passes(forbidden, |found| {
-            assert_eq!(found["complete"], true, "{found:#}");
-            let way = &found["directions"]["forward"];
-            within("goodput_bps", &way["goodput_bps"], 0.5e6..2e6)?;
-            within("lost", &way["datagrams"]["lost"], 0.0..1.0)?;
-            within("refused", &way["datagrams"]["refused"], 100.0..1e9)
-        });
+        passes(forbidden, is_forbidden);
     }
 
     #[test]
     fn a_datagram_that_fits_no_packet_travels_in_fragments_which_is_told() {
         for (size, fragments) in [("1472B", false), ("1473B", true)] {
-            passes(|| sized(size), |found| is_split(found, fragments));
+            passes(|turn| sized(turn, size), |found| is_split(found, fragments));
         }
     }
 
     #[test]
     fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
         // 4: too long for a path that takes so many bytes.
-        passes(|| blamed_with_iperf3([4, 1300]), is_unchanged);
+        passes(|turn| blamed_with_iperf3(turn, [4, 1300]), is_unchanged);
+    }
+
+    #[test]
+    fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
+        if let Some(found) = passes(
+            |turn| search(turn, "20Mb/s", &[]),
+            |found| is_found(found, 20e6),
+        ) {
+            // Planted: a path of another rate.
+            assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
+        }
     }
 }
 
 /// Sends datagrams that fill packets, while the port's MTU becomes another one in the middle.
-fn shrunk(mtu: &str) -> Option<Value> {
+fn shrunk(turn: &Turn, mtu: &str) -> Given<Value> {
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 4s --quiet --json --with-record";
     let script = format!(
         "(sleep 3; ip -o route get $1 | sed 's/.* dev \\([^ ]*\\).*/\\1/' \
          | xargs -I PORT ip link set dev PORT mtu {mtu}) & {} {send}; wait",
         lab::PROGRAM
     );
-    measured(&[], &["sh", "-c", &script, "sh", "FAR"])
+    measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
 /// What `shrunk` must tell: all is measured, payload flows all the time, and whether it travels in
@@ -172,31 +193,83 @@ fn goes_on(found: &Value, fragments: bool) -> Result<(), String> {
     })
 }
 
+/// A document of `shrunk`, of `sized` or of `unreachable`: what is unknown, and two parts of a second each.
+fn planted(unknown: &Value, rates: [f64; 2]) -> Value {
+    let parts = rates.map(|rate| serde_json::json!({"bytes": rate / 8.0, "ns": 1e9}));
+    let goodput = f64::midpoint(rates[0], rates[1]);
+    let way = serde_json::json!({"goodput_bps": goodput, "intervals": parts});
+    serde_json::json!({"complete": true, "unknown": unknown, "directions": {"forward": way}})
+}
+
+/// Whether a check panics: nothing explains such a document.
+fn never_forgiven(check: impl FnOnce() -> Result<(), String>) -> bool {
+    outcome_of(|| drop(check())) == Outcome::Failed
+}
+
+/// Planted: fragments where there are none or none where there are, and a part without payload.
+#[test]
+fn what_stops_or_travels_otherwise_does_not_go_on() {
+    let whole = planted(&Value::Array(Vec::new()), [5e6, 5e6]);
+    let why = "they travel in fragments since 3 s";
+    let split = planted(&serde_json::json!([{"why": why}]), [5e6, 5e6]);
+    assert_eq!(
+        (goes_on(&whole, false), goes_on(&split, true)),
+        (Ok(()), Ok(()))
+    );
+    assert!(never_forgiven(|| goes_on(&whole, true)));
+    assert!(never_forgiven(|| goes_on(&split, false)));
+    let stopped = planted(&Value::Array(Vec::new()), [5e6, 0.0]);
+    assert!(goes_on(&stopped, false).is_err());
+}
+
 #[test]
 fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before() {
-    passes(|| shrunk("1300"), |found| goes_on(found, true));
+    passes(|turn| shrunk(turn, "1300"), |found| goes_on(found, true));
 }
 
 /// Where programs of administrators are, in the path of a script: not everybody's has these folders.
 const SBIN: &str = "export PATH=$PATH:/usr/sbin:/sbin";
 
 /// Sends datagrams, of which a rule of the near host itself forbids those that exceed 1 Mb/s.
-fn forbidden() -> Option<Value> {
+fn forbidden(turn: &Turn) -> Given<Value> {
     // Nothing else lets some datagrams pass and forbids others so that their sender hears of it (EPERM).
     if !has("nft") {
-        return None;
+        return Ok(None);
     }
     let rule = "add table inet t; add chain inet t out { type filter hook output priority 0; }; \
                 add rule inet t out meta l4proto udp limit rate over 125 kbytes/second burst 8 kbytes drop";
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json --with-record";
     let script = format!("{SBIN}; nft '{rule}' && exec {} {send}", lab::PROGRAM);
-    measured(&[], &["sh", "-c", &script, "sh", "FAR"])
+    measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
+}
+
+/// What `forbidden` must tell: what the rule lets through arrives, all else was refused.
+fn is_forbidden(found: &Value) -> Result<(), String> {
+    assert_eq!(found["complete"], true, "{found:#}");
+    let way = &found["directions"]["forward"];
+    within("goodput_bps", &way["goodput_bps"], 0.5e6..2e6)?;
+    within("lost", &way["datagrams"]["lost"], 0.0..1.0)?;
+    within("refused", &way["datagrams"]["refused"], 100.0..1e9)
+}
+
+/// Planted: datagrams that no rule forbids, and some that were lost instead.
+#[test]
+fn datagrams_that_were_not_refused_are_not_forbidden() {
+    let found = |goodput: f64, lost: u64, refused: u64| {
+        let datagrams = serde_json::json!({"lost": lost, "refused": refused});
+        let way = serde_json::json!({"goodput_bps": goodput, "datagrams": datagrams});
+        serde_json::json!({"complete": true, "directions": {"forward": way}})
+    };
+    assert_eq!(is_forbidden(&found(1e6, 0, 500)), Ok(()));
+    for (goodput, lost, refused) in [(5e6, 0, 500), (1e6, 500, 500), (1e6, 0, 0)] {
+        assert!(is_forbidden(&found(goodput, lost, refused)).is_err());
+    }
 }
 
 /// Sends 5 Mb/s of datagrams through a queue of the near host's own port that drains at `rate`.
-fn queued(rate: &str) -> Option<Value> {
+fn queued(turn: &Turn, rate: &str) -> Given<Value> {
     if !has("tc") {
-        return None;
+        return Ok(None);
     }
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 2s --quiet --json";
     let script = format!(
@@ -204,7 +277,7 @@ fn queued(rate: &str) -> Option<Value> {
          && tc qdisc replace dev $port root tbf rate {rate} burst 16kb limit 16kb && exec {} {send}",
         lab::PROGRAM
     );
-    measured(&[], &["sh", "-c", &script, "sh", "FAR"])
+    measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
 /// What `queued` must tell of 5 Mb/s where the queue carries this rate.
@@ -221,21 +294,21 @@ fn is_refused(found: &Value, rate: f64) -> Result<(), String> {
 }
 
 #[test]
-fn what_a_full_queue_of_their_own_host_takes_not_is_counted_and_others_are_sent() {
-    if let Some(found) = passes(|| queued("2mbit"), |found| is_refused(found, 2e6)) {
+fn what_a_full_queue_of_the_own_host_refuses_is_counted_and_the_rest_is_sent() {
+    if let Some(found) = passes(|turn| queued(turn, "2mbit"), |found| is_refused(found, 2e6)) {
         // Planted: a queue that would not be full.
         assert!(is_refused(&found, 20e6).is_err());
     }
 }
 
 /// Sends datagrams of a size that may not fit a packet.
-fn sized(size: &str) -> Option<Value> {
+fn sized(turn: &Turn, size: &str) -> Given<Value> {
     let send = "bw FAR --open --engine udp --pacing 5Mbit/s -t 1s --quiet --json --write-size";
     let send: Vec<&str> = std::iter::once(lab::PROGRAM)
         .chain(send.split(' '))
         .chain([size])
         .collect();
-    measured(&[], &send)
+    measured(turn, &[], &send)
 }
 
 /// What `sized` must tell: whether the datagrams travel in fragments, and which size would not.
@@ -251,6 +324,22 @@ fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     }
     let goodput = &found["directions"]["forward"]["goodput_bps"];
     within("goodput_bps", goodput, 4e6..6e6)
+}
+
+/// Planted: fragments where there are none or none where there are, and a rate that is not the one asked for.
+#[test]
+fn a_size_that_travels_otherwise_is_refused() {
+    let whole = planted(&Value::Array(Vec::new()), [5e6; 2]);
+    let gap = serde_json::json!({"what": "near set.fragments", "hint": "--write-size 1472B"});
+    let split = planted(&serde_json::json!([gap]), [5e6; 2]);
+    assert_eq!(
+        (is_split(&whole, false), is_split(&split, true)),
+        (Ok(()), Ok(()))
+    );
+    assert!(never_forgiven(|| is_split(&whole, true)));
+    assert!(never_forgiven(|| is_split(&split, false)));
+    let slow = planted(&Value::Array(Vec::new()), [1e6; 2]);
+    assert!(is_split(&slow, false).is_err());
 }
 
 /// Tells the near host, as anybody on the way could (ICMP), that its datagrams did not get there: destination
@@ -283,7 +372,7 @@ for _ in range(10):
 "#;
 
 /// Sends datagrams to `target` while the path says that it cannot carry them, for `code` and by `mtu`.
-fn unreachable(target: &str, more: &str, [code, mtu]: [u16; 2]) -> Option<Value> {
+fn unreachable(turn: &Turn, target: &str, more: &str, [code, mtu]: [u16; 2]) -> Given<Value> {
     let send = format!("bw {target} --engine udp --pacing 5Mbit/s -t 2s --quiet --json {more}");
     let script = format!(
         "rm -f \"$HOME/ready\"; timeout 60 python3 -c \"$2\" {code} {mtu} & \
@@ -291,10 +380,14 @@ fn unreachable(target: &str, more: &str, [code, mtu]: [u16; 2]) -> Option<Value>
         lab::PROGRAM
     );
     let iperf3 = ["--fault", "environment:far,LINERATE_SERVE_IPERF3=5201"];
-    measured(&iperf3, &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
+    measured(
+        turn,
+        &iperf3,
+        &["sh", "-c", &script, "sh", "FAR", UNREACHABLE],
+    )
 }
 
-/// Messages of the path that came to the sender's socket.
+/// ICMP errors that the sender's socket received.
 fn path_errors(found: &Value) -> i64 {
     let tables = found["record"]["steps"][0]["ends"][0]["tables"].as_array();
     let table = tables.unwrap().iter().find(|t| t["source"] == "udp");
@@ -319,19 +412,43 @@ fn is_counted(found: &Value) -> Result<(), String> {
     is_unchanged(found)
 }
 
+fn has_python(measure: impl FnOnce() -> Given<Value>) -> Given<Value> {
+    if has("python3") { measure() } else { Ok(None) }
+}
+
 /// Datagrams of a size, while the path says that it cannot carry them.
-fn blamed(code: u16, size: &str) -> Option<Value> {
+fn blamed(turn: &Turn, code: u16, size: &str) -> Given<Value> {
     let more = format!("--open --with-record --write-size {size}");
-    has("python3").then(|| unreachable("$1", &more, [code, 0]))?
+    has_python(|| unreachable(turn, "$1", &more, [code, 0]))
 }
 
 /// A server of iperf3, while the path says that it cannot carry what is sent there.
-fn blamed_with_iperf3(why: [u16; 2]) -> Option<Value> {
-    has("python3").then(|| unreachable("iperf3://$1", "", why))?
+fn blamed_with_iperf3(turn: &Turn, why: [u16; 2]) -> Given<Value> {
+    has_python(|| unreachable(turn, "iperf3://$1", "", why))
+}
+
+/// Planted: a rate that fell, errors that were not counted, and a sender that lost UDP_SEGMENT.
+#[test]
+fn what_the_path_says_must_be_counted_and_change_nothing() {
+    let found = |errors: u64, rate: f64, unknown: &Value| {
+        let mut found = planted(unknown, [rate; 2]);
+        let column = serde_json::json!({"name": "path_errors", "values": [0, errors]});
+        let table = serde_json::json!({"source": "udp", "columns": [column]});
+        found["record"] = serde_json::json!({"steps": [{"ends": [{"tables": [table]}]}]});
+        found
+    };
+    let none = Value::Array(Vec::new());
+    assert_eq!(is_unchanged(&found(0, 5e6, &none)), Ok(()));
+    assert!(is_unchanged(&found(0, 2e6, &none)).is_err());
+    assert_eq!(is_counted(&found(10, 5e6, &none)), Ok(()));
+    assert!(is_counted(&found(0, 5e6, &none)).is_err());
+    assert!(is_counted(&found(10, 2e6, &none)).is_err());
+    let lost = serde_json::json!([{"why": "UDP_SEGMENT was refused"}]);
+    assert!(never_forgiven(|| is_counted(&found(10, 5e6, &lost))));
 }
 
 #[test]
 fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
     // 1: a host that is not reached.
-    passes(|| blamed(1, "1472B"), is_counted);
+    passes(|turn| blamed(turn, 1, "1472B"), is_counted);
 }

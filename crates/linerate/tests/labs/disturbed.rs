@@ -1,5 +1,5 @@
-//! What a run tells whose machine stood still for a while, or lost its CPUs to its host: it is no answer to what a
-//! test asks.
+//! Whether a run says itself that its machine stood still, or that the hypervisor took its CPUs. Such a run does not
+//! count as an answer.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! `linerate flows` beside transfers of other programs, across the lab.
 
 use linerate::show::flows::SCHEMA;
-use linerate_test::{ask, has};
+use linerate_test::program::{Outcome, outcome_of};
+use linerate_test::{Turn, ask, has, turn};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -13,48 +14,67 @@ use crate::schema::fits;
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
-/// What `flows` says in near of a transfer between near and far. Where it says that the CPUs were taken away it
-/// is asked again.
-fn seen(faults: &[&str], far: &str, near: &str) -> Option<Value> {
-    ask(|| {
-        let Some(document) = seen_once(faults, far, near) else {
+/// What `flows` says in near of a transfer between near and far, which must have these limits. Where it says that the
+/// CPUs were taken away, or knows no limit, it is asked again.
+fn seen(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
+    let turn = turn();
+    ask(&turn, || {
+        let Some(document) = seen_once(&turn, faults, [near, far])? else {
             return Ok(None);
         };
-        is_undisturbed(&document).map(|()| Some(document))
+        is_limited(&document, limits).map(|()| Some(document))
     })?
 }
 
-fn is_undisturbed(document: &Value) -> Result<(), String> {
-    let mut flows = document["flows"].as_array().unwrap().iter();
-    match flows.find(|flow| is_disturbed(flow)) {
-        Some(flow) => Err(flow["disturbances"].to_string()),
-        None => Ok(()),
+/// Whether the only flow has these limits. A wrong one is never forgiven.
+fn is_limited(document: &Value, limits: &[&str]) -> Result<(), String> {
+    let flow = only(document);
+    if is_disturbed(flow) {
+        return Err(flow["disturbances"].to_string());
+    }
+    let named = causes(flow, "limits");
+    if named.is_empty() && !limits.is_empty() {
+        return Err(format!("unknown instead of {limits:?}"));
+    }
+    assert_eq!(named, limits, "{flow:#}");
+    Ok(())
+}
+
+/// Planted: a flow that is disturbed and one whose limit is unknown are no answer; a wrong limit is never forgiven.
+#[test]
+fn only_a_disturbed_or_unknown_flow_is_asked_for_again() {
+    let document = |causes: &[&str]| {
+        let limits = causes
+            .iter()
+            .map(|cause| serde_json::json!({"cause": cause}));
+        let limits: Vec<Value> = limits.collect();
+        let flow = serde_json::json!({"limits": limits, "disturbances": []});
+        serde_json::json!({"flows": [flow]})
+    };
+    assert!(is_limited(&document(&["cpu-steal"]), &["send-buffer"]).is_err());
+    assert!(is_limited(&document(&[]), &["send-buffer"]).is_err());
+    assert_eq!(is_limited(&document(&[]), &[]), Ok(()));
+    let one = document(&["send-buffer"]);
+    assert_eq!(is_limited(&one, &["send-buffer"]), Ok(()));
+    for wrong in [&["receive-window"][..], &[]] {
+        let failed = outcome_of(|| drop(is_limited(&one, wrong)));
+        assert_eq!(failed, Outcome::Failed, "{wrong:?}");
     }
 }
 
-/// Planted: a flow that is disturbed is no answer, any other is one.
-#[test]
-fn only_a_disturbed_flow_is_asked_for_again() {
-    let document = |cause: &str| {
-        let flow = serde_json::json!({"limits": [{"cause": cause}], "disturbances": []});
-        serde_json::json!({"flows": [flow]})
-    };
-    assert!(is_undisturbed(&document("cpu-steal")).is_err());
-    assert_eq!(is_undisturbed(&document("send-buffer")), Ok(()));
-}
-
-fn seen_once(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+fn seen_once(turn: &Turn, faults: &[&str], [near, far]: [&str; 2]) -> lab::Given<Value> {
     if !has("curl") || !has("python3") {
-        return None;
+        return Ok(None);
     }
     let home = TempDir::new().unwrap();
     let mut args = vec!["--congestion", "cubic"];
     args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
     args.extend(["--far", far, "sh", "-c", near, "sh", "FAR"]);
-    let [out, _] = lab::run(home.path(), &args)?;
-    let document: Value = serde_json::from_str(&out).unwrap();
-    fits(SCHEMA, &document);
-    Some(document)
+    let document = lab::document(turn, home.path(), &args)?;
+    if let Some(document) = &document {
+        fits(SCHEMA, document);
+    }
+    Ok(document)
 }
 
 /// Downloads from far with curl's `options` while `flows` looks.
@@ -82,11 +102,10 @@ fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
 #[test]
 fn a_small_window_of_a_download_is_named() {
     let faults = ["delay:20ms", "receive-window:near,128KiB"];
-    let Some(document) = seen(&faults, SERVE, &download("")) else {
+    let Some(document) = seen(&faults, [&download(""), SERVE], &["receive-window"]) else {
         return;
     };
     let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), ["receive-window"], "{flow:#}");
     assert_eq!(flow["limits"][0]["side"], "near");
     assert_eq!(flow["processes"][0]["name"], "curl");
     assert_eq!(flow["direction"], "reverse");
@@ -124,21 +143,21 @@ const ACCEPT: &str = "import socket
 c, _ = socket.create_server((\"\", 7001)).accept()
 ";
 
-/// What `flows` tells of a connection of near's program with one of far, both in Python.
-fn between(faults: &[&str], far: &str, near: &str) -> Option<Value> {
+/// What `flows` tells of a connection of near's program with one of far, both in Python, and what limits it.
+fn between(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let far = format!("exec python3 -c '{ACCEPT}{far}'");
     let near = format!(
         "python3 -c '{CONNECT}{near}' \"$1\" & sleep 3; $PROGRAM flows :7001 --json --time 3s; kill $!"
     );
-    seen(faults, &far, &near)
+    seen(faults, [&near, &far], limits)
 }
 
-/// Reads all that comes.
+/// Reads until the sender ends.
 const SINK: &str = "while c.recv(1 << 18): pass
 ";
 
-/// An exchange of 1130 bytes for one, after `set`.
-fn exchange(set: &str) -> Option<Value> {
+/// An exchange of 1130 bytes for one, after `set`, and what limits it.
+fn exchange(set: &str, limit: &str) -> Option<Value> {
     let far = "while True:
     n = 0
     while n < 1130: n += len(c.recv(1130))
@@ -151,16 +170,15 @@ fn exchange(set: &str) -> Option<Value> {
     s.recv(1)
 "
     );
-    between(&["delay:5ms"], far, &near)
+    between(&["delay:5ms"], [&near, far], &[limit])
 }
 
 #[test]
 fn small_writes_that_wait_for_a_delayed_acknowledgement_are_nagles_algorithm() {
-    let Some(document) = exchange("") else {
+    let Some(document) = exchange("", "latency-nagle") else {
         return;
     };
     let flow = only(&document);
-    assert_eq!(causes(flow, "limits"), ["latency-nagle"], "{flow:#}");
     assert!(flow["held"]["nagle"].as_f64().unwrap() > 0.5, "{flow:#}");
     let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
     assert!(advice.contains("TCP_NODELAY"), "{advice}");
@@ -171,23 +189,22 @@ mod long {
 
     #[test]
     fn a_program_that_reads_slowly_is_named_and_no_window() {
-        let Some(document) = seen(&["delay:5ms"], SERVE, &download("--limit-rate 2M")) else {
+        let programs = [&download("--limit-rate 2M"), SERVE];
+        let Some(document) = seen(&["delay:5ms"], programs, &["receiver-app"]) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), ["receiver-app"], "{flow:#}");
         assert_eq!(flow["limits"][0]["side"], "near");
     }
 
     #[test]
     fn a_rate_of_the_path_stays_in_play_with_what_speaks_for_it() {
         let (near, far) = upload();
-        let Some(document) = seen(&["delay:5ms", "path-rate:50Mb/s,deep,forward"], &far, &near)
-        else {
+        let faults = ["delay:5ms", "path-rate:50Mb/s,deep,forward"];
+        let Some(document) = seen(&faults, [&near, &far], &[]) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
         assert_eq!(causes(flow, "suspects")[0], "path-rate", "{flow:#}");
         assert_eq!(flow["suspects"][0]["outcome"], "finding");
         let rate = flow["sent_bps"].as_f64().unwrap();
@@ -198,11 +215,10 @@ mod long {
     fn a_cap_of_each_flow_and_a_rate_of_the_path_both_stay_in_play() {
         let (near, far) = upload();
         let faults = ["delay:5ms", "flow-rate:50Mb/s,shaped,forward"];
-        let Some(document) = seen(&faults, &far, &near) else {
+        let Some(document) = seen(&faults, [&near, &far], &[]) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
         let suspects = flow["suspects"].as_array().unwrap().iter();
         let found = suspects.filter(|s| s["outcome"] == "finding");
         let found: Vec<_> = found.map(|s| s["cause"].as_str().unwrap()).collect();
@@ -218,11 +234,11 @@ mod long {
         let near = "s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 150000)
 while True: s.sendall(bytes(65536))
 ";
-        let Some(document) = between(&["delay:50ms"], SINK, near) else {
+        let limits = ["send-buffer"];
+        let Some(document) = between(&["delay:50ms"], [near, SINK], &limits) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), ["send-buffer"], "{flow:#}");
         let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
         assert!(advice.contains("SO_SNDBUF"), "{advice}");
     }
@@ -230,22 +246,17 @@ while True: s.sendall(bytes(65536))
     #[test]
     fn small_writes_that_are_sent_at_once_wait_for_the_answer_only() {
         let set = "s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n";
-        let Some(document) = exchange(set) else {
-            return;
-        };
-        let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
+        exchange(set, "sender-app");
     }
 
     #[test]
     fn of_what_the_far_host_alone_knows_no_cause_is_named() {
         let (near, far) = upload();
         let faults = ["delay:20ms", "receive-window:far,128KiB"];
-        let Some(document) = seen(&faults, &far, &near) else {
+        let Some(document) = seen(&faults, [&near, &far], &[]) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), [""; 0], "{flow:#}");
         let suspects = causes(flow, "suspects");
         assert!(suspects.contains(&"receive-window") && suspects.contains(&"receiver-app"));
         assert!(!suspects.contains(&"path-rate"), "{flow:#}");
@@ -256,26 +267,26 @@ while True: s.sendall(bytes(65536))
     fn a_window_of_the_program_is_no_send_buffer() {
         // 600 kB at most may wait for the far program, as in SSH.
         let far = "n = 0
-    while True:
-        got = len(c.recv(1 << 18))
-        n += got
-        if not got: break
-        if n >= 98304:
-            c.sendall(n.to_bytes(8, \"big\"))
-            n = 0
-    ";
+while True:
+    got = len(c.recv(1 << 18))
+    n += got
+    if not got: break
+    if n >= 98304:
+        c.sendall(n.to_bytes(8, \"big\"))
+        n = 0
+";
         let near = "back = s.makefile(\"rb\")
-    room = 600000
-    while True:
-        while room < 32768: room += int.from_bytes(back.read(8), \"big\")
-        s.sendall(bytes(32768))
-        room -= 32768
-    ";
-        let Some(document) = between(&["delay:50ms"], far, near) else {
+room = 600000
+while True:
+    while room < 32768: room += int.from_bytes(back.read(8), \"big\")
+    s.sendall(bytes(32768))
+    room -= 32768
+";
+        let limits = ["sender-app"];
+        let Some(document) = between(&["delay:50ms"], [near, far], &limits) else {
             return;
         };
         let flow = only(&document);
-        assert_eq!(causes(flow, "limits"), ["sender-app"], "{flow:#}");
         assert_eq!(flow["direction"], "forward");
         assert_eq!(
             flow["prove"],

@@ -11,32 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::schema::fits;
 use linerate::show::bw::SCHEMA;
-use linerate_test::ask;
+use linerate_test::{Turn, ask, free_ports, has, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(30);
-
-fn is_there() -> bool {
-    let found = Command::new("iperf3").arg("--version").output();
-    if found.is_err() {
-        linerate_test::skip("iperf3", "iperf3 is not installed");
-    }
-    found.is_ok()
-}
-
-/// Ports that nobody has now, all different.
-fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
-}
-
-fn free_port() -> u16 {
-    let [port] = free_ports();
-    port
-}
 
 fn linerate(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
@@ -135,11 +116,12 @@ type Load = (&'static str, u64, bool);
 
 /// Whether `linerate bw` and a server of iperf3 count the same under each of these loads.
 fn bw_counts_as_a_server(loads: &[Load]) {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
+    let turn = turn();
     let home = TempDir::new().unwrap();
-    let port = free_port();
+    let [port] = free_ports();
     let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let target = format!("iperf3://127.0.0.1:{port}");
     for &(direction, streams, discards) in loads {
@@ -149,7 +131,7 @@ fn bw_counts_as_a_server(loads: &[Load]) {
         ];
         let more: &[_] = if discards { &["--discard"] } else { &[] };
         let args = [&args[..], more].concat();
-        ask(|| {
+        ask(&turn, || {
             let output = patient(
                 || linerate(home.path()).args(&args).output().unwrap(),
                 ABSENT,
@@ -219,10 +201,13 @@ struct Served {
     address: String,
     port: String,
     _home: TempDir,
+    /// Given back once the server has ended.
+    turn: Turn,
 }
 
 impl Served {
     fn start(address: IpAddr) -> Self {
+        let turn = turn();
         let address = address.to_string();
         let home = TempDir::new().unwrap();
         let [port, own] = free_ports().map(|port| port.to_string());
@@ -233,6 +218,7 @@ impl Served {
             address,
             port,
             _home: home,
+            turn,
         }
     }
 
@@ -263,7 +249,7 @@ impl Served {
 
     /// Whether both ends count the same of a client with these arguments and so many streams.
     fn counts_alike(&self, args: &[&str], streams: u64) {
-        ask(|| alike(self.measured(args), streams));
+        ask(&self.turn, || alike(self.measured(args), streams));
     }
 
     /// Whether whoever sends keeps a pace of 400 Mb/s for 2 s, and what is omitted does not count.
@@ -278,7 +264,7 @@ impl Served {
 
 #[test]
 fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
     let served = Served::start(HERE);
@@ -299,9 +285,10 @@ fn a_client_of_iperf3_and_serve_count_the_same_and_what_is_refused_is_shown() {
 
 #[test]
 fn a_client_of_iperf3_that_sends_says_that_the_server_was_stopped() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
+    let _turn = turn();
     let home = TempDir::new().unwrap();
     let [port, own] = free_ports();
     let server = Running::start(
@@ -327,7 +314,7 @@ fn a_client_of_iperf3_that_sends_says_that_the_server_was_stopped() {
 
 #[test]
 fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
     for engine in ["tcp", "udp"] {
@@ -351,8 +338,9 @@ fn until(what: &str, so: impl Fn() -> bool) {
 }
 
 fn killed_in_mid_test(engine: &str) {
+    let _turn = turn();
     let home = TempDir::new().unwrap();
-    let port = free_port();
+    let [port] = free_ports();
     let server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let target = format!("iperf3://127.0.0.1:{port}");
     let killer = thread::spawn(move || {
@@ -388,13 +376,14 @@ fn other_targets_and_absent_servers_are_told_apart() {
         let words = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), words)
     };
-    let (code, words) = run(&format!("127.0.0.1:{}", free_port()));
+    let [port, other] = free_ports();
+    let (code, words) = run(&format!("127.0.0.1:{port}"));
     assert_eq!(code, Some(3));
     assert!(words.contains("linerate serve"), "{words}");
     for wrong in ["ftp://brook", "iperf3://", "iperf3://brook:0"] {
         assert_eq!(run(wrong).0, Some(2), "{wrong}");
     }
-    let (code, words) = run(&format!("iperf3://127.0.0.1:{}", free_port()));
+    let (code, words) = run(&format!("iperf3://127.0.0.1:{other}"));
     assert_eq!(code, Some(3));
     assert!(
         words.contains("no iperf3 server") && words.contains("hint: "),
@@ -416,7 +405,7 @@ mod long {
 
     #[test]
     fn a_client_of_iperf3_and_serve_count_the_same_by_other_options() {
-        if !is_there() {
+        if !has("iperf3") {
             return;
         }
         let served = Served::start(HERE);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
-use linerate_test::skip;
+use linerate_test::{Turn, skip};
+use serde_json::Value;
 
 /// The built program; `$PROGRAM` in a lab.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
@@ -12,16 +12,15 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 /// Most seconds that a lab may stand.
 const PATIENCE: &str = "240";
 
-/// One lab at a time: what another one sends would take the CPUs that this one's needs.
-static TURN: Mutex<()> = Mutex::new(());
+/// What a lab gave: nothing where there can be no lab, which is said loudly; an error where a
+/// machine that stood still can explain it, for [`linerate_test::ask`].
+pub(crate) type Given<T> = Result<Option<T>, String>;
 
 /// Runs `linerate lab run ARGS...` with a home directory of its own; what it wrote to its two outputs.
-/// `None` where there can be no lab, which is said loudly.
 ///
 /// # Panics
 /// Where the lab's command fails, and where a lab is required and not to be had.
-pub(crate) fn run(home: &Path, args: &[&str]) -> Option<[String; 2]> {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn run(_turn: &Turn, home: &Path, args: &[&str]) -> Given<[String; 2]> {
     let output = Command::new("timeout")
         .env_clear()
         .env("HOME", home)
@@ -31,11 +30,42 @@ pub(crate) fn run(home: &Path, args: &[&str]) -> Option<[String; 2]> {
         .args(args)
         .output()
         .unwrap();
-    let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
-    if errors.contains("cannot build the lab") {
-        skip("namespaces", errors.trim());
-        return None;
+    let outputs = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+    if outputs[1].contains("cannot build the lab") {
+        skip("namespaces", outputs[1].trim());
+        return Ok(None);
     }
-    assert!(output.status.success(), "{}: {out}{errors}", output.status);
-    Some([out, errors])
+    ended(output.status.code(), outputs).map(Some)
+}
+
+/// How a lab's command ended. A machine that stood still may end a measurement early (3): its document says so.
+fn ended(code: Option<i32>, [out, errors]: [String; 2]) -> Result<[String; 2], String> {
+    match code {
+        Some(0) => Ok([out, errors]),
+        Some(3) if out.contains("\"complete\": false") => Err(errors),
+        _ => panic!("{code:?}: {out}{errors}"),
+    }
+}
+
+/// The same, of a command that writes a document.
+pub(crate) fn document(turn: &Turn, home: &Path, args: &[&str]) -> Given<Value> {
+    let outputs = run(turn, home, args)?;
+    Ok(outputs.map(|[out, _]| serde_json::from_str(&out).unwrap()))
+}
+
+/// Planted: commands that fail otherwise.
+#[test]
+fn only_a_measurement_that_ended_early_is_no_answer() {
+    use linerate_test::program::{Outcome, outcome_of};
+
+    let ended = |code, complete: &str| {
+        let out = format!("{{\n  \"complete\": {complete}\n}}");
+        ended(Some(code), [out, String::new()]).map(drop)
+    };
+    assert_eq!(ended(0, "true"), Ok(()));
+    assert!(ended(3, "false").is_err());
+    for (code, complete) in [(3, "true"), (1, "false"), (124, "false")] {
+        let failed = outcome_of(|| drop(ended(code, complete)));
+        assert_eq!(failed, Outcome::Failed, "{code}");
+    }
 }

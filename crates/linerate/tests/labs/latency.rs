@@ -1,20 +1,19 @@
 //! Long round trips under load: a deep queue is named and proved, and where what exceeds the rate is
 //! dropped nothing is said of latency.
 
-use linerate_test::ask;
+use linerate_test::{Turn, ask, turn};
 use serde_json::Value;
 
 use crate::disturbed::is_disturbed;
 use crate::lab;
 
-/// The result of a run through a fault, in its direction; `None` where there can be no lab.
-fn run(fault: &str) -> Option<Value> {
+/// The result of a run through a fault, in its direction.
+fn run(turn: &Turn, fault: &str) -> lab::Given<Value> {
     let home = tempfile::TempDir::new().unwrap();
     let lab = ["--fault", fault, "--", lab::PROGRAM, "run", "FAR", "--open"];
     let plan = ["--congestion", "cubic", "--direction", "forward"];
     let rest = ["--time", "90s", "--no-save", "--quiet", "--json"];
-    let [out, _] = lab::run(home.path(), &[&lab[..], &plan, &rest].concat())?;
-    Some(serde_json::from_str(&out).unwrap())
+    lab::document(turn, home.path(), &[&lab[..], &plan, &rest].concat())
 }
 
 /// The limits of a verdict that are about latency.
@@ -51,8 +50,9 @@ mod long {
 
     #[test]
     fn what_is_dropped_does_not_wait_and_nothing_is_said_of_it() {
-        ask(|| {
-            let Some(result) = run("police:50Mb/s,forward") else {
+        let turn = turn();
+        ask(&turn, || {
+            let Some(result) = run(&turn, "police:50Mb/s,forward")? else {
                 return Ok(());
             };
             // Planted: the check that a queue is proved must fail here.
@@ -67,9 +67,12 @@ mod long {
 
     #[test]
     fn a_deep_queue_is_proved_by_half_the_pace() {
-        ask(|| match run("path-rate:50Mb/s,deep,forward") {
-            Some(result) => is_proved(&result),
-            None => Ok(()),
+        let turn = turn();
+        ask(&turn, || {
+            match run(&turn, "path-rate:50Mb/s,deep,forward")? {
+                Some(result) => is_proved(&result),
+                None => Ok(()),
+            }
         });
     }
 }

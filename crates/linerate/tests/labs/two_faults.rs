@@ -2,23 +2,22 @@
 //! the first is gone the second is the verdict.
 
 mod long {
-    use linerate_test::ask;
+    use linerate_test::{Turn, ask, turn};
     use serde_json::Value;
     use tempfile::TempDir;
 
     use crate::disturbed::is_disturbed;
     use crate::lab;
 
-    /// The verdict of a run in near whose path has these faults; `None` where there can be no lab.
-    fn verdict(faults: &[&str]) -> Option<Value> {
+    /// The verdict of a run in near whose path has these faults.
+    fn verdict(turn: &Turn, faults: &[&str]) -> lab::Given<Value> {
         let home = TempDir::new().unwrap();
         let mut args = vec!["--congestion", "cubic"];
         args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
         args.extend(["--", lab::PROGRAM, "run", "FAR", "--open", "--no-save"]);
         args.extend(["--direction", "forward", "--time", "40s", "--json"]);
-        let [out, _] = lab::run(home.path(), &args)?;
-        let result: Value = serde_json::from_str(&out).unwrap();
-        Some(result["verdict"].clone())
+        let result = lab::document(turn, home.path(), &args)?;
+        Ok(result.map(|result| result["verdict"].clone()))
     }
 
     /// The first cause of a list of limits of goodput.
@@ -45,7 +44,8 @@ mod long {
     }
 
     fn agrees(faults: &[&str], expected: &[(&str, &str)]) {
-        ask(|| match verdict(faults) {
+        let turn = turn();
+        ask(&turn, || match verdict(&turn, faults)? {
             Some(verdict) => names(&verdict, expected),
             None => Ok(()),
         });

@@ -22,8 +22,8 @@ use clients::{Besiegers, Door, connect, dial, iperf3, run_once};
 use linerate_engine::event::Flow;
 use linerate_engine::link::Link;
 use linerate_engine::peer::keys::Key;
+use linerate_test::has;
 use linerate_test::program::{self, outcome_of};
-use linerate_test::skip;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use served::{Served, eventually, steady};
 
@@ -97,8 +97,8 @@ fn all_kinds() {
 }
 
 fn iperf3_kinds() {
-    if Command::new("iperf3").arg("--version").output().is_err() {
-        return skip("iperf3", "iperf3 is not installed");
+    if !has("iperf3") {
+        return;
     }
     let key = Key::generate();
     let server = Served::start(&key, &["--iperf3=0"]);

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_engine::peer::keys::Key;
+use linerate_test::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::clients::connect;
@@ -67,12 +68,6 @@ pub(crate) struct Served {
     pid: Pid,
     lines: Arc<Mutex<Vec<String>>>,
     _home: tempfile::TempDir,
-}
-
-/// Two ports that nobody has now.
-fn free_ports() -> [u16; 2] {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 impl Served {

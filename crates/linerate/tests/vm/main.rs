@@ -2,7 +2,7 @@
 //! planted there; `linerate run` between two hosts in it; and virtual machines themselves.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not take for tests"
+    reason = "clippy does not recognise helpers of tests"
 )]
 
 #[path = "../command/document.rs"]
@@ -44,7 +44,7 @@ const CASES: [(&str, Case); 18] = [
     ("long::a_cpu_that_is_off", host::offline_cpu),
     ("long::a_path_while_the_clock_is_set", path::clock_set),
     ("long::a_path_with_a_rate_for_each_flow", path::flow_rate),
-    ("a_path_that_loses_packets", path::loss),
+    ("long::a_path_that_loses_packets", path::loss),
     ("long::a_path_behind_a_pacing_fq", path::pacing),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),

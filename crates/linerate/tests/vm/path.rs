@@ -3,10 +3,11 @@
 
 use linerate_core::model::{Model, derive};
 use linerate_core::path::Direction;
+use linerate_core::path::{Place, Stage};
 use linerate_core::record::{End, Record};
-use linerate_core::verdict::{Limit, Verdict, judge};
+use linerate_core::verdict::{Disturbance, Limit, Verdict, judge};
 use linerate_engine::store::Store;
-use linerate_test::ask;
+use linerate_test::{ask, turn};
 
 use super::guest::{Guest, PROGRAM};
 
@@ -47,12 +48,6 @@ impl Measured {
         found && self.named().is_none_or(|named| named == cause)
     }
 
-    /// Whether the machine stood still, or lost its CPUs to its host.
-    fn is_disturbed(&self) -> bool {
-        self.disturbances().any(|cause| cause == "interrupted")
-            || self.limits().iter().any(|limit| limit.cause == "cpu-steal")
-    }
-
     /// What disturbed the direction that was loaded.
     fn disturbances(&self) -> impl Iterator<Item = &str> {
         let all = self.verdict.disturbances.iter();
@@ -81,13 +76,41 @@ impl Measured {
 /// All that the script starts ends with it. Where the run says that it was disturbed it is asked again; `None` where
 /// it was each time.
 fn measured(guest: &mut Guest, name: &str, script: &str) -> Option<Measured> {
-    ask(|| {
+    let turn = turn();
+    ask(&turn, || {
         let got = measured_once(guest, name, script);
-        if got.is_disturbed() {
-            return Err(got.words());
-        }
+        is_undisturbed(&got.verdict).map_err(|()| got.words())?;
         Ok(got)
     })
+}
+
+/// Whether the machine neither stood still nor lost its CPUs to its host, in the direction that was loaded.
+fn is_undisturbed(verdict: &Verdict) -> Result<(), ()> {
+    let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
+    let disturbances = verdict.disturbances.iter().map(|d| (d.cause, d.direction));
+    let stolen = limits
+        .into_iter()
+        .any(|l| l == ("cpu-steal", Direction::Forward));
+    let still = disturbances
+        .into_iter()
+        .any(|d| d == ("interrupted", Direction::Forward));
+    if stolen || still { Err(()) } else { Ok(()) }
+}
+
+/// Planted: the verdict of an undisturbed run, whose machine stood still as well.
+fn a_disturbed_verdict_is_refused(verdict: &Verdict) {
+    let mut verdict = verdict.clone();
+    assert_eq!(is_undisturbed(&verdict), Ok(()));
+    verdict.disturbances.push(Disturbance {
+        cause: "interrupted",
+        stage: Stage::App,
+        side: Place::Path,
+        direction: Direction::Forward,
+        share: None,
+        evidence: Vec::new(),
+        advice: Vec::new(),
+    });
+    assert_eq!(is_undisturbed(&verdict), Err(()));
 }
 
 fn measured_once(guest: &mut Guest, name: &str, script: &str) -> Measured {
@@ -194,6 +217,7 @@ pub(crate) fn loss(guest: &mut Guest) {
         return;
     };
     assert!(got.leaves("path-loss"), "{}", got.words());
+    a_disturbed_verdict_is_refused(&got.verdict);
 }
 
 pub(crate) fn pacing(guest: &mut Guest) {

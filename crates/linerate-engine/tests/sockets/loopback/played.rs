@@ -10,9 +10,10 @@ use linerate_core::parse::run::Mark;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Knobs;
 use linerate_core::record::EndReadings;
+use linerate_test::turn;
 
 use super::table;
-use crate::support::{Dial, HERE, end, step, stream, turn};
+use crate::support::{Dial, HERE, end, step, stream};
 
 /// A near end whose far end is played by `far`, on a thread.
 fn against(direction: Direction, far: impl FnOnce(TcpStream) + Send + 'static) -> EndReadings {

@@ -2,17 +2,18 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::sync::MutexGuard;
+use std::rc::Rc;
 
 use linerate_core::path::Side;
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use linerate_test::{Turn, turn};
 use rustix::net::{self, AddressFamily, SocketType, ipproto};
 
 use super::relay::Relay;
-use crate::support::{HERE, end, turn};
+use crate::support::{HERE, end};
 
 pub(super) const NEAR: u64 = 0x1111_2222_3333_4444;
 pub(super) const FAR: u64 = 0x5555_6666_7777_8888;
@@ -70,16 +71,20 @@ pub(super) fn given(socket: UdpSocket, side: Side) -> Datagrams {
 pub(super) struct Pair {
     pub(super) near: LocalEnd,
     pub(super) far: LocalEnd,
-    _turn: MutexGuard<'static, ()>,
+    turn: Rc<Turn>,
 }
 
 impl Pair {
     pub(super) fn new() -> Self {
         Self {
-            _turn: turn(),
+            turn: Rc::new(turn()),
             near: end(Side::Near, "udp"),
             far: end(Side::Far, "udp"),
         }
+    }
+
+    pub(super) fn turn(&self) -> Rc<Turn> {
+        Rc::clone(&self.turn)
     }
 
     pub(super) fn connect(&mut self, plan: &SetPlan) -> [SetEnd; 2] {

@@ -1,27 +1,28 @@
 //! `linerate run --repeat`.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use linerate::show::repeat;
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind};
-use rustix::process::{Pid, Signal, kill_process};
+use linerate_test::turn;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{linerate, measured, serve, words};
+use super::{measured, serve};
+use crate::program::{Started, linerate, words};
 use crate::schema::fits;
 
 #[test]
 fn repeated_runs_are_kept_each_and_told_together() {
     let home = TempDir::new().unwrap();
     let args = ["--repeat", "2", "--json", "--expect", "goodput>=9000Gbit/s"];
-    let output = measured(home.path(), &args);
+    let output = measured(&turn(), home.path(), &args);
     let why = words(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{why}");
     assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
@@ -51,19 +52,15 @@ fn repeated_runs_are_kept_each_and_told_together() {
 #[test]
 fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     let home = TempDir::new().unwrap();
-    let mut child = linerate(home.path())
-        .args(["run", "--time", "30s", "--no-trials", "--repeat", "3"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let _turn = turn();
+    let args = ["run", "--time", "30s", "--no-trials", "--repeat", "3"];
+    let mut run = Started::new(linerate(home.path()).args(args));
     // Past the first step: something was measured.
-    assert!(told.any(|line| line.unwrap().contains("forward, 1 stream")));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let rest: Vec<String> = told.map(Result::unwrap).collect();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{rest:?}");
+    run.until("forward, 1 stream");
+    run.signal(Signal::INT);
+    let output = run.end();
+    let said = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
     let text = words(&output.stdout);
     assert!(
         text.starts_with("Run 1 of 3") && text.contains("ended early"),
@@ -108,28 +105,18 @@ fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
 #[test]
 fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
     let home = TempDir::new().unwrap();
+    let _turn = turn();
     let (_server, port, _) = serve(home.path());
     let (port, later) = one_session(port);
     let key = fs::read_to_string(home.path().join(".config/linerate/serve.key")).unwrap();
-    let child = linerate(home.path())
-        .args(["run", "127.0.0.1", "--port", &port.to_string()])
-        .args([
-            "--time",
-            "5s",
-            "--no-trials",
-            "--repeat",
-            "3",
-            "--save",
-            "kept",
-        ])
-        .env("LINERATE_KEY", key.trim())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut run = linerate(home.path());
+    run.args(["run", "127.0.0.1", "--port", &port.to_string()]);
+    run.args(["--time", "5s", "--no-trials", "--repeat", "3"]);
+    run.args(["--save", "kept"]).env("LINERATE_KEY", key.trim());
+    let run = Started::new(&mut run);
     let _held = later.recv_timeout(Duration::from_secs(60)).unwrap();
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    run.signal(Signal::INT);
+    let output = run.end();
     let why = words(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{why}");
     assert!(why.contains("interrupted"), "{why}");

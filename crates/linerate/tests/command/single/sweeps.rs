@@ -9,55 +9,12 @@ fn settings(told: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn ctrl_c_keeps_the_rounds_that_were_measured() {
-    let far = Far::start();
-    let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
-    let mut command = far.command(&args);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap()).lines();
-    // Both warm up, both are measured, each twice where the machine stood still, and the first one's turn comes again.
-    let mut turns = told
-        .map(Result::unwrap)
-        .filter(|line| line.contains("1 stream "));
-    assert!(turns.nth(2).is_some());
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(sweep::SCHEMA, &told);
-    assert_eq!(told["ended_early"], "interrupted");
-    let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
-    assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
-    assert_eq!(told["knee"], Value::Null);
-}
-
-#[test]
 fn a_sweep_streams_lines_and_its_document_comes_last() {
     let far = Far::start();
-    let output = far.run(&[
-        "bw",
-        "--sweep",
-        "streams",
-        "-P",
-        "1",
-        "-t",
-        "3s",
-        "--stream-json",
-    ]);
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    for line in &lines {
-        fits(stream::SCHEMA, line);
-    }
+    let args = ["bw", "--sweep", "streams", "-P", "1", "-t", "3s"];
+    let Some(lines) = far.stream(&args) else {
+        return;
+    };
     let last = &lines[lines.len() - 1];
     assert_eq!(last["event"], "sweep");
     fits(sweep::SCHEMA, &last["result"]);
@@ -67,13 +24,9 @@ fn a_sweep_streams_lines_and_its_document_comes_last() {
 
 #[test]
 fn what_contradicts_a_sweep_is_refused_in_words() {
-    let home = TempDir::new().unwrap();
     let refused = |args: &[&str], hint: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        let command = command.env_clear().env("HOME", home.path());
-        let output = command.arg("bw").args(args).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
+        let (code, told) = ended(&[&["bw"], args].concat());
+        assert_eq!(code, Some(2), "{args:?}");
         assert!(told.contains(&format!("hint: {hint}")), "{told}");
     };
     let host = "127.0.0.1";
@@ -108,7 +61,9 @@ mod long {
     fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
         let far = Far::start();
         let args = ["bw", "--sweep", "copy", "-t", "10s", "-d", "reverse"];
-        let told = far.json(&args, sweep::SCHEMA);
+        let Some(told) = far.json(&args, sweep::SCHEMA) else {
+            return;
+        };
         assert_eq!(
             (&told["swept"], &told["complete"]),
             (&"copy".into(), &true.into())
@@ -135,5 +90,25 @@ mod long {
         let unknown = told["unknown"].to_string();
         assert!(*ring == 1.0 || unknown.contains("set.copy"), "{told}");
         assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
+    }
+
+    #[test]
+    fn ctrl_c_keeps_the_rounds_that_were_measured() {
+        let far = Far::start();
+        let args = ["bw", "--sweep", "streams", "-P", "2", "--json"];
+        let mut run = Started::new(&mut far.command(&args));
+        // By the third line both settings have warmed up and have been measured once.
+        for _ in 0..3 {
+            run.until("1 stream ");
+        }
+        run.signal(Signal::INT);
+        let output = run.end();
+        assert_eq!(output.status.code(), Some(3));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(sweep::SCHEMA, &told);
+        assert_eq!(told["ended_early"], "interrupted");
+        let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
+        assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
+        assert_eq!(told["knee"], Value::Null);
     }
 }

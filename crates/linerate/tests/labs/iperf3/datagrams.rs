@@ -10,9 +10,9 @@ const SIZE: u64 = 1000;
 struct Counted {
     /// Payload that the sender tells of, and the receiver.
     bytes: [u64; 2],
-    /// Datagrams: of the sender those that it sent, of the receiver up to the last that came.
+    /// Datagrams that the sender sent, and the highest number that the receiver saw.
     packets: [u64; 2],
-    /// Those of them that did not come.
+    /// Those of them that did not arrive.
     lost: u64,
 }
 
@@ -89,11 +89,12 @@ fn counted(told: &Value, direction: &str) -> Counted {
 
 #[test]
 fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
+    let turn = turn();
     let home = TempDir::new().unwrap();
-    let port = free_port();
+    let [port] = free_ports();
     let _server = Running::start(Command::new("iperf3").args(["-s", "-p", &port.to_string()]));
     let rounds = [("1", "50Mbit/s"), ("2", "25Mbit/s")];
     // More streams by the other family, so that each is there both ways.
@@ -107,7 +108,7 @@ fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
                 command.args(["-d", direction, "-P", streams, "--write-size", "1000B"]);
                 command.args(["--pacing", pace]).output().unwrap()
             };
-            ask(|| {
+            ask(&turn, || {
                 let output = patient(run, ABSENT);
                 let words = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert_eq!(output.status.code(), Some(0), "{words}");
@@ -157,21 +158,21 @@ impl Served {
 
 #[test]
 fn a_client_of_iperf3_and_serve_count_the_same_datagrams() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
     for address in loopbacks() {
         let served = Served::start(address);
         for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
             let args = [way, &["-n", "2M"]].concat();
-            ask(|| served.counted(&args).agrees());
+            ask(&served.turn, || served.counted(&args).agrees());
         }
     }
 }
 
 #[test]
 fn a_client_that_is_killed_leaves_nothing_behind() {
-    if !is_there() {
+    if !has("iperf3") {
         return;
     }
     let served = Served::start(HERE);
@@ -195,7 +196,7 @@ mod long {
 
     #[test]
     fn amounts_times_streams_and_options_of_a_client_count_the_same() {
-        if !is_there() {
+        if !has("iperf3") {
             return;
         }
         let served = Served::start(HERE);
@@ -209,7 +210,7 @@ mod long {
             &["-b", "50M", "-k", "5000"],
             &["-b", "50M", "-k", "5000", "-R"],
         ] {
-            ask(|| served.counted(args).agrees());
+            ask(&served.turn, || served.counted(args).agrees());
         }
         // What is omitted does not count: 2 s of 3 at 50 Mb/s.
         for way in [&["-b", "50M"][..], &["-b", "50M", "-R"]] {
