@@ -2,7 +2,7 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};
@@ -66,15 +66,18 @@ impl Crowded {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-contention",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-contention.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuContention {
-    fn id(&self) -> &'static str {
-        "cpu-contention"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let crowded = match worst(model, direction) {
@@ -112,9 +115,6 @@ impl Cause for CpuContention {
         let crowded = worst(model, trial.direction).ok()?;
         cpu_share::predict(model, trial, crowded.side, crowded.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let at = worst(model, trial.direction).map(|crowded| crowded.side);
         at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
@@ -126,9 +126,6 @@ impl Cause for CpuContention {
             advice(model, direction, &crowded, gain)
         };
         crowded.map(advise).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-contention.md")
     }
 }
 

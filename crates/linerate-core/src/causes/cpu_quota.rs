@@ -1,7 +1,7 @@
 //! A CPU quota stops the program of an end.
 
 use super::cpu_share::{self, ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Model, Throttled};
 use crate::path::{Direction, Place, Side, Stage};
@@ -42,15 +42,18 @@ impl Stopped<'_> {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-quota",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-quota.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuQuota {
-    fn id(&self) -> &'static str {
-        "cpu-quota"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let stopped = match worst(model, direction) {
@@ -86,9 +89,6 @@ impl Cause for CpuQuota {
             _ => cpu_share::predict(model, trial, stopped.side, stopped.got()),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let at = worst(model, trial.direction).map(|stopped| stopped.side);
         trial.factor() != Some(Factor::OtherCpu)
@@ -109,9 +109,6 @@ impl Cause for CpuQuota {
             undo: "write what the file held back to it".to_owned(),
             gain: cpu_share::gain(model, direction, stopped.got()),
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-quota.md")
     }
 }
 

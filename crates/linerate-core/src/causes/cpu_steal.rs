@@ -2,7 +2,9 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
-use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core};
+use super::{
+    Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core,
+};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Place, Side, Stage};
@@ -114,18 +116,19 @@ impl Robbed {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-steal",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    may_be_unread: true,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-steal.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuSteal {
-    fn id(&self) -> &'static str {
-        "cpu-steal"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn may_be_unread(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let robbed = match worst(model, direction) {
@@ -170,9 +173,6 @@ impl Cause for CpuSteal {
         }
         cpu_share::predict(model, trial, robbed.side, robbed.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let robbed = worst(model, trial.direction);
         robbed.is_ok_and(|r| !r.packets && cpu_share::is_about(trial, trial.direction, r.side))
@@ -182,9 +182,6 @@ impl Cause for CpuSteal {
         vec![advice(
             robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
         )]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-steal.md")
     }
 }
 

@@ -1,7 +1,7 @@
 //! A shaper on the sender's own port: the host holds its packets back by itself.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Advice, Answer, Cause, FULL, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};
@@ -11,9 +11,6 @@ use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
 use crate::transport::{Scope, Transport};
 use crate::units::Rate;
-
-/// Id of the cause that stands for the ceiling of a shaper.
-pub(crate) const ID: &str = "host-shaping";
 
 /// Cause `host-shaping`.
 pub(super) struct HostShaping;
@@ -64,18 +61,20 @@ impl Used<'_> {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "host-shaping",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    proves_itself: true,
+    decided_by: &[Factor::MoreStreams],
+    page: include_str!("pages/host-shaping.md"),
+    ceiling: Some(Stage::Port),
+    ..CauseInfo::BASE
+};
+
 impl Cause for HostShaping {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
-    }
-    fn is_ceiling(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -125,17 +124,11 @@ impl Cause for HostShaping {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         load.and_then(|load| lift(load, direction))
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/host-shaping.md")
     }
 }
 

@@ -3,7 +3,7 @@
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
@@ -29,24 +29,25 @@ const FOLLOWS: Range = Range {
 /// kept short.
 const BELOW: f64 = 0.95;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-queue",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    metric: Measure::Latency,
+    decided_by: &[Factor::Paced],
+    page: include_str!("pages/latency-queue.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyQueue {
-    fn id(&self) -> &'static str {
-        "latency-queue"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn stage_at(&self, place: Place) -> Stage {
         match place {
             Place::Path => Stage::Net,
             Place::Near | Place::Far => Stage::Port,
         }
-    }
-    fn metric(&self) -> Measure {
-        Measure::Latency
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match queued(model, direction) {
@@ -65,9 +66,6 @@ impl Cause for LatencyQueue {
             high: 1.0 - raised.share() * MOST,
         })
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(raised) = raised(model, direction) else {
             return Vec::new();
@@ -83,9 +81,6 @@ impl Cause for LatencyQueue {
             .into_iter()
             .chain(use_bbr(model, load, direction.sender(), None))
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-queue.md")
     }
 }
 

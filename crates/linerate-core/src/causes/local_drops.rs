@@ -4,7 +4,7 @@
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Stage};
@@ -14,23 +14,25 @@ use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
 use crate::transport::{Scope, Transport};
 
-pub(crate) const ID: &str = "local-drops";
-
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
 
 /// Segments in a packet that was dropped, from which it is told how many they were.
 const GROUPS: f64 = 1.5;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "local-drops",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    decided_by: &[Factor::Paced, Factor::HostRoom],
+    page: include_str!("pages/local-drops.md"),
+    of_delivery: true,
+    ..CauseInfo::BASE
+};
+
 impl Cause for LocalDrops {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -79,9 +81,6 @@ impl Cause for LocalDrops {
             high: 0.3,
         })
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced, Factor::HostRoom]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let most = load.and_then(|load| most(model, load, direction));
@@ -90,9 +89,6 @@ impl Cause for LocalDrops {
             .and_then(|most| room(most, direction))
             .map(|advice| Advice { gain, ..advice });
         advice.into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/local-drops.md")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The channels of memory are full.
 
 use super::predict::{added_work, bystander, scaled};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::ceiling::memory;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -38,15 +38,18 @@ enum End {
     Busy(Finding),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "memory-bandwidth",
+    scope: Scope::Any,
+    stage: Stage::Memory,
+    decided_by: &[Factor::Discard, Factor::ZeroCopy],
+    page: include_str!("pages/memory-bandwidth.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for MemoryBandwidth {
-    fn id(&self) -> &'static str {
-        "memory-bandwidth"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Memory
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -127,9 +130,6 @@ impl Cause for MemoryBandwidth {
             }
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Discard, Factor::ZeroCopy]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let sends = || match self.check(model, trial.direction) {
             Answer::Finding(found) => found.side == trial.direction.sender().into(),
@@ -150,9 +150,6 @@ impl Cause for MemoryBandwidth {
             undo: String::new(),
             gain: None,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/memory-bandwidth.md")
     }
 }
 

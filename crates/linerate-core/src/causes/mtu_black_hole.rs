@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base, lacks, local_drops, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks, local_drops, port_of};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
@@ -20,15 +20,18 @@ pub(super) struct MtuBlackHole;
 /// Least gain of smaller packets: all against nothing.
 const FLOWS: f64 = 10.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "mtu-black-hole",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::SmallerMss],
+    page: include_str!("pages/mtu-black-hole.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for MtuBlackHole {
-    fn id(&self) -> &'static str {
-        "mtu-black-hole"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -92,9 +95,6 @@ impl Cause for MtuBlackHole {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SmallerMss]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let datagrams = model
             .direction(direction)
@@ -123,9 +123,6 @@ impl Cause for MtuBlackHole {
             }
         };
         vec![find, until]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/mtu-black-hole.md")
     }
 }
 

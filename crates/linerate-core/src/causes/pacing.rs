@@ -1,7 +1,7 @@
 //! The program asked the kernel to pace its streams.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
@@ -23,15 +23,18 @@ const NEARLY: f64 = 0.5;
 /// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
 const HEADERS: f64 = 52.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "pacing",
+    scope: Scope::Sockets,
+    stage: Stage::Socket,
+    decided_by: &[Factor::Unpaced],
+    page: include_str!("pages/pacing.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Pacing {
-    fn id(&self) -> &'static str {
-        "pacing"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -77,9 +80,6 @@ impl Cause for Pacing {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Unpaced]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let tried = model.tried(direction, Factor::Unpaced);
         let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
@@ -96,8 +96,5 @@ impl Cause for Pacing {
             undo: String::new(),
             gain,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/pacing.md")
     }
 }

@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, Finding, lacks, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks, port_of};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -44,15 +44,19 @@ const IN_ROWS: f64 = 0.2;
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "path-loss",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::Paced, Factor::OtherCongestion],
+    page: include_str!("pages/path-loss.md"),
+    of_delivery: true,
+    ..CauseInfo::BASE
+};
+
 impl Cause for PathLoss {
-    fn id(&self) -> &'static str {
-        "path-loss"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn stage_at(&self, place: Place) -> Stage {
         match place {
@@ -127,9 +131,6 @@ impl Cause for PathLoss {
             _ => None,
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced, Factor::OtherCongestion]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let datagrams = load.is_some_and(|load| load.transport == Transport::Udp);
@@ -139,9 +140,6 @@ impl Cause for PathLoss {
             advice.extend(tolerant(model, direction));
         }
         advice
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/path-loss.md")
     }
 }
 

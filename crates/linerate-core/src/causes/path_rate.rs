@@ -8,8 +8,8 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Advice, Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops,
-    path_reordering, reached,
+    Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, contended, host_shaping, lacks,
+    local_drops, path_reordering, reached,
 };
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
@@ -34,15 +34,18 @@ const HELD: f64 = 0.5;
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "path-rate",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
+    page: include_str!("pages/path-rate.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for PathRate {
-    fn id(&self) -> &'static str {
-        "path-rate"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Sockets
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if let Some(answer) = of_datagrams(model, direction) {
@@ -69,9 +72,6 @@ impl Cause for PathRate {
             _ => of_a_rate(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams, Factor::Paced, Factor::Crowd]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams of datagrams carry no more where their hosts have no time to send more, either.
         let datagrams = model
@@ -96,9 +96,6 @@ impl Cause for PathRate {
         })
         .into_iter()
         .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/path-rate.md")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The thread that receives has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, datagrams};
+use super::{Advice, Answer, Cause, CauseInfo, datagrams};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Stage};
@@ -12,15 +12,19 @@ use crate::transport::{Scope, Transport};
 /// Cause `receiver-core`.
 pub(super) struct ReceiverCore;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "receiver-core",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.
+    decided_by: &[Factor::ReceiverWork],
+    page: include_str!("pages/receiver-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for ReceiverCore {
-    fn id(&self) -> &'static str {
-        "receiver-core"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         core_bound::check(model, direction, Role::Receiver)
@@ -36,14 +40,7 @@ impl Cause for ReceiverCore {
         let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
         larger.then_some(datagrams::AS_MANY)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.
-        &[Factor::ReceiverWork]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         core_bound::advice(model, direction)
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/receiver-core.md")
     }
 }

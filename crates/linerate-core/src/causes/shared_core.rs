@@ -2,7 +2,7 @@
 //! because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, idle};
@@ -58,15 +58,18 @@ impl Shared {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "shared-core",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/shared-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SharedCore {
-    fn id(&self) -> &'static str {
-        "shared-core"
-    }
-    fn scope(&self) -> Scope {
-        Scope::Any
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let shared = match worst(model, direction) {
@@ -101,9 +104,6 @@ impl Cause for SharedCore {
         let shared = worst(model, trial.direction).ok()?;
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // Where threads can go elsewhere, that they do is the trial; where they cannot, more work is.
         worst(model, trial.direction).is_ok_and(|shared| {
@@ -134,9 +134,6 @@ impl Cause for SharedCore {
             undo: String::new(),
             gain: gain.flatten(),
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/shared-core.md")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Loads by datagrams: where they are lost, what that tells, and what is of connections alone.
 
-use linerate_core::causes::{CAUSES, Cause};
+use linerate_core::causes::CAUSES;
 use linerate_core::model::{Datagrams, LocalEvent};
 use linerate_core::trial::TRIALS;
 
@@ -431,7 +431,7 @@ fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
     };
     let verdict = judge(&model(base));
     assert_eq!(verdict.disturbances[0].cause, "contended");
-    assert!(cause("contended").is_some_and(Cause::only_disturbs));
+    assert!(cause("contended").is_some_and(|cause| cause.info().only_disturbs));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn other() -> Load {
 fn golden_of_causes_by_transport() {
     let mut table = String::new();
     for cause in CAUSES {
-        let scope = cause.scope();
+        let scope = cause.info().scope;
         let applies = Transport::ALL.map(|transport| scope.includes(transport));
         let out: Vec<String> = Transport::ALL
             .into_iter()
@@ -53,7 +53,7 @@ fn each_cause_that_applies_is_heard_and_no_other() {
         let answers = judge(&model(base)).answers;
         for cause in CAUSES {
             let heard = answers.iter().any(|answer| answer.cause == cause.id());
-            let applies = cause.scope().includes(transport);
+            let applies = cause.info().scope.includes(transport);
             assert_eq!(heard, applies, "{} of {transport}", cause.id());
         }
     }

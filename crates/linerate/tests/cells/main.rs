@@ -75,7 +75,7 @@ impl Cell {
             ..
         } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
-        let metric = first.map_or(Measure::Goodput, Cause::metric);
+        let metric = first.map_or(Measure::Goodput, |cause| cause.info().metric);
         let forward = limits
             .iter()
             .filter(|l| l.metric == metric && l.direction == Direction::Forward);
