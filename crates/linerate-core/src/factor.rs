@@ -11,6 +11,8 @@ pub enum Factor {
     MoreStreams,
     /// Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.
     Crowd,
+    /// Twice the operations in flight.
+    MoreDepth,
     /// A larger receive buffer, as far as the host allows.
     LargerWindow,
     /// A receive window of half the bytes that are in flight.
@@ -63,6 +65,7 @@ impl Factor {
     pub const fn scope(self) -> Scope {
         match self {
             Self::MoreStreams
+            | Self::MoreDepth
             | Self::SenderWork
             | Self::ReceiverWork
             | Self::NearInterrupts

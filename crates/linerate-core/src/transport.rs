@@ -48,6 +48,8 @@ pub enum Scope {
     Tcp,
     /// Datagrams alone: nobody holds them back, and nobody sends them again.
     Udp,
+    /// Transports that keep a number of operations in flight.
+    Other,
 }
 
 impl Scope {
@@ -58,6 +60,7 @@ impl Scope {
             Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
             Self::Tcp => matches!(transport, Transport::Tcp),
             Self::Udp => matches!(transport, Transport::Udp),
+            Self::Other => matches!(transport, Transport::Other),
         }
     }
 
@@ -70,6 +73,7 @@ impl Scope {
                 "it is about windows, retransmissions or congestion control of connections"
             }
             Self::Udp => "it is about datagrams, which nobody holds back or sends again",
+            Self::Other => "it is about operations in flight",
         }
     }
 }

@@ -93,6 +93,12 @@ pub const TRIALS: &[TrialKind] = &[
         change: "twice the streams",
     },
     TrialKind {
+        id: "more-depth",
+        factor: Factor::MoreDepth,
+        words: "whether twice the operations in flight help",
+        change: "twice the operations in flight",
+    },
+    TrialKind {
         id: "other-congestion",
         factor: Factor::OtherCongestion,
         words: "whether another congestion control does better",

@@ -90,6 +90,9 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         Err(answer) => return answer,
     };
     let side = role.side(direction);
+    if model.ends(direction).all(|end| end != side) {
+        return Answer::Clear("there is no far end".to_owned());
+    }
     let workers = threads(load, direction, side);
     let Some(share) = wanted(workers) else {
         return lacks(model, "thread", side);
@@ -114,7 +117,9 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     };
     let busiest = busiest(workers);
     let used = |t| used(t, cpus(load, direction, side));
-    let used_up = busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
+    // One that polls is busy whatever it carries: only a trial tells whether it has time left.
+    let polls = load.knobs.busy_poll;
+    let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
     Answer::Finding(Finding {
         side: Place::from(side),
         share,
@@ -123,6 +128,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         evidence: busiest
             .and_then(|t| sentence(t, role))
             .into_iter()
+            .chain(polls.then(|| "it polls, and is busy whatever it carries".to_owned()))
             .chain(lost)
             .collect(),
     })
@@ -132,11 +138,13 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
 /// is what remains.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
-    model.direction(direction).is_some_and(|dir| {
-        let workers = threads(&dir.base, direction, side);
-        let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
-        wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
-    })
+    let dir = model.direction(direction);
+    dir.filter(|dir| !dir.base.knobs.busy_poll)
+        .is_some_and(|dir| {
+            let workers = threads(&dir.base, direction, side);
+            let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
+            wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
+        })
 }
 
 /// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and

@@ -94,7 +94,7 @@ impl Cause for CpuContention {
         })
     }
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let sides = model.ends(direction);
         let waited = sides.filter_map(|side| waits(model, direction, side).ok());
         let disturbed = waited.filter(|c| {
             let quota = cpu_share::stands(&CpuQuota, model, direction, c.side);
@@ -152,7 +152,12 @@ fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |c| c.waiting)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |c| c.waiting,
+    )
 }
 
 /// The thread of an end that waited longest for its CPU.

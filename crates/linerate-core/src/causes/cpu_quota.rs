@@ -113,7 +113,12 @@ impl Cause for CpuQuota {
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |s| s.lost)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |s| s.lost,
+    )
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, Answer> {

@@ -149,7 +149,7 @@ impl Cause for CpuSteal {
         let Some(load) = model.direction(direction).map(|d| &d.base) else {
             return Vec::new();
         };
-        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let sides = model.ends(direction);
         let costs = sides.filter_map(|side| {
             let (place, steal, busy) = most_stolen(model, load, direction, side)?;
             (steal >= DISTURBS).then(|| Cost {
@@ -245,7 +245,12 @@ fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)>
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |r| r.lost)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |r| r.lost,
+    )
 }
 
 /// What waits for a stolen CPU at an end, where that may be what limits the load.

@@ -104,7 +104,7 @@ impl Cause for MemoryBandwidth {
                 _ => bystander(model, trial),
             },
             // All streams share the channels.
-            Factor::MoreStreams | Factor::OtherCongestion => Some(Range {
+            Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion => Some(Range {
                 low: 0.3,
                 high: GAIN,
             }),

@@ -34,6 +34,7 @@ mod path_reordering;
 mod pause_frames;
 mod pcie_slot;
 mod predict;
+mod queue_depth;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -111,6 +112,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &queue_depth::QueueDepth,
     &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,

@@ -139,7 +139,7 @@ impl Cause for SharedCore {
 
 fn worst(model: &Model, direction: Direction) -> Result<Shared, Answer> {
     let weight = |s: &Shared| s.threads + s.interrupts;
-    cpu_share::worst(direction, |side| at(model, direction, side), weight)
+    cpu_share::worst(model, direction, |side| at(model, direction, side), weight)
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer> {

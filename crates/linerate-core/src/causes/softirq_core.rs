@@ -154,6 +154,7 @@ pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
 /// The CPU that is fullest of packets, else the answer.
 fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, Answer> {
     worst(
+        model,
         direction,
         |side| at(model, direction, side),
         |full| full.cpu.softirq,

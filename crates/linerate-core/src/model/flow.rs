@@ -118,6 +118,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         trials: Vec::new(),
         complete: !flow.ended,
         watched: true,
+        alone: false,
     })
 }
 

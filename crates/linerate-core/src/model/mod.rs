@@ -102,12 +102,21 @@ pub struct Model {
     pub complete: bool,
     /// Whether other programs made the load, and linerate only looked on.
     pub watched: bool,
+    /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
+    pub alone: bool,
 }
 
 impl Model {
     /// The host at one end.
     pub fn host(&self, side: Side) -> Option<&Host> {
         self.hosts.iter().find(|host| host.side == side)
+    }
+
+    /// The ends that a load has, the one that sends in front; the near one alone where there is no far end.
+    pub fn ends(&self, direction: Direction) -> impl Iterator<Item = Side> + use<> {
+        let alone = self.alone;
+        let both = [direction.sender(), direction.receiver()].into_iter();
+        both.filter(move |side| !alone || *side == Side::Near)
     }
 
     /// The model of a direction, when it was measured.

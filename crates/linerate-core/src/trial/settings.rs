@@ -14,6 +14,9 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
 
+/// Most operations that a trial keeps in flight in one stream.
+const MOST_DEPTH: u32 = 1024;
+
 /// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.
 pub(super) fn settings(
     factor: Factor,
@@ -26,6 +29,10 @@ pub(super) fn settings(
     match factor {
         Factor::MoreStreams => {
             after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
+        }
+        Factor::MoreDepth => {
+            let twice = before.depth.checked_mul(2).filter(|n| *n <= MOST_DEPTH);
+            after.depth = twice?;
         }
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {

@@ -182,6 +182,7 @@ fn model(base: Load) -> Model {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        alone: false,
     }
 }
 

@@ -76,3 +76,82 @@ fn of_an_unknown_transport_nothing_is_named_that_is_of_sockets() {
     let words = format!("{:?}", verdict.unknown);
     assert!(!words.contains("tcp"), "{words}");
 }
+
+/// Operations of a transport whose threads poll: so many in flight, each done after `loaded`, alone after 20 us.
+fn operations(depth: u32, loaded: Nanos) -> Model {
+    let timed = |time: Nanos| Latency {
+        percentiles: vec![(50.0, time)],
+        samples: 10_000,
+        least: time,
+    };
+    let knobs = Knobs {
+        depth,
+        busy_poll: true,
+        ..Knobs::default()
+    };
+    let base = Load {
+        knobs,
+        goodput: steady(4e9),
+        senders: vec![thread(1.0)],
+        receivers: vec![thread(1.0)],
+        latency: Some(timed(loaded)),
+        ..other()
+    };
+    let mut m = model(base);
+    m.idle = Some(timed(Nanos::from_micros(20)));
+    m
+}
+
+#[test]
+fn too_few_operations_in_flight_are_proved_by_more_of_them() {
+    let mut m = operations(4, Nanos::from_micros(21));
+    let limits = judge(&m).limits;
+    assert_eq!(limits.len(), 1, "{limits:?}");
+    assert_eq!(limits[0].cause, "queue-depth");
+    let next = next_trial(&m, Direction::Forward, 0).expect("a trial");
+    assert_eq!(next.kind, "more-depth");
+    assert_eq!((next.before.depth, next.after.depth), (4, 8));
+    tried(&mut m, "more-depth", 1.9);
+    let limit = judge(&m).limits.remove(0);
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("queue-depth", Certainty::Proved)
+    );
+    let excluded = limit.trial.expect("the trial").excluded;
+    assert!(excluded.contains(&"sender-core"), "{excluded:?}");
+}
+
+#[test]
+fn operations_that_queue_for_something_else_are_not_too_few() {
+    for (micros, expected) in [
+        (23, "enough"),
+        (25, "suspect"),
+        (39, "suspect"),
+        (41, "clear"),
+    ] {
+        let m = operations(4, Nanos::from_micros(micros));
+        assert_eq!(outcome(&m, "queue-depth"), expected, "{micros}");
+    }
+    assert_eq!(
+        outcome(&operations(0, Nanos::from_micros(20)), "queue-depth"),
+        "clear"
+    );
+    let mut m = operations(4, Nanos::from_micros(20));
+    m.idle = None;
+    assert_eq!(outcome(&m, "queue-depth"), "unknown");
+    // Twice as many in flight carried no more.
+    let mut m = operations(4, Nanos::from_micros(25));
+    tried(&mut m, "more-depth", 1.0);
+    assert!(judge(&m).limits.is_empty(), "{:?}", judge(&m).limits);
+}
+
+#[test]
+fn a_thread_that_polls_is_not_out_of_time_by_that() {
+    for (polls, expected) in [(true, "suspect"), (false, "enough")] {
+        let mut m = operations(64, Nanos::from_micros(200));
+        m.directions[0].base.knobs.busy_poll = polls;
+        assert_eq!(outcome(&m, "sender-core"), expected);
+        let named = judge(&m).limits.iter().any(|l| l.cause.ends_with("-core"));
+        assert_eq!(named, !polls);
+    }
+}

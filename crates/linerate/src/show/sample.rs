@@ -234,6 +234,7 @@ pub(crate) fn healthy() -> Result {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        alone: false,
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];

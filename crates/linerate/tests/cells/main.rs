@@ -10,6 +10,7 @@ mod commands;
 mod hardware;
 mod kept;
 mod mutation;
+mod operations;
 mod replayed;
 mod simulated;
 #[path = "../../../linerate-core/tests/slot/mod.rs"]
@@ -30,6 +31,7 @@ const OF_FLOWS: [&str; 1] = ["latency-nagle"];
 /// All of them.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
     let mut all = kept::cells();
+    all.extend(operations::cells());
     all.extend(replayed::cells());
     all
 });
