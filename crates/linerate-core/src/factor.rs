@@ -2,6 +2,8 @@
 //!
 //! A cause predicts what a change of a factor does; a trial makes the change.
 
+use crate::transport::Scope;
+
 /// What a trial changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Factor {
@@ -9,6 +11,8 @@ pub enum Factor {
     MoreStreams,
     /// Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.
     Crowd,
+    /// Twice the operations in flight.
+    MoreDepth,
     /// A larger receive buffer, as far as the host allows.
     LargerWindow,
     /// A receive window of half the bytes that are in flight.
@@ -57,19 +61,20 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// Whether datagrams have it: there is no window, no congestion control, and a write is one of them.
-    pub(crate) const fn is_of_datagrams(self) -> bool {
+    /// The loads that have it. Datagrams have no window and no congestion control, and a write is one of them.
+    pub const fn scope(self) -> Scope {
         match self {
             Self::MoreStreams
-            | Self::LargerWindow
-            | Self::HostOffloads
+            | Self::MoreDepth
             | Self::SenderWork
             | Self::ReceiverWork
+            | Self::NearInterrupts
+            | Self::OtherCpu => Scope::Any,
+            Self::LargerWindow
+            | Self::HostOffloads
             | Self::Unpaced
             | Self::Paced
-            | Self::SmallerMss
-            | Self::NearInterrupts
-            | Self::OtherCpu => true,
+            | Self::SmallerMss => Scope::Sockets,
             Self::Crowd
             | Self::HalfWindow
             | Self::LargerSendBuffer
@@ -83,7 +88,7 @@ impl Factor {
             | Self::HostRoom
             | Self::HostSpread
             | Self::ZeroCopy
-            | Self::OtherPorts => false,
+            | Self::OtherPorts => Scope::Tcp,
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod search;
 mod signs;
 pub mod stats;
 pub mod sweep;
+pub mod transport;
 pub mod trial;
 pub mod units;
 pub mod verdict;

@@ -116,8 +116,12 @@ pub struct Knobs {
     /// Round trips in open loop: each message is due at its own time, whether those before it were answered
     /// or not, and is timed from then on. Otherwise one is under way at a time.
     pub open_loop: bool,
-    /// Both ends of round trips look for messages again and again instead of sleeping until one is there.
+    /// Threads look for messages, or for operations that are done, again and again instead of sleeping until there is one:
+    /// they are busy whatever they carry.
     pub busy_poll: bool,
+    /// Operations that each stream keeps in flight; zero where its transport has no such number.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub depth: u32,
     /// A setting of a host that is another one while these connections are made and used.
     pub host: Option<HostChange>,
 }
@@ -145,9 +149,16 @@ impl Default for Knobs {
             other_ports: false,
             open_loop: false,
             busy_poll: false,
+            depth: 0,
             host: None,
         }
     }
+}
+
+/// Left out where it is zero, so that records and messages without a depth stay as they were.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 impl Knobs {

@@ -93,6 +93,12 @@ pub const TRIALS: &[TrialKind] = &[
         change: "twice the streams",
     },
     TrialKind {
+        id: "more-depth",
+        factor: Factor::MoreDepth,
+        words: "whether twice the operations in flight help",
+        change: "twice the operations in flight",
+    },
+    TrialKind {
         id: "other-congestion",
         factor: Factor::OtherCongestion,
         words: "whether another congestion control does better",
@@ -209,7 +215,7 @@ impl TrialKind {
     /// The trial of this kind on one direction; `None` where it changes nothing or cannot be made.
     pub fn propose(&self, model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
         let load = &model.direction(direction)?.base;
-        if load.datagrams.is_some() && !self.factor.is_of_datagrams() {
+        if !self.factor.scope().includes(load.transport) {
             return None;
         }
         let (before, after) = settings::settings(self.factor, model, direction, load)?;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use linerate_core::causes::{Cause, cause};
+use linerate_core::causes::cause;
 use linerate_core::model::{Latency, Model};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Percent, Rate};
@@ -294,7 +294,8 @@ impl Expect {
         let verdict = found.verdict.ok_or("no causes were looked for")?;
         let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
         // A cause that may be a limit, and only disturbed, does not limit the path.
-        let disturbs = |d: &&Disturbance| cause(d.cause).is_some_and(Cause::only_disturbs);
+        let disturbs =
+            |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
         let disturbances = verdict.disturbances.iter().filter(disturbs);
         let disturbances = disturbances.map(|d| (d.cause, d.direction));
         let named = limits.chain(disturbances);

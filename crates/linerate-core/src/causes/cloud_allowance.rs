@@ -1,7 +1,7 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, Finding, base, port_at};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, port_at};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::counted;
@@ -10,6 +10,7 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cloud-allowance`.
 pub(super) struct CloudAllowance;
@@ -18,15 +19,19 @@ pub(super) struct CloudAllowance;
 /// a burst of some milliseconds exceeds is less.
 const EXCEEDED: f64 = 0.001;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cloud-allowance",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    explains: &["path-rate", "flow-rate-cap", "path-loss"],
+    decided_by: &[],
+    page: include_str!("pages/cloud-allowance.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CloudAllowance {
-    fn id(&self) -> &'static str {
-        "cloud-allowance"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &["path-rate", "flow-rate-cap", "path-loss"]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -65,9 +70,6 @@ impl Cause for CloudAllowance {
             _ => one_rate(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let most = load.and_then(most);
@@ -81,9 +83,6 @@ impl Cause for CloudAllowance {
         })
         .into_iter()
         .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cloud-allowance.md")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, Finding, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -12,22 +12,24 @@ use crate::signs::lossy::{recovering, sent_again};
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::Scope;
 
 /// Cause `congestion-control`.
 pub(super) struct CongestionControl;
 
-/// Its id.
-pub(crate) const ID: &str = "congestion-control";
+static INFO: CauseInfo = CauseInfo {
+    id: "congestion-control",
+    scope: Scope::Tcp,
+    stage: Stage::Socket,
+    decided_by: &[Factor::OtherCongestion, Factor::MoreStreams],
+    page: include_str!("pages/congestion-control.md"),
+    slowed_by_queue: true,
+    ..CauseInfo::BASE
+};
 
 impl Cause for CongestionControl {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
@@ -99,9 +101,6 @@ impl Cause for CongestionControl {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCongestion, Factor::MoreStreams]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams have a window each; only of one that is clamped they tell that it is what held.
         match trial.factor() {
@@ -129,9 +128,6 @@ impl Cause for CongestionControl {
             undo: String::new(),
             gain: Some(effect.mid),
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/congestion-control.md")
     }
 }
 

@@ -1,12 +1,12 @@
 //! Another session loaded a host, or traffic that is not ours a port, at the same time.
 
-use super::{Advice, Answer, Cause, Cost, disturbed};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Cost, disturbed};
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `contended`.
 pub(super) struct Contended;
@@ -15,15 +15,20 @@ pub(super) struct Contended;
 /// apart, which is a twentieth of a short step.
 pub(super) const FOREIGN: f64 = 0.2;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "contended",
+    scope: Scope::Any,
+    stage: Stage::Net,
+    only_disturbs: true,
+    may_be_unread: true,
+    decided_by: &[],
+    page: include_str!("pages/contended.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Contended {
-    fn id(&self) -> &'static str {
-        "contended"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn only_disturbs(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let clear = "no other session was measuring on either host";
@@ -61,17 +66,11 @@ impl Cause for Contended {
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice {
             action: "wait until the other traffic has ended, then run again".to_owned(),
             undo: String::new(),
             gain: None,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/contended.md")
     }
 }

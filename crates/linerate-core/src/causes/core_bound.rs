@@ -14,6 +14,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::{at_work, busiest, ps_per_byte, threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Transport;
 
 /// Ids of both.
 pub(super) const IDS: &[&str] = &["sender-core", "receiver-core"];
@@ -89,6 +90,9 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         Err(answer) => return answer,
     };
     let side = role.side(direction);
+    if model.ends(direction).all(|end| end != side) {
+        return Answer::Clear("there is no far end".to_owned());
+    }
     let workers = threads(load, direction, side);
     let Some(share) = wanted(workers) else {
         return lacks(model, "thread", side);
@@ -113,7 +117,9 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     };
     let busiest = busiest(workers);
     let used = |t| used(t, cpus(load, direction, side));
-    let used_up = busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
+    // One that polls is busy whatever it carries: only a trial tells whether it has time left.
+    let polls = load.knobs.busy_poll;
+    let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
     Answer::Finding(Finding {
         side: Place::from(side),
         share,
@@ -122,6 +128,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         evidence: busiest
             .and_then(|t| sentence(t, role))
             .into_iter()
+            .chain(polls.then(|| "it polls, and is busy whatever it carries".to_owned()))
             .chain(lost)
             .collect(),
     })
@@ -131,11 +138,13 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
 /// is what remains.
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
-    model.direction(direction).is_some_and(|dir| {
-        let workers = threads(&dir.base, direction, side);
-        let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
-        wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
-    })
+    let dir = model.direction(direction);
+    dir.filter(|dir| !dir.base.knobs.busy_poll)
+        .is_some_and(|dir| {
+            let workers = threads(&dir.base, direction, side);
+            let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
+            wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
+        })
 }
 
 /// What became of the datagrams that a reader had no time for; else why it was none. `None` of a sender, and
@@ -162,7 +171,7 @@ pub(super) fn kept_from_its_cpu(
         .into_iter()
         .filter(|c| stands(*c, model, direction, side));
     let both = || shared_core::between(model, direction).then_some(SharedCore.id());
-    standing.next().map(Cause::id).or_else(both)
+    standing.next().map(|cause| cause.id()).or_else(both)
 }
 
 /// Share of its CPU that a thread's work took: its own time, that of interrupts there, and that of
@@ -271,7 +280,7 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
 pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;
-    let full = load.datagrams.is_none() && wanted(&load.senders)? > BUSY;
+    let full = load.transport != Transport::Udp && wanted(&load.senders)? > BUSY;
     let [without, with] = [trial.cost[0]?, trial.cost[1]?];
     (full && without / with > slowed(added).high).then_some([without, with])
 }

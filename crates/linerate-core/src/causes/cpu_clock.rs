@@ -1,7 +1,7 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::cpu::Clock;
 use crate::facts::{Gap, HostFacts};
@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Hertz;
 
 /// Cause `cpu-clock`.
@@ -48,15 +49,20 @@ impl Slow<'_> {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-clock",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    explains: core_bound::IDS,
+    // What sets the clock belongs to the host: no trial touches it.
+    decided_by: &[],
+    page: include_str!("pages/cpu-clock.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuClock {
-    fn id(&self) -> &'static str {
-        "cpu-clock"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        core_bound::IDS
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let slow = match slowest(model, direction) {
@@ -93,16 +99,9 @@ impl Cause for CpuClock {
         };
         core_bound::predict(model, trial, role)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        // What sets the clock belongs to the host: no trial touches it.
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let slow = slowest(model, direction).ok();
         slow.map(|slow| advice(&slow)).into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-clock.md")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};
@@ -10,6 +10,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{need, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cpu-contention`.
 pub(super) struct CpuContention;
@@ -65,12 +66,18 @@ impl Crowded {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-contention",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-contention.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuContention {
-    fn id(&self) -> &'static str {
-        "cpu-contention"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let crowded = match worst(model, direction) {
@@ -87,7 +94,7 @@ impl Cause for CpuContention {
         })
     }
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let sides = model.ends(direction);
         let waited = sides.filter_map(|side| waits(model, direction, side).ok());
         let disturbed = waited.filter(|c| {
             let quota = cpu_share::stands(&CpuQuota, model, direction, c.side);
@@ -108,9 +115,6 @@ impl Cause for CpuContention {
         let crowded = worst(model, trial.direction).ok()?;
         cpu_share::predict(model, trial, crowded.side, crowded.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let at = worst(model, trial.direction).map(|crowded| crowded.side);
         at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
@@ -122,9 +126,6 @@ impl Cause for CpuContention {
             advice(model, direction, &crowded, gain)
         };
         crowded.map(advise).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-contention.md")
     }
 }
 
@@ -151,7 +152,12 @@ fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |c| c.waiting)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |c| c.waiting,
+    )
 }
 
 /// The thread of an end that waited longest for its CPU.

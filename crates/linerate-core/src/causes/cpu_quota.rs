@@ -1,7 +1,7 @@
 //! A CPU quota stops the program of an end.
 
 use super::cpu_share::{self, ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Model, Throttled};
 use crate::path::{Direction, Place, Side, Stage};
@@ -9,6 +9,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `cpu-quota`.
 pub(super) struct CpuQuota;
@@ -41,12 +42,18 @@ impl Stopped<'_> {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-quota",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-quota.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuQuota {
-    fn id(&self) -> &'static str {
-        "cpu-quota"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let stopped = match worst(model, direction) {
@@ -82,9 +89,6 @@ impl Cause for CpuQuota {
             _ => cpu_share::predict(model, trial, stopped.side, stopped.got()),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let at = worst(model, trial.direction).map(|stopped| stopped.side);
         trial.factor() != Some(Factor::OtherCpu)
@@ -106,13 +110,15 @@ impl Cause for CpuQuota {
             gain: cpu_share::gain(model, direction, stopped.got()),
         }]
     }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-quota.md")
-    }
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |s| s.lost)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |s| s.lost,
+    )
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, Answer> {

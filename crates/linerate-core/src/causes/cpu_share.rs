@@ -27,12 +27,13 @@ const COSTS_MORE: f64 = 0.25;
 
 /// The end for which most speaks, else the answer: what could not be told comes before what is clear.
 pub(super) fn worst<T>(
+    model: &Model,
     direction: Direction,
     at: impl Fn(Side) -> Result<T, Answer>,
     weight: impl Fn(&T) -> f64,
 ) -> Result<T, Answer> {
     let (mut found, mut unknown, mut clear) = (None::<T>, None, Vec::new());
-    for side in [direction.sender(), direction.receiver()] {
+    for side in model.ends(direction) {
         match at(side) {
             Ok(one) if found.as_ref().is_none_or(|f| weight(f) < weight(&one)) => found = Some(one),
             Ok(_) => {}

@@ -2,7 +2,9 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
-use super::{Advice, Answer, Cause, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core};
+use super::{
+    Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core,
+};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Place, Side, Stage};
@@ -10,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `cpu-steal`.
 pub(super) struct CpuSteal;
@@ -113,15 +116,19 @@ impl Robbed {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "cpu-steal",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    may_be_unread: true,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/cpu-steal.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for CpuSteal {
-    fn id(&self) -> &'static str {
-        "cpu-steal"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn may_be_unread(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let robbed = match worst(model, direction) {
@@ -142,7 +149,7 @@ impl Cause for CpuSteal {
         let Some(load) = model.direction(direction).map(|d| &d.base) else {
             return Vec::new();
         };
-        let sides = [direction.sender(), direction.receiver()].into_iter();
+        let sides = model.ends(direction);
         let costs = sides.filter_map(|side| {
             let (place, steal, busy) = most_stolen(model, load, direction, side)?;
             (steal >= DISTURBS).then(|| Cost {
@@ -166,9 +173,6 @@ impl Cause for CpuSteal {
         }
         cpu_share::predict(model, trial, robbed.side, robbed.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let robbed = worst(model, trial.direction);
         robbed.is_ok_and(|r| !r.packets && cpu_share::is_about(trial, trial.direction, r.side))
@@ -178,9 +182,6 @@ impl Cause for CpuSteal {
         vec![advice(
             robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
         )]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/cpu-steal.md")
     }
 }
 
@@ -200,7 +201,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
         let load = &dir.base;
-        let of_datagrams = load.datagrams.is_some() && load.knobs.pacing.is_none();
+        let of_datagrams = load.transport == Transport::Udp && load.knobs.pacing.is_none();
         let starved = load.tcp.starved.map(|share| share >= STARVED);
         starved.map_or(of_datagrams, |starved| starved == is_sender)
     })
@@ -244,7 +245,12 @@ fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)>
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
-    cpu_share::worst(direction, |side| at(model, direction, side), |r| r.lost)
+    cpu_share::worst(
+        model,
+        direction,
+        |side| at(model, direction, side),
+        |r| r.lost,
+    )
 }
 
 /// What waits for a stolen CPU at an end, where that may be what limits the load.

@@ -61,11 +61,11 @@ pub(crate) fn moot(
     found: &Finding,
 ) -> Option<Answer> {
     let told = model.direction(direction)?.base.datagrams?;
-    let aside = cause.is_ceiling()
-        || cause.only_disturbs()
-        || cause.metric() == Measure::Latency
+    let aside = cause.info().proves_itself
+        || cause.info().only_disturbs
+        || cause.info().metric == Measure::Latency
         || cause.id() == SharedCore.id()
-        || matches!(cause.stage(), Stage::Port | Stage::Net);
+        || matches!(cause.info().stage, Stage::Port | Stage::Net);
     let of_sender = found.side == direction.sender().into();
     if aside || of_sender != lossy(&told).is_some() {
         return None;

@@ -1,7 +1,7 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base, wire};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, wire};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Duplex as DuplexMode, Nic};
@@ -12,6 +12,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `duplex`.
 pub(super) struct Duplex;
@@ -36,12 +37,18 @@ enum Told<'a> {
     Unread(String),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "duplex",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    decided_by: &[],
+    page: include_str!("pages/duplex.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Duplex {
-    fn id(&self) -> &'static str {
-        "duplex"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -95,9 +102,6 @@ impl Cause for Duplex {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let half = |host: &Host| {
             let nic = host.facts.route.as_ref()?.half_duplex()?;
@@ -112,9 +116,6 @@ impl Cause for Duplex {
             })
         };
         model.hosts.iter().filter_map(half).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/duplex.md")
     }
 }
 

@@ -4,7 +4,7 @@ use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Advice, Answer, Cause, Finding, path_reordering};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, path_reordering};
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
 use crate::path::{Direction, Place, Stage};
@@ -12,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `flow-rate-cap`.
 pub(super) struct FlowRateCap;
@@ -29,12 +30,18 @@ const SURE: f64 = 0.3;
 /// Share of its rate that each of many streams gets at least.
 const EACH: f64 = 0.75;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "flow-rate-cap",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::MoreStreams],
+    page: include_str!("pages/flow-rate-cap.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for FlowRateCap {
-    fn id(&self) -> &'static str {
-        "flow-rate-cap"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if let Some(answer) = of_datagrams(model, direction) {
@@ -91,9 +98,6 @@ impl Cause for FlowRateCap {
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         of_a_rate(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let knee = model.direction(direction).map(|d| (d.knee(), &d.base));
         knee.filter(|(knee, base)| knee.streams > base.streams)
@@ -104,9 +108,6 @@ impl Cause for FlowRateCap {
             })
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/flow-rate-cap.md")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cpu_share::cpus;
 use super::softirq_core::{FULL, SoftirqCore, spread};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::odd::ranges;
@@ -11,6 +11,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::{GAIN, percent};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `hash-collision`.
 pub(super) struct HashCollision;
@@ -29,15 +30,19 @@ pub(crate) struct Crowded {
     idle: Vec<u32>,
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "hash-collision",
+    scope: Scope::Sockets,
+    stage: Stage::Cpu,
+    explains: &["softirq-core"],
+    decided_by: &[Factor::OtherPorts],
+    page: include_str!("pages/hash-collision.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for HashCollision {
-    fn id(&self) -> &'static str {
-        "hash-collision"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &["softirq-core"]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let crowded = match check(model, direction) {
@@ -74,9 +79,6 @@ impl Cause for HashCollision {
         }
         SoftirqCore.predict(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherPorts]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Some(crowded) = crowded(model, direction) else {
             return Vec::new();
@@ -89,9 +91,6 @@ impl Cause for HashCollision {
         });
         let steered = spread(model, crowded.side, crowded.cpu);
         again.into_iter().chain(steered).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/hash-collision.md")
     }
 }
 

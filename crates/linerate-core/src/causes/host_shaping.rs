@@ -1,7 +1,7 @@
 //! A shaper on the sender's own port: the host holds its packets back by itself.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Advice, Answer, Cause, FULL, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};
@@ -9,10 +9,8 @@ use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
-
-/// Id of the cause that stands for the ceiling of a shaper.
-pub(crate) const ID: &str = "host-shaping";
 
 /// Cause `host-shaping`.
 pub(super) struct HostShaping;
@@ -63,15 +61,20 @@ impl Used<'_> {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "host-shaping",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    proves_itself: true,
+    decided_by: &[Factor::MoreStreams],
+    page: include_str!("pages/host-shaping.md"),
+    ceiling: Some(Stage::Port),
+    ..CauseInfo::BASE
+};
+
 impl Cause for HostShaping {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
-    }
-    fn is_ceiling(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -121,17 +124,11 @@ impl Cause for HostShaping {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         load.and_then(|load| lift(load, direction))
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/host-shaping.md")
     }
 }
 
@@ -156,7 +153,7 @@ fn used(load: &Load) -> Option<Used<'_>> {
         ceiling,
         formula,
         share: load.goodput.at_most() / (ceiling.0 as f64).max(1.0),
-        datagrams: load.datagrams.is_some(),
+        datagrams: load.transport == Transport::Udp,
     })
 }
 

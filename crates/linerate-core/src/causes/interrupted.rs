@@ -1,24 +1,29 @@
 //! The path or an end was away for part of the measurement.
 
-use super::{Advice, Answer, Cause, Cost, disturbed};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Cost, disturbed};
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `interrupted`.
 pub(super) struct Interrupted;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "interrupted",
+    scope: Scope::Any,
+    stage: Stage::Net,
+    only_disturbs: true,
+    may_be_unread: true,
+    decided_by: &[],
+    page: include_str!("pages/interrupted.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Interrupted {
-    fn id(&self) -> &'static str {
-        "interrupted"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn only_disturbs(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let clear = "payload arrived in every sample, no link changed and no end stood still";
@@ -41,9 +46,6 @@ impl Cause for Interrupted {
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         vec![Advice {
             action:
@@ -52,8 +54,5 @@ impl Cause for Interrupted {
             undo: String::new(),
             gain: None,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/interrupted.md")
     }
 }

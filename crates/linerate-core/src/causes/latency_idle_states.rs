@@ -2,8 +2,7 @@
 //! load, which keeps them awake.
 
 use super::latency::{self, untimed};
-use super::{Advice, Answer, Cause, Finding, base};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
 use crate::facts::Gap;
 use crate::facts::cpu::IdleState;
 use crate::model::{DirectionModel, Model};
@@ -11,6 +10,7 @@ use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::round_trips::median;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Nanos;
 
 /// Cause `latency-idle-states`.
@@ -24,18 +24,20 @@ const ADDED: Nanos = Nanos::from_micros(20);
 /// Share of the difference that the CPUs' time to wake must make up.
 const MOST: f64 = 0.5;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-idle-states",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    metric: Measure::Latency,
+    is_once: true,
+    decided_by: &[],
+    page: include_str!("pages/latency-idle-states.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyIdleStates {
-    fn id(&self) -> &'static str {
-        "latency-idle-states"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn metric(&self) -> Measure {
-        Measure::Latency
-    }
-    fn told_once(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match rests(model, direction) {
@@ -45,9 +47,6 @@ impl Cause for LatencyIdleStates {
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
-    }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let of = |side: Side| {
@@ -67,9 +66,6 @@ impl Cause for LatencyIdleStates {
             })
         };
         [Side::Near, Side::Far].into_iter().filter_map(of).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-idle-states.md")
     }
 }
 

@@ -1,7 +1,6 @@
 //! A port holds its interrupts back, so that what arrived waits in its ring.
 
-use super::{Advice, Answer, Cause, Finding, latency, port_of};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Finding, latency, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
@@ -10,6 +9,7 @@ use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Nanos;
 
 /// Cause `latency-interrupts`.
@@ -23,18 +23,20 @@ const NOTABLE: Nanos = Nanos::from_micros(10);
 /// Share from which it needs no trial.
 const MOST: f64 = 0.5;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-interrupts",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    metric: Measure::Latency,
+    is_once: true,
+    decided_by: &[],
+    page: include_str!("pages/latency-interrupts.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyInterrupts {
-    fn id(&self) -> &'static str {
-        "latency-interrupts"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
-    }
-    fn metric(&self) -> Measure {
-        Measure::Latency
-    }
-    fn told_once(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match waits(model, direction) {
@@ -44,9 +46,6 @@ impl Cause for LatencyInterrupts {
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
-    }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
@@ -62,9 +61,6 @@ impl Cause for LatencyInterrupts {
             })
         };
         held.into_iter().filter_map(of).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-interrupts.md")
     }
 }
 

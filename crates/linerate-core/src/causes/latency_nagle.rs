@@ -1,26 +1,29 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `latency-nagle`.
 pub(super) struct LatencyNagle;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-nagle",
+    scope: Scope::Tcp,
+    stage: Stage::App,
+    decided_by: &[],
+    page: include_str!("pages/latency-nagle.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyNagle {
-    fn id(&self) -> &'static str {
-        "latency-nagle"
-    }
-    fn stage(&self) -> Stage {
-        Stage::App
-    }
-    fn is_of_connections(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if !model.watched {
@@ -54,9 +57,6 @@ impl Cause for LatencyNagle {
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
         None
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
         let advice = |action: &str| Advice {
             action: action.to_owned(),
@@ -72,9 +72,6 @@ impl Cause for LatencyNagle {
                  TCP_QUICKACK after each read",
             ),
         ]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-nagle.md")
     }
 }
 

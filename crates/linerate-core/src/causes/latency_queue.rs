@@ -3,13 +3,14 @@
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
 use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `latency-queue`.
@@ -28,21 +29,25 @@ const FOLLOWS: Range = Range {
 /// kept short.
 const BELOW: f64 = 0.95;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-queue",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    metric: Measure::Latency,
+    decided_by: &[Factor::Paced],
+    page: include_str!("pages/latency-queue.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyQueue {
-    fn id(&self) -> &'static str {
-        "latency-queue"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn stage_at(&self, place: Place) -> Stage {
         match place {
             Place::Path => Stage::Net,
             Place::Near | Place::Far => Stage::Port,
         }
-    }
-    fn metric(&self) -> Measure {
-        Measure::Latency
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match queued(model, direction) {
@@ -61,9 +66,6 @@ impl Cause for LatencyQueue {
             high: 1.0 - raised.share() * MOST,
         })
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(raised) = raised(model, direction) else {
             return Vec::new();
@@ -80,9 +82,6 @@ impl Cause for LatencyQueue {
             .chain(use_bbr(model, load, direction.sender(), None))
             .collect()
     }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-queue.md")
-    }
 }
 
 /// The queue of a direction; why there is none, or what would tell.
@@ -90,7 +89,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
     // Datagrams are not answered: what passes beside them tells how long they wait.
-    let beside = load.datagrams.map(|_| raised.loaded);
+    let beside = (load.transport == Transport::Udp).then_some(raised.loaded);
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {

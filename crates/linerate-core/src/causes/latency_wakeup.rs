@@ -1,13 +1,14 @@
 //! What answers is awake too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Measure, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `latency-wakeup`.
 pub(super) struct LatencyWakeup;
@@ -22,15 +23,19 @@ const MOST: f64 = 0.5;
 /// A mean share may be so many times that of the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "latency-wakeup",
+    scope: Scope::Sockets,
+    stage: Stage::Cpu,
+    metric: Measure::Latency,
+    decided_by: &[],
+    page: include_str!("pages/latency-wakeup.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for LatencyWakeup {
-    fn id(&self) -> &'static str {
-        "latency-wakeup"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn metric(&self) -> Measure {
-        Measure::Latency
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match late(model, direction) {
@@ -49,9 +54,6 @@ impl Cause for LatencyWakeup {
             high: f64::MAX,
         })
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let waits = waited(model, direction).ok();
         let late = waits.map(|waits| worst(&waits).0);
@@ -64,9 +66,6 @@ impl Cause for LatencyWakeup {
             gain: None,
         });
         first.into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/latency-wakeup.md")
     }
 }
 

@@ -4,7 +4,7 @@
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Stage};
@@ -12,8 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
-
-pub(crate) const ID: &str = "local-drops";
+use crate::transport::{Scope, Transport};
 
 /// Cause `local-drops`.
 pub(super) struct LocalDrops;
@@ -21,12 +20,19 @@ pub(super) struct LocalDrops;
 /// Segments in a packet that was dropped, from which it is told how many they were.
 const GROUPS: f64 = 1.5;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "local-drops",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    decided_by: &[Factor::Paced, Factor::HostRoom],
+    page: include_str!("pages/local-drops.md"),
+    of_delivery: true,
+    ..CauseInfo::BASE
+};
+
 impl Cause for LocalDrops {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -75,9 +81,6 @@ impl Cause for LocalDrops {
             high: 0.3,
         })
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced, Factor::HostRoom]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let most = load.and_then(|load| most(model, load, direction));
@@ -86,9 +89,6 @@ impl Cause for LocalDrops {
             .and_then(|most| room(most, direction))
             .map(|advice| Advice { gain, ..advice });
         advice.into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/local-drops.md")
     }
 }
 
@@ -131,9 +131,9 @@ fn held(
 /// again`.
 fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
-    let again = sent(load).map_or(String::new(), |(_, again)| match load.datagrams {
-        Some(_) => format!(", and {again:.0} datagrams lost"),
-        None => format!(", and {again:.0} segments sent again"),
+    let again = sent(load).map_or(String::new(), |(_, again)| match load.transport {
+        Transport::Udp => format!(", and {again:.0} datagrams lost"),
+        _ => format!(", and {again:.0} segments sent again"),
     });
     format!(
         "{}, {:.0} in a second{again}",

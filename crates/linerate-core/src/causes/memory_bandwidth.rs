@@ -1,7 +1,7 @@
 //! The channels of memory are full.
 
 use super::predict::{added_work, bystander, scaled};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::ceiling::memory;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -13,6 +13,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `memory-bandwidth`.
@@ -37,12 +38,18 @@ enum End {
     Busy(Finding),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "memory-bandwidth",
+    scope: Scope::Any,
+    stage: Stage::Memory,
+    decided_by: &[Factor::Discard, Factor::ZeroCopy],
+    page: include_str!("pages/memory-bandwidth.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for MemoryBandwidth {
-    fn id(&self) -> &'static str {
-        "memory-bandwidth"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Memory
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -97,7 +104,7 @@ impl Cause for MemoryBandwidth {
                 _ => bystander(model, trial),
             },
             // All streams share the channels.
-            Factor::MoreStreams | Factor::OtherCongestion => Some(Range {
+            Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion => Some(Range {
                 low: 0.3,
                 high: GAIN,
             }),
@@ -123,9 +130,6 @@ impl Cause for MemoryBandwidth {
             }
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Discard, Factor::ZeroCopy]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let sends = || match self.check(model, trial.direction) {
             Answer::Finding(found) => found.side == trial.direction.sender().into(),
@@ -146,9 +150,6 @@ impl Cause for MemoryBandwidth {
             undo: String::new(),
             gain: None,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/memory-bandwidth.md")
     }
 }
 

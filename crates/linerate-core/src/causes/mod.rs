@@ -34,6 +34,7 @@ mod path_reordering;
 mod pause_frames;
 mod pcie_slot;
 mod predict;
+mod queue_depth;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -48,18 +49,14 @@ mod tunnel;
 mod wire_full;
 mod wrong_route;
 
-pub(crate) use congestion_control::ID as CONGESTION_CONTROL;
 pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
 pub(crate) use hash_collision::crowded;
-pub(crate) use host_shaping::ID as HOST_SHAPING;
 pub(crate) use latency::raised;
-pub(crate) use local_drops::{ID as LOCAL_DROPS, most as most_dropped};
-pub(crate) use pcie_slot::ID as PCIE_SLOT;
+pub(crate) use local_drops::most as most_dropped;
 pub(crate) use socket_drops::ROOM;
 pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use tunnel::mended;
-pub(crate) use wire_full::ID as WIRE_FULL;
 
 use crate::factor::Factor;
 use serde::Serialize;
@@ -70,6 +67,7 @@ use crate::model::{Ceiling, Load, Model};
 use crate::path::{Direction, Measure, Place, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Share of a ceiling from which it is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
@@ -114,6 +112,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &queue_depth::QueueDepth,
     &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,
@@ -121,56 +120,81 @@ pub const CAUSES: &[&dyn Cause] = &[
     &latency_queue::LatencyQueue,
 ];
 
+/// What is known of a cause before any load is.
+#[derive(Debug, Clone, Copy)]
+pub struct CauseInfo {
+    /// Stable id: `receive-window`.
+    pub id: &'static str,
+    /// The loads that it can limit. Of others it is not heard, and it is no rival.
+    pub scope: Scope,
+    /// The stage that binds when this cause holds.
+    pub stage: Stage,
+    /// What it makes slow. Causes of goodput and of latency are heard apart: neither are rivals of the others.
+    pub metric: Measure,
+    /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
+    pub decided_by: &'static [Factor],
+    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one of them is
+    /// proved, both are named; and whether it could be read does not matter to that proof.
+    pub explains: &'static [&'static str],
+    /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by hand, how to mend.
+    pub page: &'static str,
+    /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
+    /// and cleared for the other.
+    pub is_once: bool,
+    /// Whether it only disturbs a measurement: it is never what limits the path, and has neither rivals nor trials.
+    pub only_disturbs: bool,
+    /// Whether proofs of other causes stand where it could not be read. A kernel counts stolen time only where its
+    /// hypervisor reports it, so other proofs must not depend on it.
+    pub may_be_unread: bool,
+    /// Whether a finding of it proves itself without a trial: it is a ceiling that was reached, every input of which was
+    /// read.
+    pub proves_itself: bool,
+    /// The stage whose ceiling is reached where it holds.
+    pub ceiling: Option<Stage>,
+    /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
+    /// sent.
+    pub of_delivery: bool,
+    /// Whether a queue on the way is a reason for it.
+    pub slowed_by_queue: bool,
+}
+
+impl CauseInfo {
+    /// What holds of most causes. Id, stage, scope and page are those of each.
+    const BASE: Self = Self {
+        id: "",
+        scope: Scope::Any,
+        stage: Stage::App,
+        metric: Measure::Goodput,
+        decided_by: &[],
+        explains: &[],
+        page: "",
+        is_once: false,
+        only_disturbs: false,
+        may_be_unread: false,
+        proves_itself: false,
+        ceiling: None,
+        of_delivery: false,
+        slowed_by_queue: false,
+    };
+}
+
 /// A reason for slowness that can be tested.
 pub trait Cause: Sync {
-    /// Stable id: `receive-window`.
-    fn id(&self) -> &'static str;
-    /// The stage that binds when this cause holds.
-    fn stage(&self) -> Stage;
+    /// What is known of it before any load is.
+    fn info(&self) -> &'static CauseInfo;
+    /// Its id.
+    fn id(&self) -> &'static str {
+        self.info().id
+    }
     /// The stage that binds where it was found at `place`, for a cause that may stand at several.
     fn stage_at(&self, place: Place) -> Stage {
         let _ = place;
-        self.stage()
-    }
-    /// What it makes slow. Causes of goodput and of latency are heard apart: neither are rivals of the
-    /// others.
-    fn metric(&self) -> Measure {
-        Measure::Goodput
-    }
-    /// Whether it is of the idle path, which is one for both directions: it is told of the first that was
-    /// measured, and of the other it is clear.
-    fn told_once(&self) -> bool {
-        false
-    }
-    /// Whether it is about what only connections do, to hold back what they send or to send it again: of a
-    /// load by datagrams it is clear.
-    fn is_of_connections(&self) -> bool {
-        false
-    }
-    /// Whether it only disturbs a measurement: it is beside the path, and never what limits it. Such a cause
-    /// has no rivals and no trial.
-    fn only_disturbs(&self) -> bool {
-        false
-    }
-    /// Whether the others stand as they are where it could not be read. A kernel counts stolen time only where its
-    /// hypervisor reports it, so other proofs must not depend on it.
-    fn may_be_unread(&self) -> bool {
-        self.only_disturbs()
+        self.info().stage
     }
     /// What it cost the measurement at each end, whether it is a limit or not.
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
         let _ = (model, direction);
         Vec::new()
-    }
-    /// Whether a finding of it is a ceiling that was reached, every input of which was read: that
-    /// proves it without a trial.
-    fn is_ceiling(&self) -> bool {
-        false
-    }
-    /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one
-    /// of them is proved, both are named; and whether it could be read does not matter to that proof.
-    fn explains(&self) -> &'static [&'static str] {
-        &[]
     }
     /// Whether what it found, too little to name it by itself, is enough where no other cause is left: it shows
     /// where all goodput must pass, and that little or nothing is to spare there.
@@ -183,8 +207,8 @@ pub trait Cause: Sync {
     /// The goodput after the trial's change over the goodput before, if this cause holds; `None`
     /// when it cannot tell.
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
-    /// The share of bytes sent again after the trial's change over that before, if this cause holds;
-    /// `None` when it cannot tell. Asked only of trials that run where bytes are sent again.
+    /// The share of bytes that were retransmitted after the trial's change over that before, if this cause holds;
+    /// `None` when it cannot tell. Asked only of trials that run where bytes are retransmitted.
     fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
@@ -193,22 +217,16 @@ pub trait Cause: Sync {
     fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
         None
     }
-    /// The factors whose trials can prove it: those that touch what it is about. Other trials can
-    /// only exclude it.
-    fn decided_by(&self) -> &'static [Factor];
     /// Whether a trial touches what it is about: one by a factor that decides it, on the end where it
     /// holds.
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let _ = model;
         trial
             .factor()
-            .is_some_and(|f| self.decided_by().contains(&f))
+            .is_some_and(|f| self.info().decided_by.contains(&f))
     }
     /// What to do when it holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
-    /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by
-    /// hand, how to mend.
-    fn page(&self) -> &'static str;
 }
 
 /// The row of an id.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base, lacks, local_drops, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks, local_drops, port_of};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
@@ -12,6 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `mtu-black-hole`.
 pub(super) struct MtuBlackHole;
@@ -19,12 +20,18 @@ pub(super) struct MtuBlackHole;
 /// Least gain of smaller packets: all against nothing.
 const FLOWS: f64 = 10.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "mtu-black-hole",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::SmallerMss],
+    page: include_str!("pages/mtu-black-hole.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for MtuBlackHole {
-    fn id(&self) -> &'static str {
-        "mtu-black-hole"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -39,8 +46,9 @@ impl Cause for MtuBlackHole {
             return Answer::Clear(format!("the sender's own port loses it: {why}"));
         }
         // Beside a connection that stands still a drop a second may be of anything.
-        let datagrams = load.datagrams.as_ref();
-        if let Some(own) = datagrams.and_then(|_| local_drops::holds(model, load, direction)) {
+        let holds = || local_drops::holds(model, load, direction);
+        let datagrams = load.transport == Transport::Udp;
+        if let Some(own) = datagrams.then(holds).flatten() {
             return Answer::Clear(format!(
                 "the hosts themselves drop what does not arrive: {own}"
             ));
@@ -52,7 +60,7 @@ impl Cause for MtuBlackHole {
                 hint: String::new(),
             }]);
         };
-        if load.datagrams.is_none() {
+        if load.transport == Transport::Tcp {
             let Some(again) = load.tcp.retransmitted else {
                 return lacks(model, "tcp", direction.sender());
             };
@@ -87,13 +95,10 @@ impl Cause for MtuBlackHole {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SmallerMss]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let datagrams = model
             .direction(direction)
-            .is_some_and(|d| d.base.datagrams.is_some());
+            .is_some_and(|d| d.base.transport == Transport::Udp);
         let sender = direction.sender().name();
         let find = Advice {
             action: find(model, direction),
@@ -118,9 +123,6 @@ impl Cause for MtuBlackHole {
             }
         };
         vec![find, until]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/mtu-black-hole.md")
     }
 }
 
@@ -167,7 +169,7 @@ fn full_packet(model: &Model, direction: Direction) -> u64 {
     let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
     let ports = [direction.sender(), direction.receiver()].map(mtu);
     let base = model.direction(direction).map(|dir| &dir.base);
-    let connections = base.filter(|load| load.datagrams.is_none());
+    let connections = base.filter(|load| load.transport == Transport::Tcp);
     let path = connections.and_then(|load| load.tcp.path_mtu);
     let ports = ports.into_iter().flatten().map(u64::from);
     ports.chain(path.map(|mtu| mtu.0)).min().unwrap_or(USUAL)

@@ -5,7 +5,7 @@ use crate::signs::{GAIN, percent};
 use std::collections::BTreeSet;
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::facts::route::Route;
@@ -13,6 +13,7 @@ use crate::model::{Load, Model, Nodes, OffNode, nodes};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `numa-remote`.
 pub(super) struct NumaRemote;
@@ -36,15 +37,19 @@ struct Remote {
     off: OffNode,
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "numa-remote",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    explains: core_bound::IDS,
+    decided_by: &[Factor::NearInterrupts],
+    page: include_str!("pages/numa-remote.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for NumaRemote {
-    fn id(&self) -> &'static str {
-        "numa-remote"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        core_bound::IDS
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let remote = match worst(model, direction) {
@@ -88,9 +93,6 @@ impl Cause for NumaRemote {
         }
         core_bound::predict(model, trial, role)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::NearInterrupts]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(Remote { side, off, .. }) = worst(model, direction) else {
             return Vec::new();
@@ -112,9 +114,6 @@ impl Cause for NumaRemote {
             all.push(interrupts_back(model, side, &off));
         }
         all
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/numa-remote.md")
     }
 }
 

@@ -1,13 +1,14 @@
 //! The program asked the kernel to pace its streams.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::{GAIN, percent};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `pacing`.
 pub(super) struct Pacing;
@@ -22,12 +23,18 @@ const NEARLY: f64 = 0.5;
 /// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
 const HEADERS: f64 = 52.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "pacing",
+    scope: Scope::Sockets,
+    stage: Stage::Socket,
+    decided_by: &[Factor::Unpaced],
+    page: include_str!("pages/pacing.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Pacing {
-    fn id(&self) -> &'static str {
-        "pacing"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -41,7 +48,7 @@ impl Cause for Pacing {
         let payload = load
             .tcp
             .mss
-            .filter(|_| load.datagrams.is_none())
+            .filter(|_| load.transport == Transport::Tcp)
             .map_or(1.0, |mss| mss.0 as f64 / (mss.0 as f64 + HEADERS));
         let each = load.goodput.mean / f64::from(load.streams.max(1));
         let reached = each / (pace.0 as f64 * payload).max(1.0);
@@ -73,9 +80,6 @@ impl Cause for Pacing {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Unpaced]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let tried = model.tried(direction, Factor::Unpaced);
         let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
@@ -92,8 +96,5 @@ impl Cause for Pacing {
             undo: String::new(),
             gain,
         }]
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/pacing.md")
     }
 }

@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, Finding, lacks, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks, port_of};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -17,6 +17,7 @@ use crate::signs::lossy::{
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `path-loss`.
@@ -43,12 +44,19 @@ const IN_ROWS: f64 = 0.2;
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "path-loss",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::Paced, Factor::OtherCongestion],
+    page: include_str!("pages/path-loss.md"),
+    of_delivery: true,
+    ..CauseInfo::BASE
+};
+
 impl Cause for PathLoss {
-    fn id(&self) -> &'static str {
-        "path-loss"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn stage_at(&self, place: Place) -> Stage {
         match place {
@@ -94,7 +102,7 @@ impl Cause for PathLoss {
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
         let load = model.direction(direction).map(|dir| &dir.base);
-        let load = load.filter(|load| load.datagrams.is_none());
+        let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| often_sent_again(load).is_none() && lost(load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -108,7 +116,7 @@ impl Cause for PathLoss {
             // One fills the pauses of another.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
             // No stream of datagrams is held back: how much more they send, their hosts decide.
-            Factor::MoreStreams if load.datagrams.is_some() => None,
+            Factor::MoreStreams if load.transport == Transport::Udp => None,
             // What BBR loses, all streams lose of one rate that they share.
             Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
             Factor::MoreStreams => Some(per_stream(trial)),
@@ -123,21 +131,15 @@ impl Cause for PathLoss {
             _ => None,
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::Paced, Factor::OtherCongestion]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        let datagrams = load.is_some_and(|load| load.datagrams.is_some());
+        let datagrams = load.is_some_and(|load| load.transport == Transport::Udp);
         let own = load.and_then(|load| own_loss(load, direction));
         let mut advice = vec![own.map_or_else(|| search(model), without_own_loss)];
         if !datagrams {
             advice.extend(tolerant(model, direction));
         }
         advice
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/path-loss.md")
     }
 }
 

@@ -8,8 +8,8 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Advice, Answer, BUSY, Cause, Finding, base, contended, host_shaping, lacks, local_drops,
-    path_reordering, reached,
+    Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, contended, host_shaping, lacks,
+    local_drops, path_reordering, reached,
 };
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
@@ -21,6 +21,7 @@ use crate::signs::queue::{mostly_queued, standing_queue};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Rate;
 
 /// Cause `path-rate`.
@@ -33,12 +34,18 @@ const HELD: f64 = 0.5;
 /// More streams that gain less than this carry the same.
 const SAME: f64 = 1.05;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "path-rate",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
+    page: include_str!("pages/path-rate.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for PathRate {
-    fn id(&self) -> &'static str {
-        "path-rate"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if let Some(answer) = of_datagrams(model, direction) {
@@ -53,7 +60,7 @@ impl Cause for PathRate {
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Of datagrams what is lost tells, and no queue.
         let load = model.direction(direction).map(|dir| &dir.base);
-        let load = load.filter(|load| load.datagrams.is_none());
+        let load = load.filter(|load| load.transport == Transport::Tcp);
         load.is_some_and(|load| standing_queue(model, load).is_some())
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -65,14 +72,11 @@ impl Cause for PathRate {
             _ => of_a_rate(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams, Factor::Paced, Factor::Crowd]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams of datagrams carry no more where their hosts have no time to send more, either.
         let datagrams = model
             .direction(trial.direction)
-            .is_some_and(|d| d.base.datagrams.is_some());
+            .is_some_and(|d| d.base.transport == Transport::Udp);
         match trial.factor() {
             Some(Factor::MoreStreams) => !datagrams,
             factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),
@@ -92,9 +96,6 @@ impl Cause for PathRate {
         })
         .into_iter()
         .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/path-rate.md")
     }
 }
 

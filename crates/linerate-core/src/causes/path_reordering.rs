@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
 use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, Finding, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -16,19 +16,23 @@ use crate::signs::lossy::{
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, bbr, percent};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `path-reordering`.
 pub(super) struct PathReordering;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "path-reordering",
+    scope: Scope::Tcp,
+    stage: Stage::Net,
+    decided_by: &[Factor::OtherCongestion],
+    page: include_str!("pages/path-reordering.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for PathReordering {
-    fn id(&self) -> &'static str {
-        "path-reordering"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn is_of_connections(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let held = match held_by_network(model, direction) {
@@ -97,9 +101,6 @@ impl Cause for PathReordering {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCongestion]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let gain = bbr::gained(model, direction);
         let load = model.direction(direction).map(|d| &d.base);
@@ -113,9 +114,6 @@ impl Cause for PathReordering {
         };
         let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
         std::iter::once(spread).chain(other).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/path-reordering.md")
     }
 }
 

@@ -1,8 +1,7 @@
 //! The other end of the wire tells the port to stop.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, Finding, base};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
@@ -11,6 +10,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `pause-frames`.
@@ -27,15 +27,19 @@ const OFTEN: f64 = 0.5;
 //= IEEE 802.3-2022, annex 31B: 65535 quanta of 512 bit times
 const LONGEST: f64 = 65_535.0 * 512.0;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "pause-frames",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    explains: &["path-rate", "pcie-slot", "receiver-core", "softirq-core"],
+    decided_by: &[],
+    page: include_str!("pages/pause-frames.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for PauseFrames {
-    fn id(&self) -> &'static str {
-        "pause-frames"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &["path-rate", "pcie-slot", "receiver-core", "softirq-core"]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -89,9 +93,6 @@ impl Cause for PauseFrames {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let nic = wire(model, direction.sender());
         nic.map(|nic| Advice {
@@ -106,9 +107,6 @@ impl Cause for PauseFrames {
         })
         .into_iter()
         .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/pause-frames.md")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled};
-use super::{Advice, Answer, BUSY, Cause, FULL, Finding, base, wire};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, FULL, Finding, base, wire};
 use crate::ceiling::usb;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -17,10 +17,8 @@ use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::signs::underlay::{may_bind, untold};
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
-
-/// Id of the cause that stands for the ceiling of a slot.
-pub(crate) const ID: &str = "pcie-slot";
 
 /// Cause `pcie-slot`.
 pub(super) struct PcieSlot;
@@ -29,15 +27,20 @@ pub(super) struct PcieSlot;
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 const ANY: f64 = 1e9;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "pcie-slot",
+    scope: Scope::Sockets,
+    stage: Stage::Pcie,
+    proves_itself: true,
+    decided_by: &[Factor::MoreStreams],
+    page: include_str!("pages/pcie-slot.md"),
+    ceiling: Some(Stage::Pcie),
+    ..CauseInfo::BASE
+};
+
 impl Cause for PcieSlot {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn stage(&self) -> Stage {
-        Stage::Pcie
-    }
-    fn is_ceiling(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -55,9 +58,6 @@ impl Cause for PcieSlot {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let full = load.and_then(|load| full(model, direction, load).ok());
@@ -68,9 +68,6 @@ impl Cause for PcieSlot {
         })
         .into_iter()
         .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/pcie-slot.md")
     }
 }
 

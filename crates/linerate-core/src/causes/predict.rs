@@ -62,7 +62,8 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // What binds instead may be anything; and half the pace carries half, whatever binds.
         Factor::MoreStreams | Factor::Crowd | Factor::OtherCongestion | Factor::Paced => None,
-        Factor::Unpaced
+        Factor::MoreDepth
+        | Factor::Unpaced
         | Factor::LargerWindow
         | Factor::LargerSendBuffer
         | Factor::HostWindow

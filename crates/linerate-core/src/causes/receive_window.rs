@@ -1,7 +1,7 @@
 //! The receiver's window is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, a_read, stayed};
@@ -11,6 +11,7 @@ use crate::signs::percent;
 use crate::signs::relay::relayed;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `receive-window`.
 pub(super) struct ReceiveWindow;
@@ -22,15 +23,23 @@ const BUSY: f64 = 0.9;
 /// than its size.
 pub(super) const UNREAD: f64 = 0.3;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "receive-window",
+    scope: Scope::Tcp,
+    stage: Stage::Socket,
+    decided_by: &[
+        Factor::LargerWindow,
+        Factor::HostWindow,
+        Factor::HalfWindow,
+        Factor::MoreStreams,
+    ],
+    page: include_str!("pages/receive-window.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for ReceiveWindow {
-    fn id(&self) -> &'static str {
-        "receive-window"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -78,25 +87,14 @@ impl Cause for ReceiveWindow {
             _ => buffer_bound::predict(model, trial, Buffer::Receive),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[
-            Factor::LargerWindow,
-            Factor::HostWindow,
-            Factor::HalfWindow,
-            Factor::MoreStreams,
-        ]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let decides = trial
             .factor()
-            .is_some_and(|f| self.decided_by().contains(&f));
+            .is_some_and(|f| self.info().decided_by.contains(&f));
         decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/receive-window.md")
     }
 }
 

@@ -5,7 +5,7 @@ use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
 use super::predict::{added_work, around, bystander, per_stream};
 use super::receive_window::{UNREAD, unread_share};
-use super::{Advice, Answer, Cause, Finding, base, cpu_contention, cpu_steal, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, cpu_contention, cpu_steal, lacks};
 use crate::factor::Factor;
 use crate::model::{Datagrams, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -13,6 +13,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::wanted;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::{Scope, Transport};
 use crate::units::Bytes;
 
 /// Cause `receiver-app`.
@@ -32,12 +33,18 @@ const BEHIND: f64 = GAIN - 1.0;
 /// queue of one that pauses between reads is hardly ever empty while the window is full.
 const CAUGHT_UP: f64 = 0.25;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "receiver-app",
+    scope: Scope::Sockets,
+    stage: Stage::App,
+    decided_by: &[Factor::SmallerReads],
+    page: include_str!("pages/receiver-app.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for ReceiverApp {
-    fn id(&self) -> &'static str {
-        "receiver-app"
-    }
-    fn stage(&self) -> Stage {
-        Stage::App
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -100,11 +107,8 @@ impl Cause for ReceiverApp {
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
         larger.then_some(AS_MANY)
-    }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SmallerReads]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         operation(model, direction, |l| &l.receivers)
@@ -118,9 +122,6 @@ impl Cause for ReceiverApp {
             })
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/receiver-app.md")
     }
 }
 

@@ -1,22 +1,30 @@
 //! The thread that receives has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, datagrams};
+use super::{Advice, Answer, Cause, CauseInfo, datagrams};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 
 /// Cause `receiver-core`.
 pub(super) struct ReceiverCore;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "receiver-core",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.
+    decided_by: &[Factor::ReceiverWork],
+    page: include_str!("pages/receiver-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for ReceiverCore {
-    fn id(&self) -> &'static str {
-        "receiver-core"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         core_bound::check(model, direction, Role::Receiver)
@@ -29,17 +37,10 @@ impl Cause for ReceiverCore {
     }
     fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
-        let larger = load.datagrams.is_some() && trial.factor()? == Factor::LargerWindow;
+        let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
         larger.then_some(datagrams::AS_MANY)
-    }
-    fn decided_by(&self) -> &'static [Factor] {
-        // Not Discard: any gain lies within a range that has no upper end, whatever brought it about.
-        &[Factor::ReceiverWork]
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         core_bound::advice(model, direction)
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/receiver-core.md")
     }
 }

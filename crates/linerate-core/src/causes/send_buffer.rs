@@ -1,7 +1,7 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Stage};
@@ -9,20 +9,29 @@ use crate::record::TrialPlan;
 use crate::signs::lossy::sent_again;
 use crate::signs::percent;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Bytes;
 
 /// Cause `send-buffer`.
 pub(super) struct SendBuffer;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "send-buffer",
+    scope: Scope::Tcp,
+    stage: Stage::Socket,
+    decided_by: &[
+        Factor::LargerSendBuffer,
+        Factor::HostSendBuffer,
+        Factor::HalfSendBuffer,
+        Factor::MoreStreams,
+    ],
+    page: include_str!("pages/send-buffer.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SendBuffer {
-    fn id(&self) -> &'static str {
-        "send-buffer"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
-    }
-    fn is_of_connections(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -50,25 +59,14 @@ impl Cause for SendBuffer {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         buffer_bound::predict(model, trial, Buffer::Send)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[
-            Factor::LargerSendBuffer,
-            Factor::HostSendBuffer,
-            Factor::HalfSendBuffer,
-            Factor::MoreStreams,
-        ]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let decides = trial
             .factor()
-            .is_some_and(|f| self.decided_by().contains(&f));
+            .is_some_and(|f| self.info().decided_by.contains(&f));
         decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         advice(model, direction).into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/send-buffer.md")
     }
 }
 

@@ -5,7 +5,7 @@ use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
 use super::predict::{UNCOPIED, added_work, around, bystander, per_stream};
 use super::receiver_app::{BUSY, Idle, halved, operation};
-use super::{Advice, Answer, Cause, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -14,6 +14,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::{Scope, Transport};
 use crate::units::Bytes;
 
 /// Cause `sender-app`.
@@ -51,12 +52,18 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     }])
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "sender-app",
+    scope: Scope::Sockets,
+    stage: Stage::App,
+    decided_by: &[Factor::SmallerWrites],
+    page: include_str!("pages/sender-app.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SenderApp {
-    fn id(&self) -> &'static str {
-        "sender-app"
-    }
-    fn stage(&self) -> Stage {
-        Stage::App
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -66,7 +73,7 @@ impl Cause for SenderApp {
         let Some(busy) = wanted(&load.senders) else {
             return lacks(model, "thread", direction.sender());
         };
-        if load.datagrams.is_some() {
+        if load.transport == Transport::Udp {
             return of_datagrams(load, direction, busy);
         }
         let tcp = &load.tcp;
@@ -117,9 +124,6 @@ impl Cause for SenderApp {
             _ => bystander(model, trial),
         }
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SmallerWrites]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let action = if model.watched {
             base(model, direction).ok().map(more)
@@ -139,9 +143,6 @@ impl Cause for SenderApp {
             })
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/sender-app.md")
     }
 }
 

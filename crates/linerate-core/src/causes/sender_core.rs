@@ -1,22 +1,29 @@
 //! The thread that sends has no CPU time left.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause};
+use super::{Advice, Answer, Cause, CauseInfo};
 use crate::factor::Factor;
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Interval, Range};
+use crate::transport::Scope;
 
 /// Cause `sender-core`.
 pub(super) struct SenderCore;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "sender-core",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::SenderWork],
+    page: include_str!("pages/sender-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SenderCore {
-    fn id(&self) -> &'static str {
-        "sender-core"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match core_bound::check(model, direction, Role::Sender) {
@@ -34,9 +41,6 @@ impl Cause for SenderCore {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         core_bound::predict(model, trial, Role::Sender)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::SenderWork]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let mut all = core_bound::advice(model, direction);
         let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
@@ -49,9 +53,6 @@ impl Cause for SenderCore {
             }
         }));
         all
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/sender-core.md")
     }
 }
 

@@ -2,7 +2,7 @@
 //! because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
-use super::{Advice, Answer, Cause, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, idle};
@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::{busiest, need, threads};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `shared-core`.
 pub(super) struct SharedCore;
@@ -57,12 +58,18 @@ impl Shared {
     }
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "shared-core",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("pages/shared-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SharedCore {
-    fn id(&self) -> &'static str {
-        "shared-core"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let shared = match worst(model, direction) {
@@ -97,9 +104,6 @@ impl Cause for SharedCore {
         let shared = worst(model, trial.direction).ok()?;
         cpu_share::predict(model, trial, shared.at(trial), shared.got())
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork]
-    }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // Where threads can go elsewhere, that they do is the trial; where they cannot, more work is.
         worst(model, trial.direction).is_ok_and(|shared| {
@@ -131,14 +135,11 @@ impl Cause for SharedCore {
             gain: gain.flatten(),
         }]
     }
-    fn page(&self) -> &'static str {
-        include_str!("pages/shared-core.md")
-    }
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Shared, Answer> {
     let weight = |s: &Shared| s.threads + s.interrupts;
-    cpu_share::worst(direction, |side| at(model, direction, side), weight)
+    cpu_share::worst(model, direction, |side| at(model, direction, side), weight)
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer> {

@@ -1,8 +1,7 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Advice, Answer, BUSY, Cause, Finding, base, port_of};
-use crate::factor::Factor;
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
@@ -11,6 +10,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `small-packets`.
 pub(super) struct SmallPackets;
@@ -33,15 +33,19 @@ enum Handled {
     Unread(Side),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "small-packets",
+    scope: Scope::Sockets,
+    stage: Stage::Cpu,
+    explains: &["sender-core", "receiver-core", "softirq-core"],
+    decided_by: &[],
+    page: include_str!("pages/small-packets.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SmallPackets {
-    fn id(&self) -> &'static str {
-        "small-packets"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &["sender-core", "receiver-core", "softirq-core"]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -83,9 +87,6 @@ impl Cause for SmallPackets {
         };
         super::cause(id)?.predict(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Some(load) = model.direction(direction).map(|d| &d.base) else {
             return Vec::new();
@@ -95,9 +96,6 @@ impl Cause for SmallPackets {
         let found = full.map(|side| handled(model, load, direction, side));
         let mut found = found.filter_map(|handled| advice(model, handled));
         found.next().into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/small-packets.md")
     }
 }
 

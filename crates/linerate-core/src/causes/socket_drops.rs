@@ -3,7 +3,7 @@
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
-use super::{Advice, Answer, BUSY, Cause, Finding, base, lacks};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::signs::threads::wanted;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Bytes;
 
 /// Cause `socket-drops`.
@@ -23,12 +24,18 @@ const IDLE: f64 = 0.5;
 /// is no more room where one group of joined datagrams fills that.
 pub(crate) const ROOM: u64 = 8 << 20;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "socket-drops",
+    scope: Scope::Udp,
+    stage: Stage::Socket,
+    decided_by: &[Factor::LargerWindow],
+    page: include_str!("pages/socket-drops.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SocketDrops {
-    fn id(&self) -> &'static str {
-        "socket-drops"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Socket
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -87,17 +94,11 @@ impl Cause for SocketDrops {
         let load = &model.direction(trial.direction)?.base;
         (trial.factor()? == Factor::LargerWindow && has_room(load, trial)).then_some(FEWER)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::LargerWindow]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         load.map(|load| room(model, load, direction.receiver()))
             .into_iter()
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/socket-drops.md")
     }
 }
 

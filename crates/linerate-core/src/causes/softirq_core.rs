@@ -3,7 +3,7 @@
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Advice, Answer, Cause, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -11,6 +11,7 @@ use crate::record::TrialPlan;
 use crate::signs::threads::threads;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
 
 /// Cause `softirq-core`.
 pub(super) struct SoftirqCore;
@@ -29,12 +30,18 @@ struct Full<'a> {
     ours: bool,
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "softirq-core",
+    scope: Scope::Sockets,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::MoreStreams, Factor::HostSpread],
+    page: include_str!("pages/softirq-core.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for SoftirqCore {
-    fn id(&self) -> &'static str {
-        "softirq-core"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Cpu
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let full = match fullest(model, direction) {
@@ -66,17 +73,11 @@ impl Cause for SoftirqCore {
         fullest(model, trial.direction).ok()?;
         of_full(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams, Factor::HostSpread]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(Full { side, cpu, .. }) = fullest(model, direction) else {
             return Vec::new();
         };
         spread(model, side, cpu.number).into_iter().collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/softirq-core.md")
     }
 }
 
@@ -153,6 +154,7 @@ pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
 /// The CPU that is fullest of packets, else the answer.
 fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, Answer> {
     worst(
+        model,
         direction,
         |side| at(model, direction, side),
         |full| full.cpu.softirq,

@@ -1,8 +1,7 @@
 //! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, BUSY, Cause, Finding, base};
-use crate::factor::Factor;
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base};
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
@@ -11,6 +10,7 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
 use crate::stats::Range;
+use crate::transport::Scope;
 
 /// Cause `tunnel`.
 pub(super) struct Tunnel;
@@ -38,15 +38,19 @@ enum Fit {
     Mended(String),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "tunnel",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    explains: &["sender-core", "receiver-core", "softirq-core", "path-rate"],
+    decided_by: &[],
+    page: include_str!("pages/tunnel.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for Tunnel {
-    fn id(&self) -> &'static str {
-        "tunnel"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &["sender-core", "receiver-core", "softirq-core", "path-rate"]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -89,9 +93,6 @@ impl Cause for Tunnel {
         };
         super::cause(id)?.predict(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|dir| &dir.base);
         let told = tunnels(model, direction).into_iter().map(|tunnel| {
@@ -122,9 +123,6 @@ impl Cause for Tunnel {
             })
         });
         told.flatten().take(1).collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/tunnel.md")
     }
 }
 

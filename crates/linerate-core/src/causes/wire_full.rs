@@ -1,7 +1,7 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, FULL, Finding, base, port_at, wire};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, port_at, wire};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::underlay::Underlay;
@@ -11,22 +11,25 @@ use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
 use crate::stats::Range;
-
-/// Id of the cause that stands for the ceiling of the wire.
-pub(crate) const ID: &str = "wire-full";
+use crate::transport::Scope;
 
 /// Cause `wire-full`.
 pub(super) struct WireFull;
 
+static INFO: CauseInfo = CauseInfo {
+    id: "wire-full",
+    scope: Scope::Sockets,
+    stage: Stage::Net,
+    proves_itself: true,
+    decided_by: &[Factor::MoreStreams],
+    page: include_str!("pages/wire-full.md"),
+    ceiling: Some(Stage::Net),
+    ..CauseInfo::BASE
+};
+
 impl Cause for WireFull {
-    fn id(&self) -> &'static str {
-        ID
-    }
-    fn stage(&self) -> Stage {
-        Stage::Net
-    }
-    fn is_ceiling(&self) -> bool {
-        true
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -55,9 +58,6 @@ impl Cause for WireFull {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         one_rate(model, trial)
     }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[Factor::MoreStreams]
-    }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let spread = spread(model, direction);
         wire(model, direction)
@@ -73,9 +73,6 @@ impl Cause for WireFull {
             .into_iter()
             .chain(spread)
             .collect()
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/wire-full.md")
     }
 }
 

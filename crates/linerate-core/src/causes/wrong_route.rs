@@ -4,14 +4,14 @@ use crate::signs::percent;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Advice, Answer, Cause, FULL, Finding, WIRE_FULL, base, wire};
-use crate::factor::Factor;
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, wire};
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
+use crate::transport::Scope;
 use crate::units::Rate;
 
 /// Cause `wrong-route`.
@@ -41,15 +41,19 @@ enum Way<'a> {
     Untold(Detour<'a>),
 }
 
+static INFO: CauseInfo = CauseInfo {
+    id: "wrong-route",
+    scope: Scope::Sockets,
+    stage: Stage::Port,
+    explains: &["wire-full"],
+    decided_by: &[],
+    page: include_str!("pages/wrong-route.md"),
+    ..CauseInfo::BASE
+};
+
 impl Cause for WrongRoute {
-    fn id(&self) -> &'static str {
-        "wrong-route"
-    }
-    fn stage(&self) -> Stage {
-        Stage::Port
-    }
-    fn explains(&self) -> &'static [&'static str] {
-        &[WIRE_FULL]
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = match base(model, direction) {
@@ -95,10 +99,7 @@ impl Cause for WrongRoute {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         // As the full wire that it explains.
-        super::cause(WIRE_FULL)?.predict(model, trial)
-    }
-    fn decided_by(&self) -> &'static [Factor] {
-        &[]
+        super::cause("wire-full")?.predict(model, trial)
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let Some([near, far]) = routes(model) else {
@@ -108,9 +109,6 @@ impl Cause for WrongRoute {
             Way::Faster(detour, _) => vec![advice(&detour)],
             Way::Untold(_) | Way::None => Vec::new(),
         }
-    }
-    fn page(&self) -> &'static str {
-        include_str!("pages/wrong-route.md")
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Judged;
-use crate::causes::{self, Cause};
+use crate::causes;
 use crate::path::Direction;
 use crate::verdict::{Answered, Certainty, Limit};
 
@@ -81,7 +81,7 @@ fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
 /// Whether what is said of a cause and a direction is said of this limit. What is told once may be told of
 /// the other direction where other directions were measured.
 fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
-    let told_once = causes::cause(limit.cause).is_some_and(Cause::told_once);
+    let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.info().is_once);
     limit.cause == cause && (limit.direction == direction || told_once)
 }
 

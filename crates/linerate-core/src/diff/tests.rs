@@ -67,6 +67,7 @@ fn judged<'a>(record: &'a Record, directions: &[Direction], verdict: Verdict) ->
 
 fn load() -> Load {
     Load {
+        transport: crate::transport::Transport::Tcp,
         streams: 1,
         knobs: Knobs::default(),
         made: [SetEnd::default(), SetEnd::default()],

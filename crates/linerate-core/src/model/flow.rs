@@ -26,6 +26,7 @@ use crate::path::{Direction, Side};
 use crate::plan::{Knobs, Purpose, StepPlan};
 use crate::record::{EndReadings, Host, SetEnd, Step, Table};
 use crate::stats::steady_state;
+use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What arrives in a round trip, of the window offered, from which the window is full. Both are means
@@ -117,6 +118,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         trials: Vec::new(),
         complete: !flow.ended,
         watched: true,
+        alone: false,
     })
 }
 
@@ -160,6 +162,7 @@ fn load(
     };
     let [senders, receivers] = placed(sends, own);
     Some(Load {
+        transport: Transport::Tcp,
         streams: 1,
         knobs: Knobs::default(),
         made: placed(sends, own_end(flow)),

@@ -23,11 +23,28 @@ use crate::path::{Direction, Side};
 use crate::plan::{Pattern, Purpose, SetPlan};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
+use crate::transport::Transport;
 use crate::units::{Bytes, Nanos};
 
 /// The readings of one side.
 pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
     step.ends.get(index(side))
+}
+
+/// The readings of the end that receives. A load without a far end has only one, which counts both ways.
+pub(super) fn receiving(step: &Step, direction: Direction) -> Option<&EndReadings> {
+    match step.ends.as_slice() {
+        [alone] => Some(alone),
+        _ => end(step, direction.receiver()),
+    }
+}
+
+/// The readings of the end that sends; the only one where there is no far end.
+pub(super) fn sending(step: &Step, direction: Direction) -> Option<&EndReadings> {
+    match step.ends.as_slice() {
+        [alone] => Some(alone),
+        _ => end(step, direction.sender()),
+    }
 }
 
 /// Where a side's data stand in lists of both ends.
@@ -142,8 +159,8 @@ pub(super) fn load_over(
     direction: Direction,
 ) -> Option<Load> {
     let set = stream_set(record, step, direction)?;
-    let sending = end(step, direction.sender())?;
-    let receiving = end(step, direction.receiver())?;
+    let sending = sending(step, direction)?;
+    let receiving = receiving(step, direction)?;
     let Part {
         ticks,
         begin,
@@ -163,6 +180,7 @@ pub(super) fn load_over(
     let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
     let receivers = receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
+        transport: Transport::of(&record.start.plan.engine),
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
@@ -351,11 +369,26 @@ impl Load {
     }
 }
 
+/// The tables of the threads that receive. Where nobody receives, as from a disk, those that start operations count what
+/// was done.
+fn receivers_of(end: &EndReadings, set: u32) -> Vec<&Table> {
+    let of = |role: &str| {
+        let prefix = format!("s{set}/{role}");
+        let tables = end.about("worker", move |subject| subject.starts_with(&prefix));
+        tables.collect::<Vec<_>>()
+    };
+    let receive = of("rx");
+    if receive.is_empty() {
+        of("tx")
+    } else {
+        receive
+    }
+}
+
 /// Goodput of a set over a window at the receiving end, bits per second, all streams.
 pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
-    let prefix = format!("s{set}/rx");
-    let rates: Vec<f64> = receiving
-        .about("worker", |s| s.starts_with(&prefix))
+    let rates: Vec<f64> = receivers_of(receiving, set)
+        .into_iter()
         .filter_map(|t| per_second(t, m::WORKER_BYTES, window))
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
@@ -363,9 +396,8 @@ pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
 fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
-    let prefix = format!("s{set}/rx");
     let mut sum: Vec<(u64, f64)> = Vec::new();
-    for table in receiving.about("worker", |s| s.starts_with(&prefix)) {
+    for table in receivers_of(receiving, set) {
         for (i, tick) in table_ticks(table, window).into_iter().enumerate() {
             match sum.get_mut(i) {
                 Some(slot) => slot.1 += tick.1,

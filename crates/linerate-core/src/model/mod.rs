@@ -76,6 +76,7 @@ use crate::path::{Direction, Side};
 use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
+use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
@@ -101,12 +102,21 @@ pub struct Model {
     pub complete: bool,
     /// Whether other programs made the load, and linerate only looked on.
     pub watched: bool,
+    /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
+    pub alone: bool,
 }
 
 impl Model {
     /// The host at one end.
     pub fn host(&self, side: Side) -> Option<&Host> {
         self.hosts.iter().find(|host| host.side == side)
+    }
+
+    /// The ends that a load has, the one that sends in front; the near one alone where there is no far end.
+    pub fn ends(&self, direction: Direction) -> impl Iterator<Item = Side> + use<> {
+        let alone = self.alone;
+        let both = [direction.sender(), direction.receiver()].into_iter();
+        both.filter(move |side| !alone || *side == Side::Near)
     }
 
     /// The model of a direction, when it was measured.
@@ -266,7 +276,9 @@ impl Latency {
 /// One step under load, one direction of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// Connections.
+    /// What moved its bytes.
+    pub transport: Transport,
+    /// Streams: connections, or sources of datagrams.
     pub streams: u32,
     /// What they were made with.
     pub knobs: Knobs,
@@ -280,9 +292,9 @@ pub struct Load {
     pub ticks: Vec<f64>,
     /// Whether a steady part was found.
     pub steady: bool,
-    /// The sender's sockets.
+    /// What its connections counted at the sender; nothing for other transports but the sizes of packets.
     pub tcp: TcpShares,
-    /// What became of its datagrams; `None` for a load by connections.
+    /// What became of its datagrams; `None` where they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.
     pub senders: Vec<Thread>,

@@ -282,6 +282,7 @@ mod tests {
             gaps: Vec::new(),
             complete: true,
             watched: false,
+            alone: false,
         }
     }
 

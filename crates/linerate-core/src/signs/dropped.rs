@@ -1,6 +1,7 @@
 //! What the hosts themselves drop of the payload of one direction, and how much it explains.
 
 use super::{LOSSY, OVERRUN};
+use crate::transport::Transport;
 use std::collections::BTreeMap;
 
 use super::lossy::{marked, sent_again};
@@ -147,7 +148,7 @@ pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
 
 /// Whether less is sent again than matters on every path, and it does on this one.
 fn is_rare(load: &Load) -> bool {
-    load.datagrams.is_none() && sent_again(load).is_some_and(|share| share <= LOSSY)
+    load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
 }
 
 /// Whether the hosts dropped a packet in a second, or any where so few matter.
@@ -158,14 +159,14 @@ pub(crate) fn is_notable(load: &Load, dropped: &Dropped<'_>) -> bool {
 pub(crate) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
     // Nobody slows down for a datagram, and what a full queue refused is sent later: only what is lost counts.
-    let least = if load.datagrams.is_some() {
+    let least = if load.transport == Transport::Udp {
         OVERRUN
     } else if is_rare(load) {
         0.0
     } else {
         LOSSY
     };
-    if load.datagrams.is_some() && repeated < segments * least {
+    if load.transport == Transport::Udp && repeated < segments * least {
         return Some(Weight::Little);
     }
     let matters = |drops: f64| drops >= segments * least && drops >= repeated * MOST;

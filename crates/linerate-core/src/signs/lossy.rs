@@ -6,6 +6,7 @@ use crate::factor::Factor;
 use crate::model::{Load, Model, TIMEOUT};
 use crate::record::TrialPlan;
 use crate::stats::{EQUAL, Range, without_swing};
+use crate::transport::Transport;
 use crate::units::Nanos;
 
 /// What half the pace leaves of the share sent again where a rate that is exceeded makes the loss.
@@ -227,7 +228,7 @@ pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
 /// than a load lasts: at 1 Gb/s and 1 ms cubic takes four seconds to come back to where it was.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
 pub(crate) fn recovering(load: &Load) -> Option<u64> {
-    let slow = is_far(load) && !bbr::sends(load) && load.datagrams.is_none();
+    let slow = is_far(load) && !bbr::sends(load) && load.transport == Transport::Tcp;
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
@@ -236,7 +237,7 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
 /// lost.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
-    if load.datagrams.is_some() || queued {
+    if load.transport == Transport::Udp || queued {
         Range {
             high: EQUAL.high,
             ..FILLED

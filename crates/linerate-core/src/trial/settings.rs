@@ -11,7 +11,11 @@ use crate::plan::{ExtraWork, Handover, Knobs, Receive};
 use crate::signs::crowd::crowds;
 use crate::signs::lossy::often_sent_again;
 use crate::signs::threads::{at_work, ps_per_byte};
+use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
+
+/// Most operations that a trial keeps in flight in one stream.
+const MOST_DEPTH: u32 = 1024;
 
 /// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.
 pub(super) fn settings(
@@ -26,11 +30,15 @@ pub(super) fn settings(
         Factor::MoreStreams => {
             after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
         }
+        Factor::MoreDepth => {
+            let twice = before.depth.checked_mul(2).filter(|n| *n <= MOST_DEPTH);
+            after.depth = twice?;
+        }
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;
             let larger = larger(window_memory(load)?, limit)?;
-            after.recv_buffer = Some(if load.datagrams.is_some() {
+            after.recv_buffer = Some(if load.transport == Transport::Udp {
                 larger.max(Bytes(ROOM.min(limit?)))
             } else {
                 larger
@@ -65,7 +73,7 @@ pub(super) fn settings(
         Factor::Unpaced => after.pacing = None,
         Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
         // Datagrams are as large as what is written.
-        Factor::SmallerMss if load.datagrams.is_some() => {
+        Factor::SmallerMss if load.transport == Transport::Udp => {
             load.silent()?;
             after.write_size = Bytes(smaller_mss(load)?.into());
         }
@@ -147,7 +155,7 @@ fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
     }
     let gains = || other_congestion(model, direction, load).as_deref() == Some("bbr");
     let untried = || model.tried(direction, Factor::OtherCongestion).is_none();
-    if loses_little(load) && load.datagrams.is_none() && !long() && gains() && untried() {
+    if loses_little(load) && load.transport == Transport::Tcp && !long() && gains() && untried() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));

@@ -4,9 +4,7 @@ use std::cmp::Ordering::Equal;
 
 use super::case::{Case, Party};
 use super::{Certainty, Limit};
-use crate::causes::{
-    Answer, CONGESTION_CONTROL, Cause, FULL, Finding, HOST_SHAPING, PCIE_SLOT, WIRE_FULL,
-};
+use crate::causes::{Answer, Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::path::{Direction, Measure, Place, Stage};
 
@@ -34,7 +32,7 @@ pub(super) fn next(
     if found.is_empty() {
         return None;
     }
-    behind(model, causes, dir, found).or_else(|| ceiling(dir, found))
+    behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
 /// A load that went beyond the limits that were found, and how much.
@@ -154,19 +152,19 @@ fn behind(
     };
     let case = Case::of(&lifted, dir.direction, Measure::Goodput, causes);
     // What stands on the way is a reason for congestion control to slow down.
-    let reason = |p: &&Party| !(stands && p.cause.id() == CONGESTION_CONTROL);
+    let reason = |p: &&Party| !(stands && p.cause.info().slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
     if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {
         return None;
     }
-    if party.cause.stage() == Stage::Net && !parted {
+    if party.cause.info().stage == Stage::Net && !parted {
         return None;
     }
     let known = found.iter().any(|limit| limit.cause == party.cause.id());
     (!known).then(|| Limit {
         metric: Measure::Goodput,
         cause: party.cause.id(),
-        stage: party.cause.stage(),
+        stage: party.cause.info().stage,
         side: finding.side,
         direction: dir.direction,
         certainty: Certainty::Supported,
@@ -200,18 +198,22 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
 }
 
 /// The lowest ceiling that was not reached: no mending of what is below goes beyond it.
-fn ceiling(dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
+fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
     // A slot may be named inside of its interval, a shaper just below its ceiling.
-    let named = |c: &Ceiling| found.iter().any(|l| l.cause == cause_of(c));
-    let above = |c: &&Ceiling| c.reached(&dir.base) < FULL && !named(c);
-    let ceiling = dir.ceilings.iter().find(above)?;
-    Some(limit_of(ceiling, dir.direction))
+    let named = |cause: &dyn Cause| found.iter().any(|l| l.cause == cause.id());
+    let lowest = dir.ceilings.iter().find_map(|ceiling| {
+        let cause = cause_of(causes, ceiling)?;
+        let above = ceiling.reached(&dir.base) < FULL && !named(cause);
+        above.then_some((ceiling, cause))
+    });
+    let (ceiling, cause) = lowest?;
+    Some(limit_of(ceiling, cause, dir.direction))
 }
 
-fn limit_of(ceiling: &Ceiling, direction: Direction) -> Limit {
+fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, direction: Direction) -> Limit {
     Limit {
         metric: Measure::Goodput,
-        cause: cause_of(ceiling),
+        cause: cause.id(),
         stage: ceiling.stage,
         side: match ceiling.stage {
             Stage::Net => Place::Path,
@@ -230,11 +232,11 @@ fn limit_of(ceiling: &Ceiling, direction: Direction) -> Limit {
     }
 }
 
-/// The cause that holds where a ceiling is reached.
-fn cause_of(ceiling: &Ceiling) -> &'static str {
-    match ceiling.stage {
-        Stage::Pcie => PCIE_SLOT,
-        Stage::Port => HOST_SHAPING,
-        _ => WIRE_FULL,
-    }
+/// The cause that holds where a ceiling is reached: that of its stage, else that of the wire.
+fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
+    let of = |stage| {
+        let mut causes = causes.iter().copied();
+        causes.find(|cause| cause.info().ceiling == Some(stage))
+    };
+    of(ceiling.stage).or_else(|| of(Stage::Net))
 }

@@ -3,10 +3,11 @@
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
-use crate::causes::{Answer, Cause, Expected, Fit, LOCAL_DROPS, excludes, moot, shown};
+use crate::causes::{Answer, Cause, Expected, Fit, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::stats::Interval;
+use crate::transport::Transport;
 
 /// One cause before the judge.
 pub(super) struct Party {
@@ -22,9 +23,9 @@ impl Party {
     /// In play: neither clear nor excluded, not one that only disturbs, and read where the others depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
-            Answer::Finding(_) => !self.cause.only_disturbs(),
+            Answer::Finding(_) => !self.cause.info().only_disturbs,
             Answer::Clear(_) => false,
-            Answer::Unknown(_) => !self.cause.may_be_unread(),
+            Answer::Unknown(_) => !self.cause.info().may_be_unread,
         };
         in_play && self.excluded_by.is_empty()
     }
@@ -42,7 +43,7 @@ pub(super) enum Proof<'a> {
 /// Whether `other` may be the limit in the place of `party`; a reason for it is none.
 fn is_rival(other: &Party, party: &Party) -> bool {
     let id = party.cause.id();
-    let reason = other.cause.explains().contains(&id)
+    let reason = other.cause.info().explains.contains(&id)
         && match (&other.answer, &party.answer) {
             (Answer::Finding(a), Answer::Finding(b)) => a.side == b.side,
             _ => true,
@@ -67,9 +68,6 @@ pub(super) struct Case<'a> {
 
 /// What a cause says of a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
-    if sends_datagrams(model, direction) && cause.is_of_connections() {
-        return Answer::Clear("it is of connections, and these were datagrams".to_owned());
-    }
     match cause.check(model, direction) {
         Answer::Finding(found) => {
             moot(cause, model, direction, &found).unwrap_or(Answer::Finding(found))
@@ -78,21 +76,24 @@ fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     }
 }
 
-fn sends_datagrams(model: &Model, direction: Direction) -> bool {
-    let base = model.direction(direction).map(|d| &d.base);
-    base.is_some_and(|load| load.datagrams.is_some())
+/// What moved the load of a direction.
+fn transport(model: &Model, direction: Direction) -> Option<Transport> {
+    model.direction(direction).map(|d| d.base.transport)
 }
 
-/// Causes of which the share that came tells, wherever they hold: what a sender's own port drops, or loses on purpose, was
-/// sent.
-const OF_WHAT_CAME: [&str; 2] = [LOCAL_DROPS, "path-loss"];
+/// Whether a cause can limit the load of a direction. Before anything was measured all are heard.
+fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+    let transport = transport(model, direction);
+    transport.is_none_or(|transport| cause.info().scope.includes(transport))
+}
 
-/// Whether two findings are of two factors of what came of a load by datagrams: of what its sender sent, and
-/// of the share of it that came. Both may hold at once.
+/// Whether of two findings about a load of datagrams one acts on the rate that is sent, and the other on the share that is
+/// delivered. Both may hold at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
-    let came = |party: &Party| OF_WHAT_CAME.contains(&party.cause.id());
     let of_sender = |party: &Party| match &party.answer {
-        Answer::Finding(found) => Some(found.side == direction.sender().into() && !came(party)),
+        Answer::Finding(found) => {
+            Some(found.side == direction.sender().into() && !party.cause.info().of_delivery)
+        }
         _ => None,
     };
     of_sender(one)
@@ -116,7 +117,7 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
-            .filter(|cause| cause.metric() == metric)
+            .filter(|cause| cause.info().metric == metric && applies(**cause, model, direction))
             .map(|cause| Party {
                 cause: *cause,
                 answer: heard(*cause, model, direction),
@@ -132,7 +133,7 @@ impl<'a> Case<'a> {
             model,
             direction,
             metric,
-            datagrams: sends_datagrams(model, direction),
+            datagrams: transport(model, direction) == Some(Transport::Udp),
             parties,
             trials,
         }
@@ -146,7 +147,7 @@ impl<'a> Case<'a> {
         let Answer::Finding(finding) = &party.answer else {
             return None;
         };
-        if party.cause.is_ceiling() && finding.reached && party.stands() {
+        if party.cause.info().proves_itself && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
         let apart = |other: &Party| self.datagrams && are_apart(other, party, self.direction);
@@ -173,7 +174,7 @@ impl<'a> Case<'a> {
     /// Whether a finding holds beside one that was proved: it is a reason for it, or about the other factor of
     /// what came of datagrams.
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
-        party.cause.explains().contains(&proved.cause.id())
+        party.cause.info().explains.contains(&proved.cause.id())
             || (self.datagrams && are_apart(party, proved, self.direction))
     }
 
@@ -186,7 +187,7 @@ impl<'a> Case<'a> {
     pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
         self.parties
             .iter()
-            .filter(|p| !p.cause.only_disturbs() && p.excluded_by.contains(&trial))
+            .filter(|p| !p.cause.info().only_disturbs && p.excluded_by.contains(&trial))
             .map(|p| p.cause.id())
             .collect()
     }

@@ -193,7 +193,7 @@ fn limit(
     proof: Option<Proof<'_>>,
 ) -> Limit {
     Limit {
-        metric: party.cause.metric(),
+        metric: party.cause.info().metric,
         cause: party.cause.id(),
         stage: party.cause.stage_at(finding.side),
         side: finding.side,
@@ -215,7 +215,7 @@ fn limit(
 fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
     let kind = trial::kind(&trial.plan.kind);
     let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
-    let by_latency = party.cause.metric() == Measure::Latency;
+    let by_latency = party.cause.info().metric == Measure::Latency;
     Decided {
         id: trial.plan.id,
         kind: kind.map_or("", |k| k.id),
@@ -288,7 +288,8 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
 
 /// A trial that excluded all that was found: nobody expected what it showed.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
-    let found = |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.only_disturbs();
+    let found =
+        |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.info().only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());

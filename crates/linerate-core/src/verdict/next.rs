@@ -84,7 +84,7 @@ fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
     let own = Expected::of(suspect.cause, case.model, plan);
     let others = case.parties.iter();
     let parted: Vec<&Party> = others
-        .filter(|p| p.cause.id() != suspect.cause.id() && !p.cause.only_disturbs())
+        .filter(|p| p.cause.id() != suspect.cause.id() && !p.cause.info().only_disturbs)
         .filter(|p| Expected::of(p.cause, case.model, plan).parted_from(own))
         .collect();
     let about = suspect.cause.is_about(case.model, plan);

@@ -29,6 +29,7 @@ mod slot;
 mod steal;
 mod thresholds;
 mod told;
+mod transport;
 mod underlay;
 mod window;
 mod wire;
@@ -42,6 +43,7 @@ use linerate_core::path::{Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::Knobs;
 use linerate_core::record::{Host, SetEnd, TrialPlan};
 use linerate_core::stats::Interval;
+use linerate_core::transport::Transport;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Certainty, Disturbance, Verdict, decides, judge, next_trials, notes};
@@ -71,6 +73,7 @@ fn steady(mean: f64) -> Estimate {
 /// A load of 1 Gb/s that congestion control holds, on idle CPUs.
 fn load() -> Load {
     Load {
+        transport: Transport::Tcp,
         streams: 1,
         knobs: Knobs::default(),
         made: [SetEnd::default(), SetEnd::default()],
@@ -179,6 +182,7 @@ fn model(base: Load) -> Model {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        alone: false,
     }
 }
 

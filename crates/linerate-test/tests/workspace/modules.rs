@@ -6,8 +6,15 @@ use std::path::Path;
 use super::{root, sources};
 
 /// The modules of `linerate-core` from the ground floor up. Others are below all of them, or stand apart.
-const FLOORS: [&str; 7] = [
-    "path", "factor", "model", "signs", "causes", "trial", "verdict",
+const FLOORS: [&str; 8] = [
+    "path",
+    "transport",
+    "factor",
+    "model",
+    "signs",
+    "causes",
+    "trial",
+    "verdict",
 ];
 
 /// Modules above `module` that a source of it uses outside of its tests.

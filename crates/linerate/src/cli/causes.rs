@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 fn page(id: &str) -> Result<&'static str, Failure> {
     let found = CAUSES.iter().find(|c| c.id() == id);
-    found.map(|c| c.page()).ok_or_else(|| {
+    found.map(|c| c.info().page).ok_or_else(|| {
         let known: Vec<_> = CAUSES.iter().map(|c| c.id()).collect();
         Failure::usage(anyhow::anyhow!("no cause has the id `{id}`"))
             .hint(format!("the ids are {}", known.join(", ")))
@@ -48,7 +48,7 @@ mod tests {
              the program\nby its tests; `linerate causes ID` prints one of them.\n",
         );
         for cause in CAUSES {
-            let _ = write!(text, "\n#{}\n", cause.page().trim());
+            let _ = write!(text, "\n#{}\n", cause.info().page.trim());
         }
         text
     }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn every_cause_has_a_summary_that_fits_beside_its_id() {
         for cause in CAUSES {
-            let summary = crate::show::summary(cause.page());
+            let summary = crate::show::summary(cause.info().page);
             assert!(
                 (10..=200).contains(&summary.len()),
                 "{}: {summary}",

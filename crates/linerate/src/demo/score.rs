@@ -1,6 +1,6 @@
 //! Whether what was named is what was planted.
 
-use linerate_core::causes::{Cause, cause};
+use linerate_core::causes::cause;
 use linerate_core::path::{Direction, Measure, Place};
 use linerate_core::verdict::{Certainty, Decided, Disturbance, Entry, Limit};
 use linerate_lab::{Cell, HEALTHY};
@@ -98,7 +98,7 @@ pub(crate) fn score(
     disturbances: &[Disturbance],
 ) -> Scored {
     // A busy machine takes CPU time from any cell, and that is no answer to what was planted.
-    let beside = |d: &&Disturbance| cause(d.cause).is_some_and(Cause::only_disturbs);
+    let beside = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
     let beside: Vec<&Disturbance> = disturbances.iter().filter(beside).collect();
     if cell.is_event() {
         return of_event(cell, &beside);

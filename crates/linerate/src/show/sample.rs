@@ -153,6 +153,7 @@ fn latency(p50: u64, p99: u64) -> Latency {
 
 pub(super) fn load(streams: u32, mean: f64) -> Load {
     Load {
+        transport: linerate_core::transport::Transport::Tcp,
         streams,
         knobs: Knobs {
             streams,
@@ -233,6 +234,7 @@ pub(crate) fn healthy() -> Result {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        alone: false,
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];

@@ -75,8 +75,13 @@ pub fn causes(causes: &[&dyn Cause], style: Style) -> String {
     let mut page = Page::new(style);
     let column = causes.iter().map(|c| width_of(c.id())).max().unwrap_or(0);
     for cause in causes {
-        let head = format!("{:column$}  {:6}", cause.id(), cause.stage().name());
-        page.columns(Ink::Bold, &head, &words::summary(cause.page()), column + 10);
+        let head = format!("{:column$}  {:6}", cause.id(), cause.info().stage.name());
+        page.columns(
+            Ink::Bold,
+            &head,
+            &words::summary(cause.info().page),
+            column + 10,
+        );
     }
     page.gap();
     page.line(&[(Ink::Dim, "linerate causes ID explains one of them.")], 0);

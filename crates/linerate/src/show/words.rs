@@ -255,6 +255,7 @@ mod tests {
         let mut load = super::super::sample::load(1, 1e9);
         load.goodput.interval = None;
         assert_eq!(lost(&load), None);
+        load.transport = linerate_core::transport::Transport::Udp;
         load.datagrams = Some(Datagrams {
             sent: 1e5,
             per_sec: 75e3,

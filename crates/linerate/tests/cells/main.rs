@@ -10,6 +10,7 @@ mod commands;
 mod hardware;
 mod kept;
 mod mutation;
+mod operations;
 mod replayed;
 mod simulated;
 #[path = "../../../linerate-core/tests/slot/mod.rs"]
@@ -30,6 +31,7 @@ const OF_FLOWS: [&str; 1] = ["latency-nagle"];
 /// All of them.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
     let mut all = kept::cells();
+    all.extend(operations::cells());
     all.extend(replayed::cells());
     all
 });
@@ -75,7 +77,7 @@ impl Cell {
             ..
         } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
-        let metric = first.map_or(Measure::Goodput, Cause::metric);
+        let metric = first.map_or(Measure::Goodput, |cause| cause.info().metric);
         let forward = limits
             .iter()
             .filter(|l| l.metric == metric && l.direction == Direction::Forward);

@@ -73,7 +73,7 @@ fn limit_title(page: &mut Page, label: &str, limit: &Limit) {
 /// `told`: what the cause means was said before.
 fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
     let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
-    if let Some(summary) = cause.map(|c| words::summary(c.page())) {
+    if let Some(summary) = cause.map(|c| words::summary(c.info().page)) {
         page.entry("", &[(Ink::Plain, &summary)], 0);
     }
     for evidence in &limit.evidence {

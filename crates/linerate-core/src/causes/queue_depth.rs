@@ -1,0 +1,97 @@
+//! Too few operations in flight: each waits for the one before it, and nothing on the way is full.
+
+use super::predict::{bystander, per_stream};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use crate::factor::Factor;
+use crate::facts::Gap;
+use crate::model::Model;
+use crate::path::{Direction, Place, Stage};
+use crate::record::TrialPlan;
+use crate::signs::GAIN;
+use crate::signs::round_trips::median;
+use crate::stats::Range;
+use crate::transport::Scope;
+
+/// Cause `queue-depth`.
+pub(super) struct QueueDepth;
+
+/// Time of an operation under load over that of one at a time, up to which nothing queues.
+const UNQUEUED: f64 = 1.2;
+
+/// The same, from which something else is full: operations queue there.
+const QUEUED: f64 = 2.0;
+
+/// How much more than in proportion more operations in flight may carry.
+const MORE: f64 = 1.1;
+
+static INFO: CauseInfo = CauseInfo {
+    id: "queue-depth",
+    scope: Scope::Other,
+    stage: Stage::App,
+    decided_by: &[Factor::MoreDepth],
+    page: include_str!("pages/queue-depth.md"),
+    ..CauseInfo::BASE
+};
+
+impl Cause for QueueDepth {
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = match base(model, direction) {
+            Ok(load) => load,
+            Err(answer) => return answer,
+        };
+        let depth = load.knobs.depth;
+        if depth == 0 {
+            return Answer::Clear("it keeps no number of operations in flight".to_owned());
+        }
+        let [single, loaded] = [model.idle.as_ref(), load.latency.as_ref()].map(median);
+        let Some((single, loaded)) = single.zip(loaded) else {
+            return Answer::Unknown(vec![Gap {
+                what: "the time of an operation, alone and under load".to_owned(),
+                why: "one of them was not timed".to_owned(),
+                hint: String::new(),
+            }]);
+        };
+        let ratio = loaded.0 as f64 / single.0.max(1) as f64;
+        let words = format!(
+            "an operation took {loaded} with {depth} in flight in each stream, and {single} alone"
+        );
+        if ratio >= QUEUED {
+            return Answer::Clear(format!("{words}: they queue for something else"));
+        }
+        Answer::Finding(Finding {
+            side: Place::Near,
+            share: (QUEUED - ratio).clamp(0.0, 1.0),
+            enough: ratio < UNQUEUED,
+            reached: false,
+            evidence: vec![words],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            Factor::MoreDepth => {
+                let times = f64::from(trial.after.depth) / f64::from(trial.before.depth.max(1));
+                Some(Range {
+                    low: GAIN,
+                    high: times * MORE,
+                })
+            }
+            Factor::MoreStreams => Some(per_stream(trial)),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|dir| &dir.base);
+        let gain = model.tried(direction, Factor::MoreDepth);
+        let twice = load.map_or(0, |load| load.knobs.depth.saturating_mul(2));
+        vec![Advice {
+            action: format!(
+                "let the program keep more operations in flight: {twice} in each stream, or more streams"
+            ),
+            undo: String::new(),
+            gain: gain.and_then(|trial| trial.effect).map(|effect| effect.mid),
+        }]
+    }
+}

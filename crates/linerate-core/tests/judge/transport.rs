@@ -1,0 +1,157 @@
+//! Which causes and factors apply to which transport.
+
+use std::fmt::Write;
+
+use linerate_core::causes::CAUSES;
+use linerate_core::transport::Transport;
+use linerate_core::trial::TRIALS;
+
+use super::*;
+
+/// A load of another transport, whose counters the core does not know.
+fn other() -> Load {
+    Load {
+        transport: Transport::Other,
+        tcp: TcpShares::default(),
+        unread: None,
+        behind: None,
+        caught_up: None,
+        recv_memory: None,
+        ..load()
+    }
+}
+
+#[test]
+fn golden_of_causes_by_transport() {
+    let mut table = String::new();
+    for cause in CAUSES {
+        let scope = cause.info().scope;
+        let applies = Transport::ALL.map(|transport| scope.includes(transport));
+        let out: Vec<String> = Transport::ALL
+            .into_iter()
+            .zip(applies)
+            .filter(|(_, applies)| !applies)
+            .map(|(transport, _)| transport.to_string())
+            .collect();
+        let words = if out.is_empty() {
+            "all".to_owned()
+        } else {
+            format!("not {}: {}", out.join(", "), scope.reason())
+        };
+        writeln!(table, "{:<20} {words}", cause.id()).expect("a string");
+    }
+    insta::assert_snapshot!("causes_by_transport", table);
+}
+
+#[test]
+fn each_cause_that_applies_is_heard_and_no_other() {
+    for transport in Transport::ALL {
+        let base = Load {
+            transport,
+            ..load()
+        };
+        let answers = judge(&model(base)).answers;
+        for cause in CAUSES {
+            let heard = answers.iter().any(|answer| answer.cause == cause.id());
+            let applies = cause.info().scope.includes(transport);
+            assert_eq!(heard, applies, "{} of {transport}", cause.id());
+        }
+    }
+}
+
+#[test]
+fn trials_change_only_what_a_transport_has() {
+    let m = model(other());
+    for kind in TRIALS {
+        let proposed = kind.propose(&m, Direction::Forward, 0).is_some();
+        let applies = kind.factor.scope().includes(Transport::Other);
+        assert!(!proposed || applies, "{}", kind.id);
+    }
+}
+
+#[test]
+fn of_an_unknown_transport_nothing_is_named_that_is_of_sockets() {
+    let verdict = judge(&model(other()));
+    assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+    let words = format!("{:?}", verdict.unknown);
+    assert!(!words.contains("tcp"), "{words}");
+}
+
+/// Operations of a transport whose threads poll: so many in flight, each done after `loaded`, alone after 20 us.
+fn operations(depth: u32, loaded: Nanos) -> Model {
+    let timed = |time: Nanos| Latency {
+        percentiles: vec![(50.0, time)],
+        samples: 10_000,
+        least: time,
+    };
+    let knobs = Knobs {
+        depth,
+        busy_poll: true,
+        ..Knobs::default()
+    };
+    let base = Load {
+        knobs,
+        goodput: steady(4e9),
+        senders: vec![thread(1.0)],
+        receivers: vec![thread(1.0)],
+        latency: Some(timed(loaded)),
+        ..other()
+    };
+    let mut m = model(base);
+    m.idle = Some(timed(Nanos::from_micros(20)));
+    m
+}
+
+#[test]
+fn too_few_operations_in_flight_are_proved_by_more_of_them() {
+    let mut m = operations(4, Nanos::from_micros(21));
+    let limits = judge(&m).limits;
+    assert_eq!(limits.len(), 1, "{limits:?}");
+    assert_eq!(limits[0].cause, "queue-depth");
+    let next = next_trial(&m, Direction::Forward, 0).expect("a trial");
+    assert_eq!(next.kind, "more-depth");
+    assert_eq!((next.before.depth, next.after.depth), (4, 8));
+    tried(&mut m, "more-depth", 1.9);
+    let limit = judge(&m).limits.remove(0);
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("queue-depth", Certainty::Proved)
+    );
+    let excluded = limit.trial.expect("the trial").excluded;
+    assert!(excluded.contains(&"sender-core"), "{excluded:?}");
+}
+
+#[test]
+fn operations_that_queue_for_something_else_are_not_too_few() {
+    for (micros, expected) in [
+        (23, "enough"),
+        (25, "suspect"),
+        (39, "suspect"),
+        (41, "clear"),
+    ] {
+        let m = operations(4, Nanos::from_micros(micros));
+        assert_eq!(outcome(&m, "queue-depth"), expected, "{micros}");
+    }
+    assert_eq!(
+        outcome(&operations(0, Nanos::from_micros(20)), "queue-depth"),
+        "clear"
+    );
+    let mut m = operations(4, Nanos::from_micros(20));
+    m.idle = None;
+    assert_eq!(outcome(&m, "queue-depth"), "unknown");
+    // Twice as many in flight carried no more.
+    let mut m = operations(4, Nanos::from_micros(25));
+    tried(&mut m, "more-depth", 1.0);
+    assert!(judge(&m).limits.is_empty(), "{:?}", judge(&m).limits);
+}
+
+#[test]
+fn a_thread_that_polls_is_not_out_of_time_by_that() {
+    for (polls, expected) in [(true, "suspect"), (false, "enough")] {
+        let mut m = operations(64, Nanos::from_micros(200));
+        m.directions[0].base.knobs.busy_poll = polls;
+        assert_eq!(outcome(&m, "sender-core"), expected);
+        let named = judge(&m).limits.iter().any(|l| l.cause.ends_with("-core"));
+        assert_eq!(named, !polls);
+    }
+}

@@ -1,0 +1,229 @@
+//! Records of a transport that the core does not know, made by hand: operations without a far end, in one thread that
+//! polls.
+
+use linerate_core::facts::HostFacts;
+use linerate_core::metric::{self as m, Metric};
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
+use linerate_core::record::{
+    Column, End, EndReadings, FORMAT, Histogram, Host, Record, Set, SetEnd, Start, Step, Table,
+    Total, TrialPlan,
+};
+use linerate_core::units::{Bytes, Nanos};
+use linerate_core::verdict::{Certainty, judge};
+
+use super::Cell;
+
+/// Bytes of an operation.
+const SIZE: i64 = 4096;
+/// Time of one operation at a time.
+const ALONE: u64 = 20_000;
+/// Operations in flight.
+const DEPTH: u32 = 4;
+const TICK: u64 = 50_000_000;
+
+fn knobs(depth: u32) -> Knobs {
+    Knobs {
+        depth,
+        busy_poll: true,
+        ..Knobs::default()
+    }
+}
+
+fn set(id: u32, pattern: Pattern, depth: u32) -> Set {
+    Set {
+        plan: SetPlan {
+            id,
+            pattern,
+            knobs: knobs(depth),
+        },
+        ends: vec![SetEnd {
+            cpus: vec![0],
+            ..SetEnd::default()
+        }],
+    }
+}
+
+/// A table of counters that grow by so much in a tick.
+fn table(source: &str, subject: &str, rows: u64, columns: &[(Metric, i64)]) -> Table {
+    let column = |(metric, each): &(Metric, i64)| Column {
+        name: metric.name.to_owned(),
+        unit: metric.unit,
+        kind: metric.kind,
+        values: (0..=rows as i64).map(|row| row * each).collect(),
+    };
+    Table {
+        source: source.to_owned(),
+        subject: subject.to_owned(),
+        at: (0..=rows).map(|row| row * TICK).collect(),
+        columns: columns.iter().map(column).collect(),
+    }
+}
+
+fn timed(set: u32, nanos: u64) -> Histogram {
+    Histogram {
+        set,
+        counts: vec![(nanos, 10_000)],
+        ..Histogram::default()
+    }
+}
+
+/// A step of the only end, whose operations take so long each with `depth` of them in flight.
+fn step(index: u32, purpose: Purpose, set: u32, depth: u32, nanos: u64) -> Step {
+    let rows = 32;
+    let per_tick = (u64::from(depth) * TICK / nanos) as i64;
+    let thread = format!("s{set}/tx0");
+    let tables = vec![
+        table(
+            "worker",
+            &thread,
+            rows,
+            &[
+                (m::WORKER_BYTES, per_tick * SIZE),
+                (m::WORKER_OPS, per_tick),
+            ],
+        ),
+        table(
+            "thread",
+            &thread,
+            rows,
+            &[
+                (m::THREAD_RUN, TICK as i64),
+                (m::THREAD_WAIT, 0),
+                (m::THREAD_CPU, 0),
+            ],
+        ),
+    ];
+    Step {
+        plan: StepPlan {
+            index,
+            purpose,
+            sets: vec![set, 0],
+            washout: Nanos(2 * TICK),
+            measure: Nanos((rows - 2) * TICK),
+            tick: Nanos(TICK),
+        },
+        began: Nanos::from_secs(u64::from(index) * 2),
+        ends: vec![EndReadings {
+            tables,
+            totals: vec![Total {
+                set,
+                stream: 0,
+                sent: (per_tick * SIZE * rows as i64) as u64,
+                received: 0,
+                complete: true,
+            }],
+            latencies: vec![timed(0, nanos)],
+            ..EndReadings::default()
+        }],
+        clock: None,
+        trouble: None,
+    }
+}
+
+/// A run whose operations take `loaded` nanoseconds under load, and of which twice as many in flight carry `gain` times as
+/// much.
+fn record(loaded: u64, gain: f64) -> Record {
+    let forward = Pattern::Stream {
+        direction: Direction::Forward,
+    };
+    let single = Pattern::PingPong {
+        size: Bytes(SIZE as u64),
+        interval: Nanos(0),
+    };
+    let base = Purpose::Base {
+        direction: Direction::Forward,
+    };
+    let mut steps = vec![
+        step(0, Purpose::IdleLatency, 9, 1, ALONE),
+        step(1, base, 1, DEPTH, loaded),
+    ];
+    let twice = (loaded as f64 * 2.0 / gain) as u64;
+    // The order in which slices of the two settings come: A B B A, B A A B.
+    let order = [false, true, true, false, true, false, false, true];
+    for (number, changed) in order.into_iter().enumerate() {
+        let (set, depth, nanos) = if changed {
+            (2, 2 * DEPTH, twice)
+        } else {
+            (1, DEPTH, loaded)
+        };
+        let slice = Purpose::Slice { trial: 0, changed };
+        steps.push(step(2 + number as u32, slice, set, depth, nanos));
+    }
+    Record {
+        start: Start {
+            format: FORMAT,
+            linerate: "0.1.0".to_owned(),
+            wall_secs: 1_795_257_067,
+            plan: Plan {
+                engine: "disk".to_owned(),
+                peer: None,
+                knobs: knobs(DEPTH),
+                directions: vec![Direction::Forward],
+                time: Nanos::from_secs(30),
+                sweep: false,
+                trials: true,
+            },
+        },
+        hosts: vec![Host {
+            side: Side::Near,
+            facts: HostFacts {
+                name: "ripple".to_owned(),
+                cpus: vec![0, 1],
+                nodes: 1,
+                clocks: Some(Vec::new()),
+                ..HostFacts::default()
+            },
+        }],
+        sets: vec![
+            set(0, single, 1),
+            set(1, forward, DEPTH),
+            set(2, forward, 2 * DEPTH),
+        ],
+        trials: vec![TrialPlan {
+            id: 0,
+            kind: "more-depth".to_owned(),
+            direction: Direction::Forward,
+            before: knobs(DEPTH),
+            after: knobs(2 * DEPTH),
+            max_blocks: 5,
+        }],
+        steps,
+        end: Some(End::Complete),
+    }
+}
+
+pub(super) fn cells() -> [Cell; 2] {
+    let few = record(21_000, 1.9);
+    let full = record(60_000, 1.0);
+    [
+        Cell::new(
+            "operations of which too few are in flight".to_owned(),
+            &few,
+            [&["queue-depth"], &[]],
+            "sender-core",
+        ),
+        Cell::new(
+            "operations that queue".to_owned(),
+            &full,
+            [&[], &[]],
+            "queue-depth",
+        ),
+    ]
+}
+
+#[test]
+fn too_few_operations_in_flight_are_proved_and_no_core_or_counter_of_sockets_is_named() {
+    let [few, full] = cells();
+    let verdict = judge(&few.model);
+    let limit = &verdict.limits[0];
+    assert_eq!(limit.cause, "queue-depth", "{verdict:?}");
+    assert_eq!(limit.certainty, Certainty::Proved, "{verdict:?}");
+    let words = verdict.answers.iter().flat_map(|answer| &answer.why);
+    for foreign in ["retransmit", "window", "datagram", "tcp", "packet"] {
+        let named = words.clone().find(|why| why.contains(foreign));
+        assert_eq!(named, None, "{foreign}");
+    }
+    let verdict = judge(&full.model);
+    assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+}
