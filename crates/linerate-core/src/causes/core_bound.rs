@@ -171,7 +171,7 @@ pub(super) fn kept_from_its_cpu(
         .into_iter()
         .filter(|c| stands(*c, model, direction, side));
     let both = || shared_core::between(model, direction).then_some(SharedCore.id());
-    standing.next().map(|cause| cause.id()).or_else(both)
+    standing.next().map(Cause::id).or_else(both)
 }
 
 /// Share of its CPU that a thread's work took: its own time, that of interrupts there, and that of

@@ -122,6 +122,10 @@ pub const CAUSES: &[&dyn Cause] = &[
 
 /// What is known of a cause before any load is.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of a cause"
+)]
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,

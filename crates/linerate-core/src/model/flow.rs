@@ -178,9 +178,7 @@ fn load(
         senders,
         copied: None,
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
-        behind: (!sends)
-            .then(|| behind(near, 0, window, goodput, &receivers))
-            .flatten(),
+        behind: behind(near, 0, window, goodput, &receivers).filter(|_| !sends),
         // A look at a transfer that runs is too short to tell.
         caught_up: None,
         receivers,

@@ -81,6 +81,10 @@ use crate::units::{Bytes, Nanos, Rate};
 
 /// What a record says, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of a run"
+)]
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,

@@ -14,8 +14,16 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
 
+/// Most streams of a trial.
+const MOST_STREAMS: u32 = 64;
+
 /// Most operations that a trial keeps in flight in one stream.
 const MOST_DEPTH: u32 = 1024;
+
+/// Twice as many, up to a bound.
+fn twice(number: u32, most: u32) -> Option<u32> {
+    number.checked_mul(2).filter(|twice| *twice <= most)
+}
 
 /// Settings A and B of a trial of `factor`; `None` where it changes nothing or cannot be made.
 pub(super) fn settings(
@@ -27,13 +35,8 @@ pub(super) fn settings(
     let mut before = load.knobs.clone();
     let mut after = before.clone();
     match factor {
-        Factor::MoreStreams => {
-            after.streams = before.streams.checked_mul(2).filter(|n| *n <= 64)?;
-        }
-        Factor::MoreDepth => {
-            let twice = before.depth.checked_mul(2).filter(|n| *n <= MOST_DEPTH);
-            after.depth = twice?;
-        }
+        Factor::MoreStreams => after.streams = twice(before.streams, MOST_STREAMS)?,
+        Factor::MoreDepth => after.depth = twice(before.depth, MOST_DEPTH)?,
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;

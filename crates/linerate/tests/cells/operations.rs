@@ -121,6 +121,37 @@ fn step(index: u32, purpose: Purpose, set: u32, depth: u32, nanos: u64) -> Step 
     }
 }
 
+fn start() -> Start {
+    Start {
+        format: FORMAT,
+        linerate: "0.1.0".to_owned(),
+        wall_secs: 1_795_257_067,
+        plan: Plan {
+            engine: "disk".to_owned(),
+            peer: None,
+            knobs: knobs(DEPTH),
+            directions: vec![Direction::Forward],
+            time: Nanos::from_secs(30),
+            sweep: false,
+            trials: true,
+        },
+    }
+}
+
+/// The only host.
+fn host() -> Host {
+    Host {
+        side: Side::Near,
+        facts: HostFacts {
+            name: "ripple".to_owned(),
+            cpus: vec![0, 1],
+            nodes: 1,
+            clocks: Some(Vec::new()),
+            ..HostFacts::default()
+        },
+    }
+}
+
 /// A run whose operations take `loaded` nanoseconds under load, and of which twice as many in flight carry `gain` times as
 /// much.
 fn record(loaded: u64, gain: f64) -> Record {
@@ -151,30 +182,8 @@ fn record(loaded: u64, gain: f64) -> Record {
         steps.push(step(2 + number as u32, slice, set, depth, nanos));
     }
     Record {
-        start: Start {
-            format: FORMAT,
-            linerate: "0.1.0".to_owned(),
-            wall_secs: 1_795_257_067,
-            plan: Plan {
-                engine: "disk".to_owned(),
-                peer: None,
-                knobs: knobs(DEPTH),
-                directions: vec![Direction::Forward],
-                time: Nanos::from_secs(30),
-                sweep: false,
-                trials: true,
-            },
-        },
-        hosts: vec![Host {
-            side: Side::Near,
-            facts: HostFacts {
-                name: "ripple".to_owned(),
-                cpus: vec![0, 1],
-                nodes: 1,
-                clocks: Some(Vec::new()),
-                ..HostFacts::default()
-            },
-        }],
+        start: start(),
+        hosts: vec![host()],
         sets: vec![
             set(0, single, 1),
             set(1, forward, DEPTH),
