@@ -1,5 +1,6 @@
 //! The server under siege, a process of its own, and what it holds.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -27,6 +28,19 @@ pub(crate) fn eventually(mut what: impl FnMut() -> bool) -> bool {
         thread::sleep(Duration::from_millis(10));
     }
     true
+}
+
+/// Kinds of netlink that a server asks: routing, generic and socket diagnosis.
+const KINDS_OF_NETLINK: usize = 3;
+
+/// The netlink sockets of this machine, as links of descriptors name them.
+fn netlink() -> HashSet<String> {
+    let sockets = fs::read_to_string("/proc/net/netlink").unwrap();
+    let inodes = sockets
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().last());
+    inodes.map(|inode| format!("socket:[{inode}]")).collect()
 }
 
 /// What three looks in a row, so far apart, saw alike: between two of them a machine may have stood still.
@@ -144,11 +158,16 @@ impl Served {
         format!("/proc/{}/{what}", self.pid.as_raw_nonzero())
     }
 
+    /// What it holds, apart from its sockets of netlink. It keeps one for each kind of question to the kernel, and makes
+    /// it anew after a question that the kernel refused: whether there is one depends on who asked last.
     pub(crate) fn held(&self) -> Held {
-        let count = |what| fs::read_dir(self.proc(what)).unwrap().count();
+        let open = self.open();
+        let kernel = netlink();
+        let asks = open.iter().filter(|link| kernel.contains(*link)).count();
+        assert!(asks <= KINDS_OF_NETLINK, "{asks} sockets of netlink");
         Held {
-            descriptors: count("fd"),
-            threads: count("task"),
+            descriptors: open.len() - asks,
+            threads: fs::read_dir(self.proc("task")).unwrap().count(),
         }
     }
 
