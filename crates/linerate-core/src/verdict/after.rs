@@ -179,7 +179,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
     parties
         .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
-            Answer::Finding(f) if f.share >= MOST => Some((p, f)),
+            Ok(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
         // What has enough evidence before rivals that have not; of equals the one that is judged first.

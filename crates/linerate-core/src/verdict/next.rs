@@ -38,7 +38,7 @@ pub(super) fn most_telling(
         .iter()
         .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
-            Answer::Finding(f) => Some((p, f.share + if f.enough { 1.0 } else { 0.0 })),
+            Ok(f) => Some((p, f.share + if f.enough { 1.0 } else { 0.0 })),
             _ => None,
         })
         .collect();

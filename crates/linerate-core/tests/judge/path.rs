@@ -217,7 +217,7 @@ fn what_a_cable_carries_is_unknown_and_the_slot_in_its_box_is_not_blamed_for_it(
             .expect("a known cause")
             .check(&m, Direction::Forward)
         {
-            Answer::Unknown(gaps) => gaps[0].why.clone(),
+            Err(NoFinding::Unknown(gaps)) => gaps[0].why.clone(),
             other => format!("{other:?}"),
         }
     };
