@@ -45,12 +45,11 @@ mod tests {
         let time = |n: u64| {
             let start = clock::now();
             spin(n);
-            (clock::now() - start) as f64
+            clock::now() - start
         };
-        // In pairs, and the median of them: what else runs on the machine comes and goes.
-        let mut ratios: Vec<f64> = (0..51).map(|_| time(400_000) / time(100_000)).collect();
-        ratios.sort_by(f64::total_cmp);
-        let ratio = ratios[25];
+        // Of many tries the fastest was not interrupted by what else runs on the machine.
+        let fastest = |n: u64| (0..51).map(|_| time(n)).min().unwrap_or(0) as f64;
+        let ratio = fastest(400_000) / fastest(100_000);
         assert!((2.5..6.0).contains(&ratio), "{ratio}");
     }
 }
