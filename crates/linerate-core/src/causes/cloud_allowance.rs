@@ -36,7 +36,7 @@ impl Cause for CloudAllowance {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
         let Some((most, share)) = most(load) else {
-            return uncounted(model, load);
+            return Err(uncounted(model, load));
         };
         if share < EXCEEDED {
             return Err(NoFinding::Clear(format!(

@@ -109,7 +109,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     }
     let lost = match of_datagrams(model, load, direction, role) {
         Some(Ok(lost)) => Some(lost),
-        Some(Err(answer)) => return answer,
+        Some(Err(answer)) => return Err(answer),
         None => None,
     };
     let busiest = busiest(workers);

@@ -121,10 +121,10 @@ fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
             }
             Err(Why::Clear(why)) => clear.push(why),
             Err(Why::NoThread) => unknown = Some(lacks(model, "thread", host.side)),
-            Err(Why::Unknown(gap)) => unknown = Some(Err(NoFinding::Unknown(vec![gap]))),
+            Err(Why::Unknown(gap)) => unknown = Some(NoFinding::Unknown(vec![gap])),
         }
     }
-    let clear = || Err(NoFinding::Clear(clear.join("; ")));
+    let clear = || NoFinding::Clear(clear.join("; "));
     found.ok_or_else(|| unknown.unwrap_or_else(clear))
 }
 

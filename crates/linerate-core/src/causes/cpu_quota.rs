@@ -139,8 +139,8 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
         let unread = model.gaps.iter();
         let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));
         return Err(match unread.next() {
-            Some((_, gap)) if waits => Err(NoFinding::Unknown(vec![gap.clone()])),
-            _ => Err(NoFinding::Clear(format!("no CPU quota stopped {name}"))),
+            Some((_, gap)) if waits => NoFinding::Unknown(vec![gap.clone()]),
+            _ => NoFinding::Clear(format!("no CPU quota stopped {name}")),
         });
     };
     if by.time < STOPPED {

@@ -41,7 +41,7 @@ pub(super) fn worst<T>(
             Err(other) => unknown = Some(other),
         }
     }
-    found.ok_or_else(|| unknown.unwrap_or_else(|| Err(NoFinding::Clear(clear.join("; ")))))
+    found.ok_or_else(|| unknown.unwrap_or_else(|| NoFinding::Clear(clear.join("; "))))
 }
 
 /// The CPUs of an end's host.

@@ -79,7 +79,7 @@ impl Cause for HostShaping {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
         let Some(used) = used(load) else {
-            return without(model, direction, load);
+            return Err(without(model, direction, load));
         };
         let told = format!(
             "goodput was {} of what {} of the {} host leaves, {} = {}",
@@ -163,7 +163,7 @@ fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
 fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     let sender = direction.sender();
     if load.shapers.iter().flatten().next().is_some() {
-        return Err(lacks(model, "tcp", sender));
+        return lacks(model, "tcp", sender);
     }
     let unread = |what: String, why: &str, hint: String| {
         NoFinding::Unknown(vec![Gap {

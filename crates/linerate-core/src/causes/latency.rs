@@ -76,15 +76,15 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     // Too few were timed; where the streams' own were short none of the others can be long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
-        Some(own) => Err(NoFinding::Clear(format!(
+        Some(own) => NoFinding::Clear(format!(
             "the streams' own round trip took {own}, {idle} on the idle path"
-        ))),
+        )),
         None => untimed(&format!("{} beside the load", direction.name()), beside),
     })
 }
 
 /// The median round trip of the idle path, for a cause that makes it long. The path is one for both
-/// directions: it is told of the first ([`super::Cause::told_once`]). What makes round trips long beside a
+/// directions: it is named for the first ([`super::CauseInfo::is_once`]). What makes round trips long beside a
 /// load is another matter.
 pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);

@@ -131,11 +131,11 @@ fn undo(model: &Model, side: Side) -> String {
 fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let states = states.ok_or_else(|| {
-        Err(NoFinding::Unknown(vec![Gap {
+        NoFinding::Unknown(vec![Gap {
             what: format!("idle states of {}", side.name()),
             why: "they were not read".to_owned(),
             hint: "cpupower idle-info".to_owned(),
-        }]))
+        }])
     })?;
     let allowed = states.iter().filter(|state| !state.disabled);
     Ok(allowed

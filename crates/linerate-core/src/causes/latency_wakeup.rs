@@ -93,7 +93,7 @@ fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
 }
 
 /// The share of the round trips' time that the probe of each end waited for a CPU.
-fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], Answer> {
+fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], NoFinding> {
     let load = base(model, direction)?;
     let of = |side: Side, share: Option<f64>| {
         let share = share.ok_or_else(|| lacks(model, "thread", side))?;

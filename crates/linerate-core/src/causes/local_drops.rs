@@ -43,7 +43,7 @@ impl Cause for LocalDrops {
         }
         let held = held(model, load, direction, &dropped)?;
         match weigh(load, &dropped) {
-            None => lacks(model, "tcp", direction.sender()),
+            None => Err(lacks(model, "tcp", direction.sender())),
             Some(Weight::Little) => Err(NoFinding::Clear(format!(
                 "{}, too few to hold it back",
                 words(load, &dropped)

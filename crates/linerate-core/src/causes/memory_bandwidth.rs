@@ -33,7 +33,7 @@ const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 /// What one end says.
 enum End {
     Clear(String),
-    Unknown(Answer),
+    Unknown(NoFinding),
     /// Share of the channels, and whether it is certain.
     Busy(Finding),
 }
@@ -60,7 +60,7 @@ impl Cause for MemoryBandwidth {
         for host in &model.hosts {
             match end(model, host, load, direction) {
                 End::Clear(why) => clear.push(why),
-                End::Unknown(answer) => unknown = Some(answer),
+                End::Unknown(gap) => unknown = Some(gap),
                 End::Busy(finding) => {
                     if found.as_ref().is_none_or(|f| f.share < finding.share) {
                         found = Some(finding);
@@ -70,7 +70,7 @@ impl Cause for MemoryBandwidth {
         }
         match (found, unknown) {
             (Some(finding), _) => Ok(finding),
-            (None, Some(answer)) => answer,
+            (None, Some(unknown)) => Err(unknown),
             (None, None) => Err(NoFinding::Clear(clear.join("; "))),
         }
     }
@@ -205,11 +205,11 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
 }
 
 fn unknown(side: Side, what: &str, hint: &str) -> End {
-    End::Unknown(Err(NoFinding::Unknown(vec![Gap {
+    End::Unknown(NoFinding::Unknown(vec![Gap {
         what: format!("the memory of {}", side.name()),
         why: format!("at this rate it could be the limit, and {what} was not read"),
         hint: hint.to_owned(),
-    }])))
+    }]))
 }
 
 /// What the counters say of channels: the CPUs' own traffic, and at most all payload by the card, which

@@ -297,9 +297,7 @@ const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
 fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str) -> Answer {
-    if let Err(answer) = base(model, direction) {
-        return answer;
-    }
+    base(model, direction)?;
     match cause.costs(model, direction).pop() {
         None => Err(NoFinding::Clear(clear.to_owned())),
         Some(cost) => Ok(Finding {
@@ -315,11 +313,11 @@ fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str
 /// The base load of a direction, or the answer when there is none.
 fn base(model: &Model, direction: Direction) -> Result<&Load, NoFinding> {
     model.direction(direction).map(|d| &d.base).ok_or_else(|| {
-        Err(NoFinding::Unknown(vec![Gap {
+        NoFinding::Unknown(vec![Gap {
             what: format!("goodput {}", direction.name()),
             why: "this direction was not measured".to_owned(),
             hint: String::new(),
-        }]))
+        }])
     })
 }
 

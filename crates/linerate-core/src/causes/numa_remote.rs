@@ -126,7 +126,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, NoFinding> {
             Nodes::Unknown(gap) => {
                 match wants(load, direction, side, &[]) {
                     Some(share) if share < SUSPECT => clear.push(spare(side, share)),
-                    _ => unknown = Some(Err(NoFinding::Unknown(vec![gap]))),
+                    _ => unknown = Some(NoFinding::Unknown(vec![gap])),
                 }
                 continue;
             }
@@ -148,7 +148,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, NoFinding> {
             found = Some(Remote { side, share, off });
         }
     }
-    let clear = || Err(NoFinding::Clear(clear.join("; ")));
+    let clear = || NoFinding::Clear(clear.join("; "));
     found.ok_or_else(|| unknown.unwrap_or_else(clear))
 }
 

@@ -183,7 +183,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
         return Some(Err(NoFinding::Clear(why.to_owned())));
     }
     let Some(share) = load.tcp.retransmitted else {
-        return Some(lacks(model, "tcp", direction.sender()));
+        return Some(Err(lacks(model, "tcp", direction.sender())));
     };
     let Some(lost) = lost(load) else {
         return Some(Err(NoFinding::Clear(too_few(load, share))));

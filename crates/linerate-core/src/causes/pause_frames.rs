@@ -50,10 +50,10 @@ impl Cause for PauseFrames {
             ));
         };
         let [Some(paused), there] = load.paused else {
-            return uncounted(sender, nic);
+            return Err(uncounted(sender, nic));
         };
         let Some((share, how)) = stopped(&paused, nic.link.speed) else {
-            return uncounted(sender, nic);
+            return Err(uncounted(sender, nic));
         };
         if share < STOPPED {
             return Err(NoFinding::Clear(format!(

@@ -49,7 +49,7 @@ impl Cause for PcieSlot {
                 let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
                 finding(load, ceiling, &crossing, binds)
             }
-            Err(clear) => open(model, direction, load).unwrap_or(Err(NoFinding::Clear(clear))),
+            Err(clear) => Err(open(model, direction, load).unwrap_or(NoFinding::Clear(clear))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -179,7 +179,7 @@ fn bonded(model: &Model) -> bool {
 }
 
 /// Where no slot is known to be full, one that nobody read may be the one; `None` where none can be.
-fn open(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
         usb => usb,
@@ -187,7 +187,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let gap = model.hosts.iter().find_map(of)?;
     // More streams of a bond may have taken more slots.
     let scaled = scaled(model, direction, "slots").filter(|_| !bonded(model));
-    Some(scaled.map_or_else(|| Err(NoFinding::Unknown(vec![gap])), Answer::Clear))
+    Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
 /// What is not known of the slots of an end.

@@ -35,7 +35,7 @@ impl Cause for WireFull {
         let load = base(model, direction)?;
         let ceiling = wire(model, direction);
         let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
-            return unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling));
+            return Err(unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling)));
         };
         let share = full.reached(load);
         Ok(Finding {
@@ -114,13 +114,13 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
 }
 
 /// A wire of which it was not read what it carries, or whether it carries the path, may be full.
-pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
     let hosts = model.hosts.iter();
     let gaps: Vec<Gap> = hosts
         .filter_map(|host| gap(host, direction, load, known))
         .collect();
-    (!gaps.is_empty()).then_some(Err(NoFinding::Unknown(gaps)))
+    (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
 /// What is not known of the wire of an end; `known`: the ceiling of the wire at an end is.

@@ -58,8 +58,8 @@ impl Cause for WrongRoute {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
         let full = full_wire(model, direction, load);
-        if let Err(clear @ Err(NoFinding::Clear(_))) = full {
-            return clear;
+        if let Err(clear @ NoFinding::Clear(_)) = full {
+            return Err(clear);
         }
         let Some([near, far]) = routes(model) else {
             return Err(NoFinding::Unknown(vec![Gap {
@@ -76,8 +76,8 @@ impl Cause for WrongRoute {
             (Way::None, _) => Err(NoFinding::Clear(
                 "no faster port is in a network with the other end".to_owned(),
             )),
-            (_, Err(open)) => open,
-            (Way::Untold(detour), Ok(_)) => untold(&detour),
+            (_, Err(open)) => Err(open),
+            (Way::Untold(detour), Ok(_)) => Err(untold(&detour)),
             (Way::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
                 side: place(&detour),
                 share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
@@ -128,7 +128,7 @@ fn full_wire<'a>(
             ceiling.name
         ),
     };
-    Err(unread(model, direction, load).unwrap_or_else(|| Err(NoFinding::Clear(clear()))))
+    Err(unread(model, direction, load).unwrap_or_else(|| NoFinding::Clear(clear())))
 }
 
 fn routes(model: &Model) -> Option<[&Route; 2]> {

@@ -4,7 +4,7 @@ use std::cmp::Ordering::Equal;
 
 use super::case::{Case, Party};
 use super::{Certainty, Limit};
-use crate::causes::{Answer, Cause, FULL, Finding};
+use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::path::{Direction, Measure, Place, Stage};
 

@@ -1,7 +1,7 @@
 //! Which trial to run next, and when a trial has decided.
 
 use super::case::{Case, Party};
-use crate::causes::{Answer, CAUSES, Effects, Expected, Fit, shown};
+use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::record::TrialPlan;
