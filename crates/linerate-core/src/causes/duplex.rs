@@ -63,7 +63,7 @@ impl Cause for Duplex {
             };
             match told(host, load.collided[at]) {
                 Told::Collides(evidence) => {
-                    return finding(model, direction, load, side, vec![evidence], true);
+                    return Ok(finding(model, direction, load, side, vec![evidence], true));
                 }
                 Told::Half(nic) => {
                     half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
@@ -74,7 +74,7 @@ impl Cause for Duplex {
         }
         match (half, unread) {
             (Some((side, evidence)), _) => {
-                finding(model, direction, load, side, vec![evidence], false)
+                Ok(finding(model, direction, load, side, vec![evidence], false))
             }
             (None, Some((side, port))) if load.goodput.mean <= FASTEST as f64 * 1e6 => {
                 Err(NoFinding::Unknown(vec![Gap {
@@ -125,15 +125,15 @@ fn finding(
     side: Side,
     evidence: Vec<String>,
     enough: bool,
-) -> Answer {
+) -> Finding {
     let share = wire(model, direction).map_or(0.5, |ceiling| 1.0 - ceiling.reached(load));
-    Ok(Finding {
+    Finding {
         side: Place::from(side),
         share: share.clamp(0.0, 1.0),
         enough,
         reached: false,
         evidence,
-    })
+    }
 }
 
 fn told(host: &Host, collided: Option<f64>) -> Told<'_> {

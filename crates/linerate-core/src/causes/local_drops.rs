@@ -48,7 +48,7 @@ impl Cause for LocalDrops {
                 "{}, too few to hold it back",
                 words(load, &dropped)
             ))),
-            Some(weight) => finding(direction, load, held, (&dropped, &weight)),
+            Some(weight) => Ok(finding(direction, load, held, (&dropped, &weight))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -166,10 +166,10 @@ fn finding(
     load: &Load,
     (share, why): (f64, Option<String>),
     (dropped, weight): (&Dropped<'_>, &Weight),
-) -> Answer {
+) -> Finding {
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
     let lost = part(load, dropped);
-    Ok(Finding {
+    Finding {
         side: Place::from(if of_sender {
             direction.sender()
         } else {
@@ -183,7 +183,7 @@ fn finding(
             .chain([words(load, dropped)])
             .chain(lost)
             .collect(),
-    })
+    }
 }
 
 /// The command that makes room.

@@ -124,7 +124,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let late = holds(model, load)?;
     let queues = standing_queue(model, load).is_some() || marked(load).is_some();
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
-    let found = matches!(PathReordering.check(model, direction), Ok(_));
+    let found = PathReordering.check(model, direction).is_ok();
     let stands = found && !is_excluded(&PathReordering, model, direction);
     // What holds each stream gives more to more of them.
     let each = of_each_stream(model, direction) >= 1.0;

@@ -47,7 +47,7 @@ impl Cause for PcieSlot {
         match full(model, direction, load) {
             Ok((ceiling, crossing)) => {
                 let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
-                finding(load, ceiling, &crossing, binds)
+                Ok(finding(load, ceiling, &crossing, binds))
             }
             Err(clear) => Err(open(model, direction, load).unwrap_or(NoFinding::Clear(clear))),
         }
@@ -109,7 +109,7 @@ fn narrowest<'a>(model: &'a Model, ceiling: &Ceiling) -> Option<Crossing<'a>> {
 }
 
 /// `binds`: the wire carries more than the slot, whatever of its interval the slot leaves.
-fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Answer {
+fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Finding {
     let share = ceiling.reached(load);
     let reached = binds && share >= FULL;
     let how = if reached {
@@ -133,13 +133,13 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
     let busy = [&load.senders, &load.receivers]
         .into_iter()
         .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
-    Ok(Finding {
+    Finding {
         side: ceiling.side,
         share: share.min(1.0),
         enough: reached || (binds && payload.is_some() && !busy),
         reached,
         evidence,
-    })
+    }
 }
 
 /// Why the link is what it is.

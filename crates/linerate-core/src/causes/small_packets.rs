@@ -58,9 +58,9 @@ impl Cause for SmallPackets {
                 Handled::Grouped => {}
                 Handled::Single(at, off) => {
                     let off = format!("{} is off at the {} port", off.join(", "), at.name());
-                    return finding(load, side, busy, off, true);
+                    return Ok(finding(load, side, busy, off, true));
                 }
-                Handled::Frames(why) => return finding(load, side, busy, why, false),
+                Handled::Frames(why) => return Ok(finding(load, side, busy, why, false)),
                 Handled::Unread(at) => unread = Some(at),
             }
         }
@@ -183,18 +183,18 @@ fn frames(model: &Model) -> Option<String> {
     Some(told.join(", "))
 }
 
-fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Answer {
+fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Finding {
     let rate = load
         .tcp
         .segments
         .map(|n| format!("{n:.0} segments were sent in a second"));
-    Ok(Finding {
+    Finding {
         side: Place::from(side),
         share: 0.5,
         enough,
         reached: false,
         evidence: [why, busy].into_iter().chain(rate).collect(),
-    })
+    }
 }
 
 fn advice(model: &Model, handled: Handled) -> Option<Advice> {

@@ -288,7 +288,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
 
 /// A trial that excluded all that was found: nobody expected what it showed.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
-    let found = |p: &&Party| matches!(p.answer, Ok(_)) && !p.cause.info().only_disturbs;
+    let found = |p: &&Party| p.answer.is_ok() && !p.cause.info().only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());

@@ -178,7 +178,6 @@ fn model(base: Load) -> Model {
         }],
         both: Vec::new(),
         trials: Vec::new(),
-        resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
         watched: false,

@@ -230,7 +230,6 @@ pub(crate) fn healthy() -> Result {
             .map(|d| (*d, estimate(9.3e9, 2e7)))
             .collect(),
         trials: Vec::new(),
-        resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
         watched: false,
