@@ -58,9 +58,9 @@ pub(super) struct Case<'a> {
     direction: Direction,
     /// What is slow.
     metric: Measure,
-    /// Whether the load went in datagrams.
-    pub(super) datagrams: bool,
-    /// Every cause of that which was heard.
+    /// What moved the load.
+    pub(super) transport: Transport,
+    /// Every cause of that metric which was heard.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -131,7 +131,7 @@ impl<'a> Case<'a> {
             model,
             direction,
             metric,
-            datagrams: transport(model, direction) == Some(Transport::Udp),
+            transport: transport(model, direction).unwrap_or(Transport::Other),
             parties,
             trials,
         }
@@ -148,7 +148,7 @@ impl<'a> Case<'a> {
         if party.cause.info().proves_itself && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
-        let apart = |other: &Party| self.datagrams && are_apart(other, party, self.direction);
+        let apart = |other: &Party| self.splits() && are_apart(other, party, self.direction);
         let rival = |other: &Party| is_rival(other, party) && !apart(other);
         let alone = !self.parties.iter().any(rival);
         if !alone || !party.stands() {
@@ -173,7 +173,12 @@ impl<'a> Case<'a> {
     /// what came of datagrams.
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.info().explains.contains(&proved.cause.id())
-            || (self.datagrams && are_apart(party, proved, self.direction))
+            || (self.splits() && are_apart(party, proved, self.direction))
+    }
+
+    /// Whether what is sent and what is delivered of it are two factors: nobody retransmits a datagram.
+    fn splits(&self) -> bool {
+        self.transport == Transport::Udp
     }
 
     /// Whether a trial showed what becomes of what is slow.

@@ -222,7 +222,7 @@ fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval)
         words: kind.map_or("a change", |k| k.change),
         effect,
         loss: trial.loss.filter(|_| by_loss),
-        datagrams: case.datagrams,
+        transport: case.transport,
         latency: trial.latency.filter(|_| by_latency),
         slices: trial.slices,
         excluded: case.excluded(trial.plan.id),
