@@ -1,7 +1,7 @@
 //! What the two buffer causes share: a buffer that holds less than the path could use.
 
 use super::predict::{around, bystander, per_stream};
-use super::{Advice, Answer, Finding};
+use super::{Advice, Answer, Finding, NoFinding};
 use crate::factor::Factor;
 use crate::facts::BufferLimits;
 use crate::model::{Load, Model, TrialModel};
@@ -38,7 +38,7 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
             percent(share)
         )
     });
-    silent.or(waits).map(Answer::Clear)
+    silent.or(waits).map(|why| Err(NoFinding::Clear(why)))
 }
 
 /// Which end's buffer.

@@ -1,7 +1,7 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, port_at};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, port_at};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::counted;
@@ -34,21 +34,18 @@ impl Cause for CloudAllowance {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some((most, share)) = most(load) else {
-            return uncounted(model, load);
+            return Err(uncounted(model, load));
         };
         if share < EXCEEDED {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "{} of the packets were over an allowance ({})",
                 percent(share),
                 most.counter
-            ));
+            )));
         }
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Path,
             share: share.min(1.0),
             enough: true,
@@ -94,18 +91,18 @@ fn most(load: &Load) -> Option<(&Allowance, f64)> {
 }
 
 /// Nothing was counted: it may only be where the driver should have.
-fn uncounted(model: &Model, load: &Load) -> Answer {
+fn uncounted(model: &Model, load: &Load) -> NoFinding {
     let ours = |host: &&Host| {
         let route = host.facts.route.iter();
         let mut ports = route.flat_map(|r| &r.ports);
         ports.any(|nic| counted::counts_allowances(&nic.driver))
     };
     match model.hosts.iter().find(ours) {
-        Some(host) if load.allowances.is_empty() => Answer::Unknown(vec![Gap {
+        Some(host) if load.allowances.is_empty() => NoFinding::Unknown(vec![Gap {
             what: format!("allowances of the {} host", host.side.name()),
             why: "the driver's counters were not read".to_owned(),
             hint: format!("ethtool -S {} | grep allowance", port_at(host)),
         }]),
-        _ => Answer::Clear("no port on the path counts allowances of a cloud".to_owned()),
+        _ => NoFinding::Clear("no port on the path counts allowances of a cloud".to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -32,32 +32,29 @@ impl Cause for CongestionControl {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let held = match held_by_network(model, direction) {
-            Ok(held) => held,
-            Err(answer) => return answer,
-        };
+        let held = held_by_network(model, direction)?;
         if let Some(queue) = standing_queue(model, held.load) {
-            return Answer::Clear(format!("it has a reason: {queue}"));
+            return Err(NoFinding::Clear(format!("it has a reason: {queue}")));
         }
         if model.idle.is_none() {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: "idle latency".to_owned(),
                 why: "without it nobody knows whether a queue stands on the way".to_owned(),
                 hint: String::new(),
-            }]);
+            }]));
         }
         if held.load.tcp.retransmitted.is_none() {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         }
         if let Some(again) = sent_again(held.load) {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "it has a reason: {} of the bytes had to be sent again",
                 percent(again)
-            ));
+            )));
         }
         let clamped = clamped(model, direction);
         if let Some(gap) = recovers(held.load).filter(|_| clamped.is_none()) {
-            return Answer::Unknown(vec![gap]);
+            return Err(NoFinding::Unknown(vec![gap]));
         }
         let mut evidence = vec![if let Some(stood) = &clamped {
             stood.clone()
@@ -74,7 +71,7 @@ impl Cause for CongestionControl {
         let scaled = model.direction(direction).and_then(scales);
         evidence
             .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(direction.sender()),
             share: held.share * of_each_stream(model, direction),
             // A cap for each flow that queues nothing looks the same, unless the window shows that nothing is

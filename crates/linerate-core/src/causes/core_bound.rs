@@ -6,7 +6,7 @@ use super::cpu_share::{cpus, home, stands};
 use super::cpu_steal::CpuSteal;
 use super::predict::{UNCOPIED, added_work, bystander};
 use super::shared_core::{self, SharedCore};
-use super::{Advice, Answer, BUSY, Cause, Finding, base, datagrams, lacks};
+use super::{Advice, Answer, BUSY, Cause, Finding, NoFinding, base, datagrams, lacks};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::path::{Direction, Place, Side};
@@ -85,34 +85,31 @@ impl Role {
 
 /// What the counters say.
 pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
-    let load = match base(model, direction) {
-        Ok(load) => load,
-        Err(answer) => return answer,
-    };
+    let load = base(model, direction)?;
     let side = role.side(direction);
     if model.ends(direction).all(|end| end != side) {
-        return Answer::Clear("there is no far end".to_owned());
+        return Err(NoFinding::Clear("there is no far end".to_owned()));
     }
     let workers = threads(load, direction, side);
     let Some(share) = wanted(workers) else {
-        return lacks(model, "thread", side);
+        return Err(lacks(model, "thread", side));
     };
     if share < SUSPECT {
-        return Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "the {} thread needed its CPU only {} of the time",
             role.word(),
             percent(share)
-        ));
+        )));
     }
     if let Some(id) = kept_from_its_cpu(model, direction, side) {
-        return Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "the {} thread does not get its CPU: {id}",
             role.word()
-        ));
+        )));
     }
     let lost = match of_datagrams(model, load, direction, role) {
         Some(Ok(lost)) => Some(lost),
-        Some(Err(answer)) => return answer,
+        Some(Err(answer)) => return Err(answer),
         None => None,
     };
     let busiest = busiest(workers);
@@ -120,7 +117,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     // One that polls is busy whatever it carries: only a trial tells whether it has time left.
     let polls = load.knobs.busy_poll;
     let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
-    Answer::Finding(Finding {
+    Ok(Finding {
         side: Place::from(side),
         share,
         enough: used_up,
@@ -154,7 +151,7 @@ fn of_datagrams(
     load: &Load,
     direction: Direction,
     role: Role,
-) -> Option<Result<String, Answer>> {
+) -> Option<Result<String, NoFinding>> {
     let told = load.datagrams.as_ref().filter(|_| role == Role::Receiver)?;
     let dropped = datagrams::at_the_socket(model, direction, told);
     Some(dropped.map(|dropped| datagrams::words(told, dropped, "dropped at its socket")))

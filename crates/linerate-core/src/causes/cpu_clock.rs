@@ -1,7 +1,7 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::cpu::Clock;
 use crate::facts::{Gap, HostFacts};
@@ -65,11 +65,8 @@ impl Cause for CpuClock {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let slow = match slowest(model, direction) {
-            Ok(slow) => slow,
-            Err(answer) => return answer,
-        };
-        Answer::Finding(Finding {
+        let slow = slowest(model, direction)?;
+        Ok(Finding {
             side: Place::from(slow.side),
             share: 1.0 - slow.ratio(),
             enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP,
@@ -106,7 +103,7 @@ impl Cause for CpuClock {
 }
 
 /// The busy thread whose clock is lowest against its nominal one; else the answer.
-fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, Answer> {
+fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Slow<'_>>, None, Vec::new());
     for host in &model.hosts {
@@ -124,10 +121,10 @@ fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, Answer> {
             }
             Err(Why::Clear(why)) => clear.push(why),
             Err(Why::NoThread) => unknown = Some(lacks(model, "thread", host.side)),
-            Err(Why::Unknown(gap)) => unknown = Some(Answer::Unknown(vec![gap])),
+            Err(Why::Unknown(gap)) => unknown = Some(NoFinding::Unknown(vec![gap])),
         }
     }
-    let clear = || Answer::Clear(clear.join("; "));
+    let clear = || NoFinding::Clear(clear.join("; "));
     found.ok_or_else(|| unknown.unwrap_or_else(clear))
 }
 

@@ -2,7 +2,7 @@
 
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};
@@ -80,12 +80,9 @@ impl Cause for CpuContention {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let crowded = match worst(model, direction) {
-            Ok(crowded) => crowded,
-            Err(answer) => return answer,
-        };
+        let crowded = worst(model, direction)?;
         let used_up = crowded.need >= ENOUGH;
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(crowded.side),
             share: crowded.waiting,
             enough: used_up,
@@ -151,7 +148,7 @@ fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f
     }
 }
 
-fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
+fn worst(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     cpu_share::worst(
         model,
         direction,
@@ -161,7 +158,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
 }
 
 /// The thread of an end that waited longest for its CPU.
-fn waits(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
+fn waits(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFinding> {
     let load = base(model, direction)?;
     let waited = |t: &Thread| t.waiting.unwrap_or(0.0);
     let workers = threads(load, direction, side).iter();
@@ -178,22 +175,22 @@ fn waits(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Ans
     })
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, Answer> {
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFinding> {
     let name = side.name();
     let crowded = waits(model, direction, side)?;
     if crowded.waiting < LOST || crowded.need < SUSPECT {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "threads of {name} waited for their CPUs {} of the time at most, and needed them {}",
             percent(crowded.waiting),
             percent(crowded.need)
         )));
     }
     if cpu_share::stands(&CpuQuota, model, direction, side) {
-        return Err(Answer::Clear(format!("a CPU quota stopped {name}")));
+        return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
     }
     match crowded.others {
         None => Err(lacks(model, "cpu", side)),
-        Some(others) if others < OTHERS => Err(Answer::Clear(format!(
+        Some(others) if others < OTHERS => Err(NoFinding::Clear(format!(
             "other programs used the CPU of {name}'s thread only {} of the time",
             percent(others)
         ))),

@@ -1,7 +1,7 @@
 //! A CPU quota stops the program of an end.
 
 use super::cpu_share::{self, ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Model, Throttled};
 use crate::path::{Direction, Place, Side, Stage};
@@ -56,12 +56,9 @@ impl Cause for CpuQuota {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let stopped = match worst(model, direction) {
-            Ok(stopped) => stopped,
-            Err(answer) => return answer,
-        };
+        let stopped = worst(model, direction)?;
         let used_up = stopped.need() >= ENOUGH || stopped.by.periods >= EVERY_PERIOD;
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(stopped.side),
             share: stopped.lost,
             enough: used_up,
@@ -112,7 +109,7 @@ impl Cause for CpuQuota {
     }
 }
 
-fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, Answer> {
+fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, NoFinding> {
     cpu_share::worst(
         model,
         direction,
@@ -121,7 +118,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, Answer> {
     )
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, Answer> {
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, NoFinding> {
     let load = base(model, direction)?;
     let name = side.name();
     let thread = busiest(threads(load, direction, side));
@@ -132,7 +129,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, An
     // What a quota takes from a thread, its CPU has left, for others if not for nobody.
     let full = home.filter(|cpu| cpu.busy >= ENOUGH && cpu.others.is_some_and(|o| o < NOBODY));
     if let Some(cpu) = full {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "CPU {} of {name} was busy {} of the time, with this run alone",
             cpu.number,
             percent(cpu.busy)
@@ -142,12 +139,12 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, An
         let unread = model.gaps.iter();
         let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));
         return Err(match unread.next() {
-            Some((_, gap)) if waits => Answer::Unknown(vec![gap.clone()]),
-            _ => Answer::Clear(format!("no CPU quota stopped {name}")),
+            Some((_, gap)) if waits => NoFinding::Unknown(vec![gap.clone()]),
+            _ => NoFinding::Clear(format!("no CPU quota stopped {name}")),
         });
     };
     if by.time < STOPPED {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "CPU quotas stopped {name} {} of the time",
             percent(by.time)
         )));
@@ -161,7 +158,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, An
         lost,
     };
     if stopped.need() < SUSPECT {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{name} needed its CPU only {} of the time",
             percent(stopped.need())
         )));

@@ -2,7 +2,7 @@
 
 use super::core_bound::{self, Role};
 use super::predict::added_work;
-use super::{Answer, Cause, excludes};
+use super::{Cause, NoFinding, excludes};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Side};
@@ -29,19 +29,19 @@ const COSTS_MORE: f64 = 0.25;
 pub(super) fn worst<T>(
     model: &Model,
     direction: Direction,
-    at: impl Fn(Side) -> Result<T, Answer>,
+    at: impl Fn(Side) -> Result<T, NoFinding>,
     weight: impl Fn(&T) -> f64,
-) -> Result<T, Answer> {
+) -> Result<T, NoFinding> {
     let (mut found, mut unknown, mut clear) = (None::<T>, None, Vec::new());
     for side in model.ends(direction) {
         match at(side) {
             Ok(one) if found.as_ref().is_none_or(|f| weight(f) < weight(&one)) => found = Some(one),
             Ok(_) => {}
-            Err(Answer::Clear(why)) => clear.push(why),
+            Err(NoFinding::Clear(why)) => clear.push(why),
             Err(other) => unknown = Some(other),
         }
     }
-    found.ok_or_else(|| unknown.unwrap_or_else(|| Answer::Clear(clear.join("; "))))
+    found.ok_or_else(|| unknown.unwrap_or_else(|| NoFinding::Clear(clear.join("; "))))
 }
 
 /// The CPUs of an end's host.
@@ -120,8 +120,7 @@ pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64>
 
 /// Whether a cause was found at an end and no trial has excluded it.
 pub(super) fn stands(cause: &dyn Cause, model: &Model, direction: Direction, side: Side) -> bool {
-    let found =
-        matches!(cause.check(model, direction), Answer::Finding(f) if f.side == side.into());
+    let found = matches!(cause.check(model, direction), Ok(f) if f.side == side.into());
     found && !is_excluded(cause, model, direction)
 }
 

@@ -3,7 +3,8 @@
 use super::cpu_quota::CpuQuota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
 use super::{
-    Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, base, datagrams, lacks, softirq_core,
+    Advice, Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, datagrams, lacks,
+    softirq_core,
 };
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Model, Thread};
@@ -131,13 +132,10 @@ impl Cause for CpuSteal {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let robbed = match worst(model, direction) {
-            Ok(robbed) => robbed,
-            Err(answer) => return answer,
-        };
+        let robbed = worst(model, direction)?;
         let stayed = robbed.cpu.is_some();
         let used_up = stayed && robbed.need >= ENOUGH && paces(model, direction, robbed.side);
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(robbed.side),
             share: robbed.lost,
             enough: used_up,
@@ -244,7 +242,7 @@ fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)>
     (!used.is_empty()).then(|| ("a CPU".to_owned(), mean(|c| c.steal), mean(|c| c.busy)))
 }
 
-fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
+fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     cpu_share::worst(
         model,
         direction,
@@ -254,7 +252,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, Answer> {
 }
 
 /// What waits for a stolen CPU at an end, where that may be what limits the load.
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, Answer> {
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;
     let may = |r: &Robbed| r.lost >= LOST && r.need >= SUSPECT;
@@ -262,11 +260,11 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, Answer>
     let most = |all: Vec<Robbed>| all.into_iter().max_by(|a, b| a.lost.total_cmp(&b.lost));
     let Some(found) = most(found) else {
         let words = most(rest).map_or(String::new(), |r| r.words());
-        return Err(Answer::Clear(words));
+        return Err(NoFinding::Clear(words));
     };
     if cpu_share::stands(&CpuQuota, model, direction, side) {
         let name = side.name();
-        return Err(Answer::Clear(format!("a CPU quota stopped {name}")));
+        return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
     }
     // A reader of datagrams is not what is slow where its socket drops none.
     let told = load.datagrams.as_ref();
@@ -282,7 +280,7 @@ fn robbed(
     load: &Load,
     direction: Direction,
     side: Side,
-) -> Result<Vec<Robbed>, Answer> {
+) -> Result<Vec<Robbed>, NoFinding> {
     let all = cpus(load, direction, side);
     let thread = busiest(threads(load, direction, side));
     let thread = thread.ok_or_else(|| lacks(model, "thread", side))?;

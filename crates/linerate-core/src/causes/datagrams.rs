@@ -2,7 +2,7 @@
 //! exceeds a limit is lost, and where it is lost tells which one it is.
 
 use super::shared_core::SharedCore;
-use super::{Answer, Cause, Finding, host_shaping, lacks, local_drops};
+use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
 use crate::model::{Datagrams, Load, Model};
 use crate::path::{Direction, Measure, Stage};
 use crate::record::TrialPlan;
@@ -76,7 +76,7 @@ pub(crate) fn moot(
             share(told.lost)
         )
     };
-    Some(Answer::Clear(lossy(&told).unwrap_or_else(few)))
+    Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
 /// That so many datagrams are lost that what makes their sender slow is not what binds.
@@ -95,16 +95,16 @@ pub(super) fn on_the_way(
     model: &Model,
     direction: Direction,
     (load, told): (&Load, &Datagrams),
-) -> Result<f64, Answer> {
+) -> Result<f64, NoFinding> {
     let dropped = dropped(model, direction, told)?;
     let own =
         host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
     if let Some(own) = own {
-        return Err(Answer::Clear(format!("a host does it itself: {own}")));
+        return Err(NoFinding::Clear(format!("a host does it itself: {own}")));
     }
     let way = told.lost - dropped;
     if way < OVERRUN.max(told.lost * REST) {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{} of the datagrams were lost, about {} of them at the receiver's socket",
             share(told.lost),
             share(dropped)
@@ -125,10 +125,10 @@ pub(super) fn at_the_socket(
     model: &Model,
     direction: Direction,
     told: &Datagrams,
-) -> Result<f64, Answer> {
+) -> Result<f64, NoFinding> {
     let dropped = dropped(model, direction, told)?;
     if dropped < OVERRUN.max(told.lost * PART) {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{} of the datagrams were lost, and only {} dropped at the receiver's socket",
             share(told.lost),
             share(dropped)
@@ -137,9 +137,9 @@ pub(super) fn at_the_socket(
     Ok(dropped)
 }
 
-fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64, Answer> {
+fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64, NoFinding> {
     if told.lost < LOSSY {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "only {} of the datagrams were lost",
             share(told.lost)
         )));

@@ -1,7 +1,7 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, wire};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, wire};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Duplex as DuplexMode, Nic};
@@ -51,10 +51,7 @@ impl Cause for Duplex {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let mut unread = None;
         let mut half = None;
         for (at, side) in [direction.sender(), direction.receiver()]
@@ -66,7 +63,7 @@ impl Cause for Duplex {
             };
             match told(host, load.collided[at]) {
                 Told::Collides(evidence) => {
-                    return finding(model, direction, load, side, vec![evidence], true);
+                    return Ok(finding(model, direction, load, side, vec![evidence], true));
                 }
                 Told::Half(nic) => {
                     half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
@@ -77,19 +74,21 @@ impl Cause for Duplex {
         }
         match (half, unread) {
             (Some((side, evidence)), _) => {
-                finding(model, direction, load, side, vec![evidence], false)
+                Ok(finding(model, direction, load, side, vec![evidence], false))
             }
             (None, Some((side, port))) if load.goodput.mean <= FASTEST as f64 * 1e6 => {
-                Answer::Unknown(vec![Gap {
+                Err(NoFinding::Unknown(vec![Gap {
                     what: format!("the duplex of the {} port {port}", side.name()),
                     why: "neither it nor the collisions were read".to_owned(),
                     hint: format!("ethtool {port}"),
-                }])
+                }]))
             }
-            (None, Some(_)) => {
-                Answer::Clear("no port that uses one way at a time carries this much".to_owned())
-            }
-            (None, None) => Answer::Clear("no port at the ends uses one way at a time".to_owned()),
+            (None, Some(_)) => Err(NoFinding::Clear(
+                "no port that uses one way at a time carries this much".to_owned(),
+            )),
+            (None, None) => Err(NoFinding::Clear(
+                "no port at the ends uses one way at a time".to_owned(),
+            )),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -126,15 +125,15 @@ fn finding(
     side: Side,
     evidence: Vec<String>,
     enough: bool,
-) -> Answer {
+) -> Finding {
     let share = wire(model, direction).map_or(0.5, |ceiling| 1.0 - ceiling.reached(load));
-    Answer::Finding(Finding {
+    Finding {
         side: Place::from(side),
         share: share.clamp(0.0, 1.0),
         enough,
         reached: false,
         evidence,
-    })
+    }
 }
 
 fn told(host: &Host, collided: Option<f64>) -> Told<'_> {

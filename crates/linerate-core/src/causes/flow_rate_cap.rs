@@ -4,7 +4,7 @@ use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, path_reordering};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, path_reordering};
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
 use crate::path::{Direction, Place, Stage};
@@ -47,21 +47,18 @@ impl Cause for FlowRateCap {
         if let Some(answer) = of_datagrams(model, direction) {
             return answer;
         }
-        let held = match held_by_network(model, direction) {
-            Ok(held) => held,
-            Err(answer) => return answer,
-        };
+        let held = held_by_network(model, direction)?;
         if let Some(stood) = clamped(model, direction) {
-            return Answer::Clear(stood);
+            return Err(NoFinding::Clear(stood));
         }
         if let Some(late) = path_reordering::alone(model, direction) {
-            return Answer::Clear(late);
+            return Err(NoFinding::Clear(late));
         }
         if let Some((streams, gain)) = too_few(model, direction) {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "{streams} streams carried only {gain:.2} times as much: they fill one rate that \
                  drops what exceeds it"
-            ));
+            )));
         }
         let mut evidence = vec![held.why.clone()];
         let lossy = lost(held.load);
@@ -73,7 +70,7 @@ impl Cause for FlowRateCap {
         let looks = scaled.into_iter().chain(many);
         evidence
             .extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Path,
             share: held.share / 2.0 * of_each_stream(model, direction),
             enough: false,
@@ -128,12 +125,12 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let told = dir.base.datagrams.as_ref()?;
     let way = match on_the_way(model, direction, (&dir.base, told)) {
         Ok(way) => way,
-        Err(answer) => return Some(answer),
+        Err(answer) => return Some(Err(answer)),
     };
     if dir.base.silent().is_some() {
-        return Some(Answer::Clear(
+        return Some(Err(NoFinding::Clear(
             "no datagram arrived: that is no rate".to_owned(),
-        ));
+        )));
     }
     let few = |more: &&Load| more.over(&dir.base).high < times(dir, more) * EACH;
     let scaled = |more: &Load| {
@@ -141,9 +138,9 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         format!("{} streams carried {gain:.2} times as much", more.streams)
     };
     if let Some(more) = dir.sweep.iter().find(few) {
-        return Some(Answer::Clear(scaled(more)));
+        return Some(Err(NoFinding::Clear(scaled(more))));
     }
-    Some(Answer::Finding(Finding {
+    Some(Ok(Finding {
         side: Place::Path,
         share: way / 2.0,
         enough: false,

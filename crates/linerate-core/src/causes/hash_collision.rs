@@ -2,7 +2,7 @@
 
 use super::cpu_share::cpus;
 use super::softirq_core::{FULL, SoftirqCore, spread};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::odd::ranges;
@@ -45,12 +45,9 @@ impl Cause for HashCollision {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let crowded = match check(model, direction) {
-            Ok(crowded) => crowded,
-            Err(answer) => return answer,
-        };
+        let crowded = check(model, direction)?;
         let s = if crowded.idle.len() == 1 { "" } else { "s" };
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(crowded.side),
             // The full CPU says what is full; this says why, and how much of it is not known
             // without a trial.
@@ -120,10 +117,10 @@ fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
     }
 }
 
-fn check(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
+fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     let load = base(model, direction)?;
     let side = direction.receiver();
-    let clear = |why: String| Err(Answer::Clear(why));
+    let clear = |why: String| Err(NoFinding::Clear(why));
     if load.streams < 2 {
         return clear("one stream shares its receive queue with no other".to_owned());
     }
@@ -171,11 +168,11 @@ fn check(model: &Model, direction: Direction) -> Result<Crowded, Answer> {
 }
 
 /// How many streams the full CPU takes in, where they are several.
-fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, Answer> {
+fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     let name = side.name();
     let known: Option<Vec<u32>> = load.receivers.iter().map(|t| t.takes_in).collect();
     let Some(known) = known else {
-        return Err(Answer::Unknown(vec![Gap {
+        return Err(NoFinding::Unknown(vec![Gap {
             what: format!("the receive queue of each stream at {name}"),
             why: "the CPU that takes in its packets was not told, or changed".to_owned(),
             hint: String::new(),
@@ -183,7 +180,7 @@ fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, Answer> {
     };
     match known.iter().filter(|cpu| **cpu == full.number).count() {
         several @ 2.. => Ok(several as u32),
-        few => Err(Answer::Clear(format!(
+        few => Err(NoFinding::Clear(format!(
             "CPU {} of {name} took in the packets of {few} of {} streams",
             full.number,
             known.len()

@@ -1,7 +1,7 @@
 //! A shaper on the sender's own port: the host holds its packets back by itself.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, LocalEvent, Model, Shaping};
@@ -77,12 +77,9 @@ impl Cause for HostShaping {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(used) = used(load) else {
-            return without(model, direction, load);
+            return Err(without(model, direction, load));
         };
         let told = format!(
             "goodput was {} of what {} of the {} host leaves, {} = {}",
@@ -93,7 +90,7 @@ impl Cause for HostShaping {
             used.ceiling
         );
         if !used.may_bind() {
-            return Answer::Clear(told);
+            return Err(NoFinding::Clear(told));
         }
         let waited = used
             .shaper
@@ -102,7 +99,7 @@ impl Cause for HostShaping {
         let short = used.falls_short().filter(|_| used.share < NEAR);
         let short = short.map(|held| format!("it was out of tokens {held:.0} times a second"));
         let reached = used.share >= FULL;
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(direction.sender()),
             share: used.share.min(1.0),
             enough: reached || used.holds(),
@@ -163,13 +160,13 @@ fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
 }
 
 /// No rate that the load passed is known: there is none, or one was not read.
-fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
+fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     let sender = direction.sender();
     if load.shapers.iter().flatten().next().is_some() {
         return lacks(model, "tcp", sender);
     }
     let unread = |what: String, why: &str, hint: String| {
-        Answer::Unknown(vec![Gap {
+        NoFinding::Unknown(vec![Gap {
             what,
             why: why.to_owned(),
             hint,
@@ -192,7 +189,7 @@ fn without(model: &Model, direction: Direction, load: &Load) -> Answer {
                 held.port()
             ),
         ),
-        None => Answer::Clear(format!(
+        None => NoFinding::Clear(format!(
             "no shaper of the {} host's own port was passed",
             sender.name()
         )),

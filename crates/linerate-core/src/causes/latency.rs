@@ -1,6 +1,6 @@
 //! Whether the load makes round trips so long that it is worth a cause.
 
-use super::{Answer, base};
+use super::{NoFinding, base};
 use crate::facts::Gap;
 use crate::model::{Latency, Model};
 use crate::path::Direction;
@@ -52,7 +52,7 @@ impl Raised {
 }
 
 /// How the load of a direction raised the round trip, where it did so by far; else why not.
-pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answer> {
+pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFinding> {
     let load = base(model, direction)?;
     let least = || idle_at_least(model).max(load.tcp.min_rtt);
     let idle = median(model.idle.as_ref()).or_else(least);
@@ -68,7 +68,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answ
         return if raised.is_far() {
             Ok(raised)
         } else {
-            Err(Answer::Clear(raised.words()))
+            Err(NoFinding::Clear(raised.words()))
         };
     }
     let few = beside.filter(|l| l.samples >= FEW);
@@ -76,7 +76,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answ
     // Too few were timed; where the streams' own were short none of the others can be long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
-        Some(own) => Answer::Clear(format!(
+        Some(own) => NoFinding::Clear(format!(
             "the streams' own round trip took {own}, {idle} on the idle path"
         )),
         None => untimed(&format!("{} beside the load", direction.name()), beside),
@@ -84,23 +84,23 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, Answ
 }
 
 /// The median round trip of the idle path, for a cause that makes it long. The path is one for both
-/// directions: it is told of the first ([`super::Cause::told_once`]). What makes round trips long beside a
+/// directions: it is named for the first ([`super::CauseInfo::is_once`]). What makes round trips long beside a
 /// load is another matter.
-pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, Answer> {
+pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {
-        return Err(Answer::Clear(
+        return Err(NoFinding::Clear(
             "it is told of the other direction".to_owned(),
         ));
     }
     if let Ok(raised) = raised(model, direction) {
-        return Err(Answer::Clear(raised.words()));
+        return Err(NoFinding::Clear(raised.words()));
     }
     median(model.idle.as_ref()).ok_or_else(|| untimed("the idle path", model.idle.as_ref()))
 }
 
-pub(super) fn untimed(what: &str, latency: Option<&Latency>) -> Answer {
-    Answer::Unknown(vec![Gap {
+pub(super) fn untimed(what: &str, latency: Option<&Latency>) -> NoFinding {
+    NoFinding::Unknown(vec![Gap {
         what: format!("round trips {what}"),
         why: latency.map_or("none were timed".to_owned(), |l| {
             format!("{} were timed, too few for a median", l.samples)

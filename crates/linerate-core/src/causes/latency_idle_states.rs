@@ -2,7 +2,7 @@
 //! load, which keeps them awake.
 
 use super::latency::{self, untimed};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::Gap;
 use crate::facts::cpu::IdleState;
 use crate::model::{DirectionModel, Model};
@@ -41,8 +41,8 @@ impl Cause for LatencyIdleStates {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match rests(model, direction) {
-            Ok(finding) => Answer::Finding(finding),
-            Err(answer) => answer,
+            Ok(finding) => Ok(finding),
+            Err(answer) => Err(answer),
         }
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
@@ -70,7 +70,7 @@ impl Cause for LatencyIdleStates {
 }
 
 /// What CPUs that rest add to round trips on the idle path; why nothing, or what would tell.
-fn rests(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let own = base(model, direction)?.latency.as_ref();
     let beside = |dir: &DirectionModel| median(dir.base.latency.as_ref());
@@ -82,13 +82,13 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     );
     let added = idle.0.saturating_sub(loaded.0);
     if (idle.0 as f64) < loaded.0 as f64 * TIMES || added < ADDED.0 {
-        return Err(Answer::Clear(words));
+        return Err(NoFinding::Clear(words));
     }
     let (near, far) = (deepest(model, Side::Near)?, deepest(model, Side::Far)?);
     let wakes = |state: Option<&IdleState>| state.map_or(0, |state| state.latency.0);
     let all = wakes(near) + wakes(far);
     if (all as f64) < added as f64 * MOST {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{words}; CPUs wake in {} in all",
             Nanos(all)
         )));
@@ -128,10 +128,10 @@ fn undo(model: &Model, side: Side) -> String {
 
 /// The state of a host's CPUs that takes longest to leave, of those that may be entered; `None` where
 /// nothing puts them to rest, as in most virtual machines.
-fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, Answer> {
+fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let states = states.ok_or_else(|| {
-        Answer::Unknown(vec![Gap {
+        NoFinding::Unknown(vec![Gap {
             what: format!("idle states of {}", side.name()),
             why: "they were not read".to_owned(),
             hint: "cpupower idle-info".to_owned(),

@@ -1,6 +1,6 @@
 //! A port holds its interrupts back, so that what arrived waits in its ring.
 
-use super::{Advice, Answer, Cause, CauseInfo, Finding, latency, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
@@ -40,8 +40,8 @@ impl Cause for LatencyInterrupts {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match waits(model, direction) {
-            Ok(finding) => Answer::Finding(finding),
-            Err(answer) => answer,
+            Ok(finding) => Ok(finding),
+            Err(answer) => Err(answer),
         }
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
@@ -72,7 +72,7 @@ struct Held<'a> {
 }
 
 /// What ports add to round trips on the idle path; why nothing, or what would tell.
-fn waits(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = latency::idle(model, direction)?;
     let (near, far) = (held(model, Side::Near)?, held(model, Side::Far)?);
     let micros = |held: Option<Held<'_>>| held.map_or(0, |held| u64::from(held.micros));
@@ -83,7 +83,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     );
     // Ports that would wait for longer than the round trip took did not wait.
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
-        return Err(Answer::Clear(words));
+        return Err(NoFinding::Clear(words));
     }
     let (side, worst) = if micros(near) >= micros(far) {
         (Side::Near, near)
@@ -111,7 +111,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, Answer> {
 
 /// The card on the way to the other end that holds interrupts back longest; `None` where none does, or its
 /// driver adapts the time to the load.
-fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, Answer> {
+fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
     let route = facts.and_then(|facts| facts.route.as_ref());
     let wires = route.and_then(Route::wires);
@@ -147,8 +147,8 @@ fn fixed(card: &Nic) -> Option<Held<'_>> {
     })
 }
 
-fn unread(model: &Model, side: Side) -> Answer {
-    Answer::Unknown(vec![Gap {
+fn unread(model: &Model, side: Side) -> NoFinding {
+    NoFinding::Unknown(vec![Gap {
         what: format!("interrupt coalescing of {}", side.name()),
         why: "it was not read".to_owned(),
         hint: format!("ethtool -c {}", port_of(model, side)),

@@ -1,7 +1,7 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
@@ -27,25 +27,22 @@ impl Cause for LatencyNagle {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         if !model.watched {
-            return Answer::Clear(
+            return Err(NoFinding::Clear(
                 "linerate's own load waits for no answer, and what it times sets TCP_NODELAY"
                     .to_owned(),
-            );
-        }
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
-        let Some(share) = load.tcp.nagle else {
-            return lacks(model, "tcp", direction.sender());
-        };
-        if share < SUSPECT {
-            return Answer::Clear(format!(
-                "less than a segment waited for a late acknowledgement in only {} of the samples",
-                percent(share)
             ));
         }
-        Answer::Finding(Finding {
+        let load = base(model, direction)?;
+        let Some(share) = load.tcp.nagle else {
+            return Err(lacks(model, "tcp", direction.sender()));
+        };
+        if share < SUSPECT {
+            return Err(NoFinding::Clear(format!(
+                "less than a segment waited for a late acknowledgement in only {} of the samples",
+                percent(share)
+            )));
+        }
+        Ok(Finding {
             side: Place::from(direction.sender()),
             share,
             enough: share >= ENOUGH,

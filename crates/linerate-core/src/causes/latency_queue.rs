@@ -3,7 +3,7 @@
 use super::congestion_control::use_bbr;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
@@ -51,8 +51,8 @@ impl Cause for LatencyQueue {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match queued(model, direction) {
-            Ok(finding) => Answer::Finding(finding),
-            Err(answer) => answer,
+            Ok(finding) => Ok(finding),
+            Err(answer) => Err(answer),
         }
     }
     fn predict(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -85,7 +85,7 @@ impl Cause for LatencyQueue {
 }
 
 /// The queue of a direction; why there is none, or what would tell.
-fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
     // Datagrams are not answered: what passes beside them tells how long they wait.
@@ -93,14 +93,14 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, Answer> {
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "the streams' own segments were acknowledged after {own}: {}",
             raised.words()
         )));
     }
     // Packets wait for a CPU that has no time as they do for a path, and no thread's wait tells it.
     if let Some(why) = on_cpus(model, load, direction) {
-        return Err(Answer::Unknown(vec![Gap {
+        return Err(NoFinding::Unknown(vec![Gap {
             what: format!("where packets wait {}", direction.name()),
             why: format!("{}, but {why}", raised.words()),
             hint: "less load on that CPU: --pacing with half the rate".to_owned(),

@@ -1,7 +1,7 @@
 //! What answers is awake too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Measure, Place, Side, Stage};
@@ -39,8 +39,8 @@ impl Cause for LatencyWakeup {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match late(model, direction) {
-            Ok(finding) => Answer::Finding(finding),
-            Err(answer) => answer,
+            Ok(finding) => Ok(finding),
+            Err(answer) => Err(answer),
         }
     }
     fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
@@ -70,7 +70,7 @@ impl Cause for LatencyWakeup {
 }
 
 /// The waits of a direction; why they are none, or what would tell.
-fn late(model: &Model, direction: Direction) -> Result<Finding, Answer> {
+fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let waits = waited(model, direction)?;
     let (share, (side, most)) = (total(&waits), worst(&waits));
@@ -81,7 +81,7 @@ fn late(model: &Model, direction: Direction) -> Result<Finding, Answer> {
         side.name()
     );
     if share < LITTLE {
-        return Err(Answer::Clear(told));
+        return Err(NoFinding::Clear(told));
     }
     Ok(Finding {
         side: Place::from(side),
@@ -93,7 +93,7 @@ fn late(model: &Model, direction: Direction) -> Result<Finding, Answer> {
 }
 
 /// The share of the round trips' time that the probe of each end waited for a CPU.
-fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], Answer> {
+fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], NoFinding> {
     let load = base(model, direction)?;
     let of = |side: Side, share: Option<f64>| {
         let share = share.ok_or_else(|| lacks(model, "thread", side))?;

@@ -4,7 +4,7 @@
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Stage};
@@ -35,26 +35,20 @@ impl Cause for LocalDrops {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let dropped = dropped(model, load, direction);
         if !is_notable(load, &dropped) {
             let why = "the hosts dropped less than one packet of it in a second";
-            return Answer::Clear(why.to_owned());
+            return Err(NoFinding::Clear(why.to_owned()));
         }
-        let held = match held(model, load, direction, &dropped) {
-            Ok(held) => held,
-            Err(answer) => return answer,
-        };
+        let held = held(model, load, direction, &dropped)?;
         match weigh(load, &dropped) {
-            None => lacks(model, "tcp", direction.sender()),
-            Some(Weight::Little) => Answer::Clear(format!(
+            None => Err(lacks(model, "tcp", direction.sender())),
+            Some(Weight::Little) => Err(NoFinding::Clear(format!(
                 "{}, too few to hold it back",
                 words(load, &dropped)
-            )),
-            Some(weight) => finding(direction, load, held, (&dropped, &weight)),
+            ))),
+            Some(weight) => Ok(finding(direction, load, held, (&dropped, &weight))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -120,7 +114,7 @@ fn held(
     load: &Load,
     direction: Direction,
     dropped: &Dropped<'_>,
-) -> Result<(f64, Option<String>), Answer> {
+) -> Result<(f64, Option<String>), NoFinding> {
     if let Some(told) = &load.datagrams {
         return Ok((dropped.per_sec / (told.sent + dropped.per_sec), None));
     }
@@ -172,10 +166,10 @@ fn finding(
     load: &Load,
     (share, why): (f64, Option<String>),
     (dropped, weight): (&Dropped<'_>, &Weight),
-) -> Answer {
+) -> Finding {
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
     let lost = part(load, dropped);
-    Answer::Finding(Finding {
+    Finding {
         side: Place::from(if of_sender {
             direction.sender()
         } else {
@@ -189,7 +183,7 @@ fn finding(
             .chain([words(load, dropped)])
             .chain(lost)
             .collect(),
-    })
+    }
 }
 
 /// The command that makes room.

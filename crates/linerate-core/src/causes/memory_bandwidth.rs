@@ -1,7 +1,7 @@
 //! The channels of memory are full.
 
 use super::predict::{added_work, bystander, scaled};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::ceiling::memory;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -33,7 +33,7 @@ const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 /// What one end says.
 enum End {
     Clear(String),
-    Unknown(Answer),
+    Unknown(NoFinding),
     /// Share of the channels, and whether it is certain.
     Busy(Finding),
 }
@@ -52,18 +52,15 @@ impl Cause for MemoryBandwidth {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         if let Some(scaled) = scaled(model, direction, "memory") {
-            return Answer::Clear(scaled);
+            return Err(NoFinding::Clear(scaled));
         }
         let (mut found, mut unknown, mut clear) = (None::<Finding>, None, Vec::new());
         for host in &model.hosts {
             match end(model, host, load, direction) {
                 End::Clear(why) => clear.push(why),
-                End::Unknown(answer) => unknown = Some(answer),
+                End::Unknown(gap) => unknown = Some(gap),
                 End::Busy(finding) => {
                     if found.as_ref().is_none_or(|f| f.share < finding.share) {
                         found = Some(finding);
@@ -72,9 +69,9 @@ impl Cause for MemoryBandwidth {
             }
         }
         match (found, unknown) {
-            (Some(finding), _) => Answer::Finding(finding),
-            (None, Some(answer)) => answer,
-            (None, None) => Answer::Clear(clear.join("; ")),
+            (Some(finding), _) => Ok(finding),
+            (None, Some(unknown)) => Err(unknown),
+            (None, None) => Err(NoFinding::Clear(clear.join("; "))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -94,13 +91,11 @@ impl Cause for MemoryBandwidth {
             }),
             // The same at the sending end, where that is the full one.
             Factor::ZeroCopy => match self.check(model, trial.direction) {
-                Answer::Finding(found) if found.side == trial.direction.sender().into() => {
-                    Some(Range {
-                        low: GAIN,
-                        high: 3.0,
-                    })
-                }
-                Answer::Unknown(_) => None,
+                Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
+                    low: GAIN,
+                    high: 3.0,
+                }),
+                Err(NoFinding::Unknown(_)) => None,
                 _ => bystander(model, trial),
             },
             // All streams share the channels.
@@ -132,7 +127,7 @@ impl Cause for MemoryBandwidth {
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let sends = || match self.check(model, trial.direction) {
-            Answer::Finding(found) => found.side == trial.direction.sender().into(),
+            Ok(found) => found.side == trial.direction.sender().into(),
             _ => false,
         };
         match trial.factor() {
@@ -210,7 +205,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
 }
 
 fn unknown(side: Side, what: &str, hint: &str) -> End {
-    End::Unknown(Answer::Unknown(vec![Gap {
+    End::Unknown(NoFinding::Unknown(vec![Gap {
         what: format!("the memory of {}", side.name()),
         why: format!("at this rate it could be the limit, and {what} was not read"),
         hint: hint.to_owned(),

@@ -238,14 +238,15 @@ pub fn cause(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|c| c.id() == id)
 }
 
-/// What a cause answers.
+/// What a cause answers: it may hold, or why it was not found.
+pub type Answer = Result<Finding, NoFinding>;
+
+/// Why a cause was not found.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// It may hold.
-    Finding(Finding),
+pub enum NoFinding {
     /// It does not hold, and this is why.
     Clear(String),
-    /// It cannot be told without these.
+    /// It cannot be known without these.
     Unknown(Vec<Gap>),
 }
 
@@ -296,12 +297,10 @@ const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
 fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str) -> Answer {
-    if let Err(answer) = base(model, direction) {
-        return answer;
-    }
+    base(model, direction)?;
     match cause.costs(model, direction).pop() {
-        None => Answer::Clear(clear.to_owned()),
-        Some(cost) => Answer::Finding(Finding {
+        None => Err(NoFinding::Clear(clear.to_owned())),
+        Some(cost) => Ok(Finding {
             side: cost.side,
             share: cost.share.unwrap_or(1.0),
             enough: true,
@@ -312,9 +311,9 @@ fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str
 }
 
 /// The base load of a direction, or the answer when there is none.
-fn base(model: &Model, direction: Direction) -> Result<&Load, Answer> {
+fn base(model: &Model, direction: Direction) -> Result<&Load, NoFinding> {
     model.direction(direction).map(|d| &d.base).ok_or_else(|| {
-        Answer::Unknown(vec![Gap {
+        NoFinding::Unknown(vec![Gap {
             what: format!("goodput {}", direction.name()),
             why: "this direction was not measured".to_owned(),
             hint: String::new(),
@@ -323,12 +322,12 @@ fn base(model: &Model, direction: Direction) -> Result<&Load, Answer> {
 }
 
 /// The answer of a cause that needs a reading of one end which is not there.
-fn lacks(model: &Model, what: &str, side: crate::path::Side) -> Answer {
+fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
     let known = model
         .gaps
         .iter()
         .find(|(s, g)| *s == side && g.what.starts_with(what));
-    Answer::Unknown(vec![known.map_or_else(
+    NoFinding::Unknown(vec![known.map_or_else(
         || Gap {
             what: format!("{} {what}", side.name()),
             why: "the readings hold no such counter".to_owned(),

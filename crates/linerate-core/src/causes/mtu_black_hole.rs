@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks, local_drops, port_of};
+use super::{
+    Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, local_drops, port_of,
+};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
@@ -34,44 +36,43 @@ impl Cause for MtuBlackHole {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(silent) = load.silent() else {
-            return Answer::Clear("payload arrived".to_owned());
+            return Err(NoFinding::Clear("payload arrived".to_owned()));
         };
         if let Some(own) = own_loss(load, direction) {
             let why = own_loss::words(own);
-            return Answer::Clear(format!("the sender's own port loses it: {why}"));
+            return Err(NoFinding::Clear(format!(
+                "the sender's own port loses it: {why}"
+            )));
         }
         // Beside a connection that stands still a drop a second may be of anything.
         let holds = || local_drops::holds(model, load, direction);
         let datagrams = load.transport == Transport::Udp;
         if let Some(own) = datagrams.then(holds).flatten() {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "the hosts themselves drop what does not arrive: {own}"
-            ));
+            )));
         }
         let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: "round trips of the idle path".to_owned(),
                 why: "without them nobody knows whether small packets pass".to_owned(),
                 hint: String::new(),
-            }]);
+            }]));
         };
         if load.transport == Transport::Tcp {
             let Some(again) = load.tcp.retransmitted else {
-                return lacks(model, "tcp", direction.sender());
+                return Err(lacks(model, "tcp", direction.sender()));
             };
             if again <= 0.0 {
-                return Answer::Clear("nothing had to be sent again".to_owned());
+                return Err(NoFinding::Clear("nothing had to be sent again".to_owned()));
             }
         }
         let timeouts = load.tcp.timeouts.map_or(String::new(), |n| {
             format!(", after {n:.0} timeouts of the sender")
         });
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Path,
             share: silent,
             // A large packet that passes now and then is one that others are lost beside: only smaller ones tell.

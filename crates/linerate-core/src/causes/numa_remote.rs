@@ -5,7 +5,7 @@ use crate::signs::{GAIN, percent};
 use std::collections::BTreeSet;
 
 use super::core_bound::{self, Role};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::facts::route::Route;
@@ -52,16 +52,10 @@ impl Cause for NumaRemote {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let remote = match worst(model, direction) {
-            Ok(remote) => remote,
-            Err(answer) => return answer,
-        };
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let remote = worst(model, direction)?;
+        let load = base(model, direction)?;
         let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(remote.side),
             // A core that is full says what is full; this says what fills it, and how much of it is
             // not known without a trial.
@@ -118,7 +112,7 @@ impl Cause for NumaRemote {
 }
 
 /// The end with something on the wrong node that wants most of its CPU; else the answer.
-fn worst(model: &Model, direction: Direction) -> Result<Remote, Answer> {
+fn worst(model: &Model, direction: Direction) -> Result<Remote, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Remote>, None, Vec::new());
     for host in &model.hosts {
@@ -132,7 +126,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, Answer> {
             Nodes::Unknown(gap) => {
                 match wants(load, direction, side, &[]) {
                     Some(share) if share < SUSPECT => clear.push(spare(side, share)),
-                    _ => unknown = Some(Answer::Unknown(vec![gap])),
+                    _ => unknown = Some(NoFinding::Unknown(vec![gap])),
                 }
                 continue;
             }
@@ -154,7 +148,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, Answer> {
             found = Some(Remote { side, share, off });
         }
     }
-    let clear = || Answer::Clear(clear.join("; "));
+    let clear = || NoFinding::Clear(clear.join("; "));
     found.ok_or_else(|| unknown.unwrap_or_else(clear))
 }
 

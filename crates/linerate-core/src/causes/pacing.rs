@@ -1,7 +1,7 @@
 //! The program asked the kernel to pace its streams.
 
 use super::predict::bystander;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::factor::Factor;
 use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
@@ -37,12 +37,9 @@ impl Cause for Pacing {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
-            return Answer::Clear("no pace was asked for".to_owned());
+            return Err(NoFinding::Clear("no pace was asked for".to_owned()));
         };
         // The pace counts packets, goodput their payload; that of datagrams counts payload as well.
         let payload = load
@@ -53,12 +50,12 @@ impl Cause for Pacing {
         let each = load.goodput.mean / f64::from(load.streams.max(1));
         let reached = each / (pace.0 as f64 * payload).max(1.0);
         if reached < NEARLY {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "each stream ran at {} of the pace of {pace}",
                 percent(reached)
-            ));
+            )));
         }
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(direction.sender()),
             share: reached.min(1.0),
             enough: reached >= REACHED,

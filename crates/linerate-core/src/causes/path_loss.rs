@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks, port_of};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks, port_of};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -69,35 +69,32 @@ impl Cause for PathLoss {
         if let Some(answer) = apart {
             return answer;
         }
-        let held = match held_by_network(model, direction) {
-            Ok(held) => held,
-            Err(answer) => return answer,
-        };
+        let held = held_by_network(model, direction)?;
         let load = held.load;
         let Some(share) = load.tcp.retransmitted else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         let Some(lost) = lost(load) else {
-            return Answer::Clear(too_few(load, share));
+            return Err(NoFinding::Clear(too_few(load, share)));
         };
         if let Some(queue) = overrun(model, load, lost) {
-            return Answer::Clear(format!("it is the overflow of {queue}"));
+            return Err(NoFinding::Clear(format!("it is the overflow of {queue}")));
         }
         if shrugged_off(model, direction, lost) {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "bbr does not slow down where {} of the bytes are lost",
                 percent(lost)
-            ));
+            )));
         }
         if let Some(left) = leaves(load, lost).filter(|_| !explains(load, lost)) {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "{} of the bytes were lost, which would leave {left}",
                 percent(lost)
-            ));
+            )));
         }
         let evidence = evidence(model, direction, load, lost);
         let share = held.share * of_each_stream(model, direction);
-        Answer::Finding(finding(load, direction, share, evidence))
+        Ok(finding(load, direction, share, evidence))
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
@@ -149,14 +146,14 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let told = load.datagrams.as_ref()?;
     if load.silent().is_some() && own_loss(load, direction).is_none() {
         let why = "no datagram arrived: that is no loss by chance";
-        return Some(Answer::Clear(why.to_owned()));
+        return Some(Err(NoFinding::Clear(why.to_owned())));
     }
     Some(match on_the_way(model, direction, (load, told)) {
         Ok(way) => {
             let evidence = vec![datagrams::words(told, way, "lost on the way")];
-            Answer::Finding(finding(load, direction, way, evidence))
+            Ok(finding(load, direction, way, evidence))
         }
-        Err(answer) => answer,
+        Err(answer) => Err(answer),
     })
 }
 
@@ -183,16 +180,18 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let silent = load.silent()?;
     if !load.arrived() && own_loss(load, direction).is_none() {
         let why = "no payload arrived at all: that is no loss by chance";
-        return Some(Answer::Clear(why.to_owned()));
+        return Some(Err(NoFinding::Clear(why.to_owned())));
     }
     let Some(share) = load.tcp.retransmitted else {
-        return Some(lacks(model, "tcp", direction.sender()));
+        return Some(Err(lacks(model, "tcp", direction.sender())));
     };
     let Some(lost) = lost(load) else {
-        return Some(Answer::Clear(too_few(load, share)));
+        return Some(Err(NoFinding::Clear(too_few(load, share))));
     };
     if let Some(own) = of_a_host(model, load, direction) {
-        return Some(Answer::Clear(format!("a host does it itself: {own}")));
+        return Some(Err(NoFinding::Clear(format!(
+            "a host does it itself: {own}"
+        ))));
     }
     let evidence = vec![
         format!("{} of the bytes had to be sent again", percent(share)),
@@ -204,7 +203,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let found = finding(load, direction, silent, evidence);
     // Half the pace of next to nothing tells nothing.
     let enough = found.enough || lost >= IN_ROWS;
-    Some(Answer::Finding(Finding { enough, ..found }))
+    Some(Ok(Finding { enough, ..found }))
 }
 
 /// Why what was sent again, `share` of the bytes, is no loss that matters.

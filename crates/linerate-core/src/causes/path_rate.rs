@@ -8,8 +8,8 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, contended, host_shaping, lacks,
-    local_drops, path_reordering, reached,
+    Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, contended, host_shaping,
+    lacks, local_drops, path_reordering, reached,
 };
 use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
@@ -52,9 +52,11 @@ impl Cause for PathRate {
             return answer;
         }
         match held_by_network(model, direction) {
-            Ok(held) => path_reordering::alone(model, direction)
-                .map_or_else(|| finding(model, direction, &held), Answer::Clear),
-            Err(answer) => answer,
+            Ok(held) => path_reordering::alone(model, direction).map_or_else(
+                || finding(model, direction, &held),
+                |why| Err(NoFinding::Clear(why)),
+            ),
+            Err(answer) => Err(answer),
         }
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
@@ -112,14 +114,14 @@ pub(super) struct Held<'a> {
 }
 
 /// The load of a direction if the network may hold it back; else why not.
-pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
+pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = held_back(model, direction)?;
     if let Some(own) = of_a_host(model, held.load, direction) {
-        return Err(Answer::Clear(format!("a host does it itself: {own}")));
+        return Err(NoFinding::Clear(format!("a host does it itself: {own}")));
     }
-    if matches!(Duplex.check(model, direction), Answer::Finding(f) if f.enough) {
+    if matches!(Duplex.check(model, direction), Ok(f) if f.enough) {
         let why = "packets collide at a port: duplex";
-        return Err(Answer::Clear(why.to_owned()));
+        return Err(NoFinding::Clear(why.to_owned()));
     }
     Ok(held)
 }
@@ -142,10 +144,10 @@ fn carried(more: &Load, gain: f64) -> String {
 
 /// The load of a direction if congestion control holds it back, be it for what happens on the hosts'
 /// own ground; else why not.
-pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, Answer> {
+pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let load = base(model, direction)?;
     if let Some(silent) = load.silent() {
-        return Err(Answer::Clear(no_rate(silent)));
+        return Err(NoFinding::Clear(no_rate(silent)));
     }
     let (Some(network), Some(starved)) = (load.tcp.network, load.tcp.starved) else {
         return Err(lacks(model, "tcp", direction.sender()));
@@ -159,16 +161,16 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
         network + lifted
     };
     if let Some(why) = on_cpus(model, load, direction) {
-        return Err(Answer::Clear(why));
+        return Err(NoFinding::Clear(why));
     }
     if let Some(ceiling) = reached(model, direction) {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{} itself carries no more than {}",
             ceiling.name, ceiling.rate
         )));
     }
     if share < HELD {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "congestion control held the sender only {} of the time",
             percent(share)
         )));
@@ -257,7 +259,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let gains: Vec<(&Load, Interval)> = gains.collect();
     let sure = gains.iter().max_by(|a, b| a.1.low.total_cmp(&b.1.low));
     if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
-        return Answer::Clear(carried(more, gain.mid));
+        return Err(NoFinding::Clear(carried(more, gain.mid)));
     }
     if let Some((more, gain)) = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid)) {
         let gain = gain.mid;
@@ -283,7 +285,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let marked = marked(load);
     evidence.extend(marked.map(|r| format!("a queue marked {} of the segments (ECN)", percent(r))));
     evidence.extend(shared(load));
-    Answer::Finding(Finding {
+    Ok(Finding {
         side: Place::Path,
         share: held.share,
         enough: same
@@ -305,10 +307,10 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let told = dir.base.datagrams.as_ref()?;
     let way = match on_the_way(model, direction, (&dir.base, told)) {
         Ok(way) => way,
-        Err(answer) => return Some(answer),
+        Err(answer) => return Some(Err(answer)),
     };
     if let Some(silent) = dir.base.silent() {
-        return Some(Answer::Clear(no_rate(silent)));
+        return Some(Err(NoFinding::Clear(no_rate(silent))));
     }
     let gains = || {
         dir.sweep
@@ -316,7 +318,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
             .map(|more| (more, gain(model, direction, &dir.base, more)))
     };
     if let Some((more, gain)) = gains().find(|(_, gain)| gain.low > SAME) {
-        return Some(Answer::Clear(carried(more, gain.mid)));
+        return Some(Err(NoFinding::Clear(carried(more, gain.mid))));
     }
     let sent_more = |more: &Load| {
         let told_more = more.datagrams.as_ref();
@@ -331,7 +333,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
             gain.mid
         )
     });
-    Some(Answer::Finding(Finding {
+    Some(Ok(Finding {
         side: Place::Path,
         share: way,
         enough: more.is_some() && datagrams::surely_on_the_way(told),

@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
 use super::path_rate::{held_by_network, of_each_stream};
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -35,45 +35,44 @@ impl Cause for PathReordering {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let held = match held_by_network(model, direction) {
-            Ok(held) => held,
-            Err(answer) => return answer,
-        };
+        let held = held_by_network(model, direction)?;
         let load = held.load;
         let Some(again) = load.tcp.retransmitted else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         if sent_again(load).is_none() {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "only {} of the bytes had to be sent again",
                 percent(again)
-            ));
+            )));
         }
         if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
-            return Answer::Clear("bbr does not slow down where packets overtake".to_owned());
+            return Err(NoFinding::Clear(
+                "bbr does not slow down where packets overtake".to_owned(),
+            ));
         }
         if load.tcp.needless.or(load.tcp.reordered).is_none() {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: format!("segments that come late {}", direction.name()),
                 why: "the sender's kernel does not count them".to_owned(),
                 hint: "Linux 4.19 or later".to_owned(),
-            }]);
+            }]));
         }
         let Some(late) = late(load) else {
-            return Answer::Clear(seldom(load));
+            return Err(NoFinding::Clear(seldom(load)));
         };
         if let (Late::Told(share), Some(lost)) = (late, lost(load))
             && share < MOST_LATE
         {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "{} of the bytes were lost indeed, and less than that came late",
                 percent(lost)
-            ));
+            )));
         }
         if let Some(queue) = long_queue(model, load) {
-            return Answer::Clear(format!("it costs nothing beside {queue}"));
+            return Err(NoFinding::Clear(format!("it costs nothing beside {queue}")));
         }
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Path,
             share: held.share * of_each_stream(model, direction),
             // Some come late on any path with several queues: only a trial tells whether it matters.
@@ -125,7 +124,7 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let late = holds(model, load)?;
     let queues = standing_queue(model, load).is_some() || marked(load).is_some();
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
-    let found = matches!(PathReordering.check(model, direction), Answer::Finding(_));
+    let found = PathReordering.check(model, direction).is_ok();
     let stands = found && !is_excluded(&PathReordering, model, direction);
     // What holds each stream gives more to more of them.
     let each = of_each_stream(model, direction) >= 1.0;

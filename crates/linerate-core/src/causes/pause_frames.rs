@@ -1,7 +1,7 @@
 //! The other end of the wire tells the port to stop.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
@@ -42,26 +42,25 @@ impl Cause for PauseFrames {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let sender = direction.sender();
         let Some(nic) = wire(model, sender) else {
-            return Answer::Clear("the sender's port has no wire of its own".to_owned());
+            return Err(NoFinding::Clear(
+                "the sender's port has no wire of its own".to_owned(),
+            ));
         };
         let [Some(paused), there] = load.paused else {
-            return uncounted(sender, nic);
+            return Err(uncounted(sender, nic));
         };
         let Some((share, how)) = stopped(&paused, nic.link.speed) else {
-            return uncounted(sender, nic);
+            return Err(uncounted(sender, nic));
         };
         if share < STOPPED {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "pauses stopped {} {} {how}",
                 nic.name,
                 percent(share)
-            ));
+            )));
         }
         // What the other end sends the receiver's port asked for, unless a switch did.
         let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
@@ -70,7 +69,7 @@ impl Cause for PauseFrames {
         } else {
             "they came from what is between the hosts".to_owned()
         };
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: if asked {
                 Place::from(direction.receiver())
             } else {
@@ -126,12 +125,12 @@ fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> 
 }
 
 /// Nothing counts pauses: they may only be where the port obeys them.
-fn uncounted(side: Side, nic: &Nic) -> Answer {
+fn uncounted(side: Side, nic: &Nic) -> NoFinding {
     let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
     if !obeys {
-        return Answer::Clear(format!("{} does not obey pauses, or has none", nic.name));
+        return NoFinding::Clear(format!("{} does not obey pauses, or has none", nic.name));
     }
-    Answer::Unknown(vec![Gap {
+    NoFinding::Unknown(vec![Gap {
         what: format!("pauses of the {} port {}", side.name(), nic.name),
         why: "it obeys them, and its driver does not count them".to_owned(),
         hint: format!("ethtool -S {}; the counters of the switch", nic.name),

@@ -1,7 +1,7 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled};
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, FULL, Finding, base, wire};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
 use crate::ceiling::usb;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -43,16 +43,13 @@ impl Cause for PcieSlot {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         match full(model, direction, load) {
             Ok((ceiling, crossing)) => {
                 let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
-                finding(load, ceiling, &crossing, binds)
+                Ok(finding(load, ceiling, &crossing, binds))
             }
-            Err(clear) => open(model, direction, load).unwrap_or(Answer::Clear(clear)),
+            Err(clear) => Err(open(model, direction, load).unwrap_or(NoFinding::Clear(clear))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -112,7 +109,7 @@ fn narrowest<'a>(model: &'a Model, ceiling: &Ceiling) -> Option<Crossing<'a>> {
 }
 
 /// `binds`: the wire carries more than the slot, whatever of its interval the slot leaves.
-fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Answer {
+fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Finding {
     let share = ceiling.reached(load);
     let reached = binds && share >= FULL;
     let how = if reached {
@@ -136,13 +133,13 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
     let busy = [&load.senders, &load.receivers]
         .into_iter()
         .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
-    Answer::Finding(Finding {
+    Finding {
         side: ceiling.side,
         share: share.min(1.0),
         enough: reached || (binds && payload.is_some() && !busy),
         reached,
         evidence,
-    })
+    }
 }
 
 /// Why the link is what it is.
@@ -182,7 +179,7 @@ fn bonded(model: &Model) -> bool {
 }
 
 /// Where no slot is known to be full, one that nobody read may be the one; `None` where none can be.
-fn open(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
         usb => usb,
@@ -190,7 +187,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let gap = model.hosts.iter().find_map(of)?;
     // More streams of a bond may have taken more slots.
     let scaled = scaled(model, direction, "slots").filter(|_| !bonded(model));
-    Some(scaled.map_or_else(|| Answer::Unknown(vec![gap]), Answer::Clear))
+    Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
 /// What is not known of the slots of an end.

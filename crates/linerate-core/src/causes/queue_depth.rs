@@ -1,7 +1,7 @@
 //! Too few operations in flight: each waits for the one before it, and nothing on the way is full.
 
 use super::predict::{bystander, per_stream};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::Model;
@@ -38,30 +38,31 @@ impl Cause for QueueDepth {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let depth = load.knobs.depth;
         if depth == 0 {
-            return Answer::Clear("it keeps no number of operations in flight".to_owned());
+            return Err(NoFinding::Clear(
+                "it keeps no number of operations in flight".to_owned(),
+            ));
         }
         let [single, loaded] = [model.idle.as_ref(), load.latency.as_ref()].map(median);
         let Some((single, loaded)) = single.zip(loaded) else {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: "the time of an operation, alone and under load".to_owned(),
                 why: "one of them was not timed".to_owned(),
                 hint: String::new(),
-            }]);
+            }]));
         };
         let ratio = loaded.0 as f64 / single.0.max(1) as f64;
         let words = format!(
             "an operation took {loaded} with {depth} in flight in each stream, and {single} alone"
         );
         if ratio >= QUEUED {
-            return Answer::Clear(format!("{words}: they queue for something else"));
+            return Err(NoFinding::Clear(format!(
+                "{words}: they queue for something else"
+            )));
         }
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Near,
             share: (QUEUED - ratio).clamp(0.0, 1.0),
             enough: ratio < UNQUEUED,

@@ -1,7 +1,7 @@
 //! The receiver's window is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, a_read, stayed};
@@ -42,40 +42,37 @@ impl Cause for ReceiveWindow {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         if let Some(answer) = buffer_bound::overruled(load) {
             return answer;
         }
         let Some(limited) = load.tcp.rwnd_limited else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         if limited < SUSPECT {
-            return Answer::Clear(held(Buffer::Receive, limited, "only "));
+            return Err(NoFinding::Clear(held(Buffer::Receive, limited, "only ")));
         }
         if let Some(why) = relayed(model, load) {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: format!("the window of the {} end", direction.receiver().name()),
                 why,
                 hint: "measure without it, or from its host to each of the ends".to_owned(),
-            }]);
+            }]));
         }
         let Some(unread) = unread_share(load) else {
-            return lacks(model, "socket", direction.receiver());
+            return Err(lacks(model, "socket", direction.receiver()));
         };
         if unread > UNREAD {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "{} of the window was payload that the application had not read",
                 percent(unread)
-            ));
+            )));
         }
         let found =
             buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));
         // A reader that has no time closes the window too.
         let has_time = wanted(&load.receivers).is_some_and(|w| w < BUSY);
-        Answer::Finding(Finding {
+        Ok(Finding {
             enough: found.enough && has_time,
             ..found
         })

@@ -5,7 +5,9 @@ use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
 use super::predict::{added_work, around, bystander, per_stream};
 use super::receive_window::{UNREAD, unread_share};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, cpu_contention, cpu_steal, lacks};
+use super::{
+    Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, cpu_contention, cpu_steal, lacks,
+};
 use crate::factor::Factor;
 use crate::model::{Datagrams, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -47,47 +49,46 @@ impl Cause for ReceiverApp {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(busy) = wanted(&load.receivers) else {
-            return lacks(model, "thread", direction.receiver());
+            return Err(lacks(model, "thread", direction.receiver()));
         };
         if let Some(told) = &load.datagrams {
             return of_datagrams(model, direction, (load, told), busy);
         }
         let Some(limited) = load.tcp.rwnd_limited else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         let Some(behind) = load.behind else {
-            return lacks(model, "socket", direction.receiver());
+            return Err(lacks(model, "socket", direction.receiver()));
         };
         // A reader that is too slow closes the window sooner or later; a large buffer makes it later.
         if limited < SUSPECT && behind < BEHIND {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "the receive window held the sender only {} of the time, and payload did not gather \
                  unread",
                 percent(limited)
-            ));
+            )));
         }
         if busy >= BUSY {
-            return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+            return Err(NoFinding::Clear(format!(
+                "the receiving thread was busy {}",
+                percent(busy)
+            )));
         }
         if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
-            return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
+            return Err(NoFinding::Clear(format!(
+                "the receiving thread does not get its CPU: {id}"
+            )));
         }
-        let (share, seen) = match waits(model, load, direction, behind) {
-            Ok(waits) => waits,
-            Err(answer) => return answer,
-        };
+        let (share, seen) = waits(model, load, direction, behind)?;
         let idle = Idle {
             side: direction.receiver(),
             busy,
             share,
             seen,
         };
-        Answer::Finding(idle.finding(model, load, direction))
+        Ok(idle.finding(model, load, direction))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
@@ -131,7 +132,7 @@ fn waits(
     load: &Load,
     direction: Direction,
     behind: f64,
-) -> Result<(f64, String), Answer> {
+) -> Result<(f64, String), NoFinding> {
     if behind >= BEHIND {
         let more = percent(behind);
         let gathered = format!("{more} more arrived than the program read, and gathered unread");
@@ -141,13 +142,13 @@ fn waits(
         return Err(lacks(model, "socket", direction.receiver()));
     };
     if unread <= UNREAD {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "the program kept up: only {} of the outstanding payload was unread",
             percent(unread)
         )));
     }
     if let Some(caught_up) = load.caught_up.filter(|share| *share >= CAUGHT_UP) {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "the program had read all there was in {} of the looks",
             percent(caught_up)
         )));
@@ -165,15 +166,17 @@ fn of_datagrams(
     (load, told): (&Load, &Datagrams),
     busy: f64,
 ) -> Answer {
-    let dropped = match at_the_socket(model, direction, told) {
-        Ok(dropped) => dropped,
-        Err(answer) => return answer,
-    };
+    let dropped = at_the_socket(model, direction, told)?;
     if busy >= BUSY {
-        return Answer::Clear(format!("the receiving thread was busy {}", percent(busy)));
+        return Err(NoFinding::Clear(format!(
+            "the receiving thread was busy {}",
+            percent(busy)
+        )));
     }
     if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
-        return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
+        return Err(NoFinding::Clear(format!(
+            "the receiving thread does not get its CPU: {id}"
+        )));
     }
     let idle = Idle {
         side: direction.receiver(),
@@ -183,7 +186,7 @@ fn of_datagrams(
     };
     let found = idle.finding(model, load, direction);
     // Too little room for what comes at once looks the same.
-    Answer::Finding(Finding {
+    Ok(Finding {
         enough: found.enough && room_did_not_help(model, load, direction),
         ..found
     })

@@ -1,7 +1,7 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Advice, Answer, Cause, CauseInfo, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Stage};
@@ -34,21 +34,18 @@ impl Cause for SendBuffer {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         if let Some(answer) = buffer_bound::overruled(load) {
             return answer;
         }
         let Some(limited) = load.tcp.sndbuf_limited else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         if limited < SUSPECT {
-            return Answer::Clear(held(Buffer::Send, limited, "only "));
+            return Err(NoFinding::Clear(held(Buffer::Send, limited, "only ")));
         }
         let more = evidence(load);
-        Answer::Finding(buffer_bound::finding(
+        Ok(buffer_bound::finding(
             model,
             direction,
             Buffer::Send,

@@ -5,7 +5,7 @@ use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
 use super::predict::{UNCOPIED, added_work, around, bystander, per_stream};
 use super::receiver_app::{BUSY, Idle, halved, operation};
-use super::{Advice, Answer, Cause, CauseInfo, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model};
@@ -31,15 +31,20 @@ const PAUSES: f64 = 0.25;
 /// or for room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
-        return Answer::Clear(lost);
+        return Err(NoFinding::Clear(lost));
     }
     if busy >= BUSY {
-        return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
+        return Err(NoFinding::Clear(format!(
+            "the sending thread was busy {}",
+            percent(busy)
+        )));
     }
     if let Some(pace) = load.knobs.pacing {
-        return Answer::Clear(format!("it waited for its pace of {pace}"));
+        return Err(NoFinding::Clear(format!(
+            "it waited for its pace of {pace}"
+        )));
     }
-    Answer::Unknown(vec![Gap {
+    Err(NoFinding::Unknown(vec![Gap {
         what: format!(
             "what the sending program of {} waited for",
             direction.sender().name()
@@ -49,7 +54,7 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
             percent(busy)
         ),
         hint: String::new(),
-    }])
+    }]))
 }
 
 static INFO: CauseInfo = CauseInfo {
@@ -66,36 +71,40 @@ impl Cause for SenderApp {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(busy) = wanted(&load.senders) else {
-            return lacks(model, "thread", direction.sender());
+            return Err(lacks(model, "thread", direction.sender()));
         };
         if load.transport == Transport::Udp {
             return of_datagrams(load, direction, busy);
         }
         let tcp = &load.tcp;
         let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         };
         // Linux before 4.10 has no clock of the window. A full one leaves data unsent, or fills the buffer: what
         // the program did not write it does not hold.
         if tcp.rwnd_limited.is_none() && !model.watched {
-            return lacks(model, "tcp", direction.sender());
+            return Err(lacks(model, "tcp", direction.sender()));
         }
         if busy >= BUSY {
-            return Answer::Clear(format!("the sending thread was busy {}", percent(busy)));
+            return Err(NoFinding::Clear(format!(
+                "the sending thread was busy {}",
+                percent(busy)
+            )));
         }
         if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
-            return Answer::Clear(format!("the sending thread does not get its CPU: {id}"));
+            return Err(NoFinding::Clear(format!(
+                "the sending thread does not get its CPU: {id}"
+            )));
         }
         if sndbuf >= SUSPECT || tcp.rwnd_limited.is_some_and(|rwnd| rwnd >= SUSPECT) {
-            return Answer::Clear("a buffer or window held the sender, not the program".to_owned());
+            return Err(NoFinding::Clear(
+                "a buffer or window held the sender, not the program".to_owned(),
+            ));
         }
         if starved < STARVED {
-            return Answer::Clear(left(load, "only ", starved));
+            return Err(NoFinding::Clear(left(load, "only ", starved)));
         }
         let idle = Idle {
             side: direction.sender(),
@@ -108,7 +117,7 @@ impl Cause for SenderApp {
         if model.watched {
             finding.evidence.extend(room(load));
         }
-        Answer::Finding(finding)
+        Ok(finding)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;

@@ -27,10 +27,10 @@ impl Cause for SenderCore {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         match core_bound::check(model, direction, Role::Sender) {
-            Answer::Finding(mut found) => {
+            Ok(mut found) => {
                 found.evidence.extend(price(model, direction));
                 found.evidence.extend(moved(model, direction));
-                Answer::Finding(found)
+                Ok(found)
             }
             other => other,
         }

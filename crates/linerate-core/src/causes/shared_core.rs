@@ -2,7 +2,7 @@
 //! because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
 use crate::model::{Cpu, Load, Model, idle};
@@ -72,10 +72,7 @@ impl Cause for SharedCore {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let shared = match worst(model, direction) {
-            Ok(shared) => shared,
-            Err(answer) => return answer,
-        };
+        let shared = worst(model, direction)?;
         let used_up = shared.is_used_up();
         let beside = [
             (shared.threads, "other threads of this run"),
@@ -85,7 +82,7 @@ impl Cause for SharedCore {
         let beside: Vec<String> = beside
             .map(|(share, who)| format!("{who} had it {}", percent(share)))
             .collect();
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(shared.side),
             share: shared.threads + shared.interrupts,
             enough: used_up,
@@ -137,25 +134,25 @@ impl Cause for SharedCore {
     }
 }
 
-fn worst(model: &Model, direction: Direction) -> Result<Shared, Answer> {
+fn worst(model: &Model, direction: Direction) -> Result<Shared, NoFinding> {
     let weight = |s: &Shared| s.threads + s.interrupts;
     cpu_share::worst(model, direction, |side| at(model, direction, side), weight)
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer> {
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFinding> {
     let load = base(model, direction)?;
     let name = side.name();
     let thread = busiest(threads(load, direction, side));
     let read = thread.and_then(|t| Some((t, t.busy?, need(t)?)));
     let (thread, busy, need) = read.ok_or_else(|| lacks(model, "thread", side))?;
     if need < SUSPECT {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "{name} needed its CPU only {} of the time",
             percent(need)
         )));
     }
     let Some(cpu) = cpu_share::home(thread, cpu_share::cpus(load, direction, side)) else {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "threads of {name} are not kept on one CPU"
         )));
     };
@@ -166,7 +163,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer>
         0.0
     };
     if cpu.busy < FULL || threads.max(interrupts) < LOST {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "CPU {} of {name} was busy {}, other threads of this run had it {}, interrupts sent there {}",
             cpu.number,
             percent(cpu.busy),
@@ -176,7 +173,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, Answer>
     }
     let idle = idle(model, direction, side);
     if idle.is_empty() && of_the_other_end(model, load, direction, side, cpu) < LOST {
-        return Err(Answer::Clear(format!(
+        return Err(NoFinding::Clear(format!(
             "no other CPU that {name} may use had time to spare"
         )));
     }

@@ -1,7 +1,7 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, port_of};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
@@ -48,10 +48,7 @@ impl Cause for SmallPackets {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let mut unread = None;
         for side in [direction.sender(), direction.receiver()] {
             let Some(busy) = busy(load, direction, side) else {
@@ -61,28 +58,28 @@ impl Cause for SmallPackets {
                 Handled::Grouped => {}
                 Handled::Single(at, off) => {
                     let off = format!("{} is off at the {} port", off.join(", "), at.name());
-                    return finding(load, side, busy, off, true);
+                    return Ok(finding(load, side, busy, off, true));
                 }
-                Handled::Frames(why) => return finding(load, side, busy, why, false),
+                Handled::Frames(why) => return Ok(finding(load, side, busy, why, false)),
                 Handled::Unread(at) => unread = Some(at),
             }
         }
         match unread {
-            Some(side) => Answer::Unknown(vec![Gap {
+            Some(side) => Err(NoFinding::Unknown(vec![Gap {
                 what: format!("the offloads of {} {}", side.name(), port_of(model, side)),
                 why: "they were not read, and a CPU of its host was full".to_owned(),
                 hint: format!("ethtool -k {}", port_of(model, side)),
-            }]),
-            None => {
-                Answer::Clear("no CPU was full of packets that it handled one by one".to_owned())
-            }
+            }])),
+            None => Err(NoFinding::Clear(
+                "no CPU was full of packets that it handled one by one".to_owned(),
+            )),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         // As the full core that it explains.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
-            Answer::Finding(found) if found.side == receiver => "receiver-core",
+            Ok(found) if found.side == receiver => "receiver-core",
             _ => "sender-core",
         };
         super::cause(id)?.predict(model, trial)
@@ -186,18 +183,18 @@ fn frames(model: &Model) -> Option<String> {
     Some(told.join(", "))
 }
 
-fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Answer {
+fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Finding {
     let rate = load
         .tcp
         .segments
         .map(|n| format!("{n:.0} segments were sent in a second"));
-    Answer::Finding(Finding {
+    Finding {
         side: Place::from(side),
         share: 0.5,
         enough,
         reached: false,
         evidence: [why, busy].into_iter().chain(rate).collect(),
-    })
+    }
 }
 
 fn advice(model: &Model, handled: Handled) -> Option<Advice> {

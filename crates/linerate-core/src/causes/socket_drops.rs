@@ -3,7 +3,7 @@
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base, lacks};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -38,32 +38,30 @@ impl Cause for SocketDrops {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let Some(told) = &load.datagrams else {
-            return Answer::Clear("a connection does not send what has no room".to_owned());
+            return Err(NoFinding::Clear(
+                "a connection does not send what has no room".to_owned(),
+            ));
         };
-        let dropped = match at_the_socket(model, direction, told) {
-            Ok(dropped) => dropped,
-            Err(answer) => return answer,
-        };
+        let dropped = at_the_socket(model, direction, told)?;
         let side = direction.receiver();
         let Some(busy) = wanted(&load.receivers) else {
-            return lacks(model, "thread", side);
+            return Err(lacks(model, "thread", side));
         };
         if busy >= BUSY {
-            return Answer::Clear(format!(
+            return Err(NoFinding::Clear(format!(
                 "the receiving thread needed its CPU {} of the time: no room makes it faster",
                 percent(busy)
-            ));
+            )));
         }
         if let Some(id) = kept_from_its_cpu(model, direction, side) {
-            return Answer::Clear(format!("the receiving thread does not get its CPU: {id}"));
+            return Err(NoFinding::Clear(format!(
+                "the receiving thread does not get its CPU: {id}"
+            )));
         }
         let memory = load.recv_memory;
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(side),
             share: dropped,
             enough: busy < IDLE,

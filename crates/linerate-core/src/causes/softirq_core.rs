@@ -3,7 +3,7 @@
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Advice, Answer, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::path::{Direction, Place, Side, Stage};
@@ -44,10 +44,7 @@ impl Cause for SoftirqCore {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let full = match fullest(model, direction) {
-            Ok(full) => full,
-            Err(answer) => return answer,
-        };
+        let full = fullest(model, direction)?;
         let packets = full.cpu.packets.filter(|n| *n > 0.0);
         let packets = packets.map(|n| format!(": {n:.0} packets per second"));
         let mut evidence = vec![format!(
@@ -61,7 +58,7 @@ impl Cause for SoftirqCore {
             let here = |l: &&Local| matches!(l.what, LocalEvent::Backlog | LocalEvent::Ring);
             evidence.extend(load.local.iter().find(here).map(Local::words));
         }
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::from(full.side),
             share: full.cpu.softirq,
             enough: full.ours,
@@ -152,7 +149,7 @@ pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
 }
 
 /// The CPU that is fullest of packets, else the answer.
-fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, Answer> {
+fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, NoFinding> {
     worst(
         model,
         direction,
@@ -161,11 +158,11 @@ fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, Answer> {
     )
 }
 
-fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answer> {
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFinding> {
     let load = base(model, direction)?;
     let all = cpus(load, direction, side);
     if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
-        return Err(Answer::Unknown(vec![gap.clone()]));
+        return Err(NoFinding::Unknown(vec![gap.clone()]));
     }
     let full = apart(model, load, direction, side);
     let full = full.max_by(|a, b| a.softirq.total_cmp(&b.softirq));
@@ -175,12 +172,12 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, Answe
                 takes_in(load, direction, side, cpu).unwrap_or(true) || serves(model, side, cpu);
             Ok(Full { side, cpu, ours })
         }
-        Some(cpu) => Err(Answer::Clear(format!(
+        Some(cpu) => Err(NoFinding::Clear(format!(
             "no CPU of {} handled packets more than {} of the time",
             side.name(),
             percent(cpu.softirq)
         ))),
-        None => Err(Answer::Clear(format!(
+        None => Err(NoFinding::Clear(format!(
             "no CPU of {} is known to handle packets apart from the load's own threads",
             side.name()
         ))),

@@ -1,7 +1,7 @@
 //! The route goes through a tunnel: headers for each packet, and a CPU that makes them.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, base};
+use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
@@ -53,13 +53,12 @@ impl Cause for Tunnel {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let tunnels = tunnels(model, direction);
         let Some(first) = tunnels.first() else {
-            return Answer::Clear("the route goes through no tunnel".to_owned());
+            return Err(NoFinding::Clear(
+                "the route goes through no tunnel".to_owned(),
+            ));
         };
         let split = |t: &Through<'_>| match fit(load, direction, t) {
             Fit::Cut(why) => Some((Place::Path, true, why)),
@@ -69,26 +68,26 @@ impl Cause for Tunnel {
         let costs = |t: &Through<'_>| costly(load, direction, t.side);
         let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
         match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
-            Some((tunnel, (side, enough, why))) => Answer::Finding(Finding {
+            Some((tunnel, (side, enough, why))) => Ok(Finding {
                 side,
                 share: 0.5,
                 enough,
                 reached: false,
                 evidence: vec![words(tunnel), why],
             }),
-            None => Answer::Clear(match fit(load, direction, first) {
+            None => Err(NoFinding::Clear(match fit(load, direction, first) {
                 Fit::Mended(why) => format!("{}; {why}", words(first)),
                 _ => format!("{}, and no CPU of that host was full", words(first)),
-            }),
+            })),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let found = self.check(model, trial.direction);
         let sender = Place::from(trial.direction.sender());
         let id = match found {
-            Answer::Finding(f) if f.side == Place::Path => return one_rate(model, trial),
-            Answer::Finding(f) if f.side == sender => "sender-core",
-            Answer::Finding(_) => "receiver-core",
+            Ok(f) if f.side == Place::Path => return one_rate(model, trial),
+            Ok(f) if f.side == sender => "sender-core",
+            Ok(_) => "receiver-core",
             _ => return one_rate(model, trial),
         };
         super::cause(id)?.predict(model, trial)

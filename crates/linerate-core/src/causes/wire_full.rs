@@ -1,7 +1,7 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, port_at, wire};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, wire};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::underlay::Underlay;
@@ -32,16 +32,13 @@ impl Cause for WireFull {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let ceiling = wire(model, direction);
         let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
-            return unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling));
+            return Err(unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling)));
         };
         let share = full.reached(load);
-        Answer::Finding(Finding {
+        Ok(Finding {
             side: Place::Path,
             share: share.min(1.0),
             enough: true,
@@ -103,8 +100,8 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
         })
 }
 
-fn clear(load: &Load, ceiling: Option<&Ceiling>) -> Answer {
-    Answer::Clear(match ceiling {
+fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
+    NoFinding::Clear(match ceiling {
         Some(ceiling) => format!(
             "goodput was {} of what {} carries, {} = {}",
             percent(ceiling.reached(load)),
@@ -117,13 +114,13 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> Answer {
 }
 
 /// A wire of which it was not read what it carries, or whether it carries the path, may be full.
-pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
     let hosts = model.hosts.iter();
     let gaps: Vec<Gap> = hosts
         .filter_map(|host| gap(host, direction, load, known))
         .collect();
-    (!gaps.is_empty()).then_some(Answer::Unknown(gaps))
+    (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
 /// What is not known of the wire of an end; `known`: the ceiling of the wire at an end is.

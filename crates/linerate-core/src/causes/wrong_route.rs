@@ -4,7 +4,7 @@ use crate::signs::percent;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, base, wire};
+use super::{Advice, Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
 use crate::facts::Gap;
 use crate::facts::route::{Other, Route, shares_network};
 use crate::model::{Ceiling, Load, Model};
@@ -56,32 +56,29 @@ impl Cause for WrongRoute {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = match base(model, direction) {
-            Ok(load) => load,
-            Err(answer) => return answer,
-        };
+        let load = base(model, direction)?;
         let full = full_wire(model, direction, load);
-        if let Err(clear @ Answer::Clear(_)) = full {
-            return clear;
+        if let Err(clear @ NoFinding::Clear(_)) = full {
+            return Err(clear);
         }
         let Some([near, far]) = routes(model) else {
-            return Answer::Unknown(vec![Gap {
+            return Err(NoFinding::Unknown(vec![Gap {
                 what: "other ways between the hosts".to_owned(),
                 why: "the routes of both hosts were not read".to_owned(),
                 hint: String::new(),
-            }]);
+            }]));
         };
         if near.gateway.is_some() || far.gateway.is_some() {
             let why = "the other end is behind a router: networks of one name may be two";
-            return Answer::Clear(why.to_owned());
+            return Err(NoFinding::Clear(why.to_owned()));
         }
         match (other_way(near, far), full) {
-            (Way::None, _) => {
-                Answer::Clear("no faster port is in a network with the other end".to_owned())
-            }
-            (_, Err(open)) => open,
-            (Way::Untold(detour), Ok(_)) => untold(&detour),
-            (Way::Faster(detour, speed), Ok(ceiling)) => Answer::Finding(Finding {
+            (Way::None, _) => Err(NoFinding::Clear(
+                "no faster port is in a network with the other end".to_owned(),
+            )),
+            (_, Err(open)) => Err(open),
+            (Way::Untold(detour), Ok(_)) => Err(untold(&detour)),
+            (Way::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
                 side: place(&detour),
                 share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
                 enough: true,
@@ -118,7 +115,7 @@ fn full_wire<'a>(
     model: &'a Model,
     direction: Direction,
     load: &Load,
-) -> Result<&'a Ceiling, Answer> {
+) -> Result<&'a Ceiling, NoFinding> {
     let ceiling = wire(model, direction);
     if let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) {
         return Ok(full);
@@ -131,7 +128,7 @@ fn full_wire<'a>(
             ceiling.name
         ),
     };
-    Err(unread(model, direction, load).unwrap_or_else(|| Answer::Clear(clear())))
+    Err(unread(model, direction, load).unwrap_or_else(|| NoFinding::Clear(clear())))
 }
 
 fn routes(model: &Model) -> Option<[&Route; 2]> {
@@ -248,7 +245,7 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
 }
 
 /// The gap of a way that may be faster.
-fn untold(detour: &Detour<'_>) -> Answer {
+fn untold(detour: &Detour<'_>) -> NoFinding {
     let ends = [("near", detour.near), ("far", detour.far)];
     let mut unread = ends
         .into_iter()
@@ -257,7 +254,7 @@ fn untold(detour: &Detour<'_>) -> Answer {
         || ("the ports in use".to_owned(), "PORT"),
         |(side, port)| (format!("{side} {}", port.name), port.name.as_str()),
     );
-    Answer::Unknown(vec![Gap {
+    NoFinding::Unknown(vec![Gap {
         what: format!("the speed of {what}"),
         why: "there is another way between the hosts, and it may be faster than the full one"
             .to_owned(),

@@ -7,7 +7,6 @@ use super::datagrams::lost;
 use super::interruptions::{outages, outages_beside, stalled};
 use super::load::{end, index, load, receiving, sending, slice_goodput, stream_set};
 use super::readings::{Window, mean, per_second};
-use super::resources::resources;
 use super::tcp::sent;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
 use crate::factor::Factor;
@@ -40,7 +39,6 @@ pub fn derive(record: &Record) -> Model {
             .iter()
             .filter_map(|t| trial(record, t.id))
             .collect(),
-        resources: resources(&directions, same_machine),
         directions,
         gaps: gaps(record),
         complete: matches!(record.end, Some(End::Complete)),

@@ -15,7 +15,6 @@ use super::local::local;
 use super::losses::loses_again;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
-use super::resources::resources;
 use super::room::Writer;
 use super::shaping::shapers;
 use super::tcp::tcp;
@@ -108,7 +107,6 @@ pub fn flow(flow: &Flow) -> Option<Model> {
     let near = flow.readings.gaps.iter().map(|g| (Side::Near, g.clone()));
     let far = FAR.iter().map(|what| (Side::Far, far_gap(what, flow)));
     Some(Model {
-        resources: resources(&directions, same_machine),
         gaps: near.chain(far).collect(),
         hosts,
         same_machine,

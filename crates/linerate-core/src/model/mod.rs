@@ -29,7 +29,6 @@ mod probe;
 mod processor;
 mod queues;
 mod readings;
-mod resources;
 mod rings;
 mod room;
 mod shaping;
@@ -98,8 +97,6 @@ pub struct Model {
     pub both: Vec<(Direction, Estimate)>,
     /// Trials with at least one slice.
     pub trials: Vec<TrialModel>,
-    /// What the bytes cross, with capacities as far as they are known.
-    pub resources: Vec<Resource>,
     /// What could not be read, once each.
     pub gaps: Vec<(Side, Gap)>,
     /// Whether the run was cut short.
@@ -150,21 +147,6 @@ pub fn far_slower(goodput: impl Fn(Direction) -> Option<f64>) -> Option<Directio
     } else {
         (reverse * 2.0 < forward).then_some(Direction::Reverse)
     }
-}
-
-/// Something with a capacity on which flows make demands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resource {
-    /// Stage and place in words: `near cpu`, `net`; `cpu` where both ends share a machine.
-    pub name: String,
-    /// The stage that it belongs to.
-    pub stage: crate::path::Stage,
-    /// Where it stands.
-    pub side: crate::path::Place,
-    /// Capacity in units per second (bits, cycles, packets); `None` while unknown.
-    pub capacity: Option<Interval>,
-    /// Demand of each direction per bit of goodput, in the same units; `None` while unknown.
-    pub demand: [Option<f64>; 2],
 }
 
 /// The most goodput that a resource leaves.

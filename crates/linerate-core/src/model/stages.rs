@@ -255,7 +255,6 @@ mod tests {
     use crate::facts::memory::Channels;
     use crate::facts::nic::Duplex;
     use crate::facts::route::Route;
-    use crate::model::Resource;
     use crate::units::{Rate, Transfers};
 
     fn host(side: Side) -> Host {
@@ -278,7 +277,6 @@ mod tests {
             directions: Vec::new(),
             both: Vec::new(),
             trials: Vec::new(),
-            resources: Vec::<Resource>::new(),
             gaps: Vec::new(),
             complete: true,
             watched: false,

@@ -4,7 +4,7 @@ use std::cmp::Ordering::Equal;
 
 use super::case::{Case, Party};
 use super::{Certainty, Limit};
-use crate::causes::{Answer, Cause, FULL, Finding};
+use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use crate::path::{Direction, Measure, Place, Stage};
 
@@ -179,7 +179,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
     parties
         .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
-            Answer::Finding(f) if f.share >= MOST => Some((p, f)),
+            Ok(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
         // What has enough evidence before rivals that have not; of equals the one that is judged first.

@@ -3,7 +3,7 @@
 //! Causes of goodput and of latency are heard apart. A trial shows up to three effects: on goodput, on the
 //! share of bytes that had to be sent again, and on the round trip beside the load.
 
-use crate::causes::{Answer, Cause, Expected, Fit, excludes, moot, shown};
+use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::stats::Interval;
@@ -23,9 +23,9 @@ impl Party {
     /// In play: neither clear nor excluded, not one that only disturbs, and read where the others depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
-            Answer::Finding(_) => !self.cause.info().only_disturbs,
-            Answer::Clear(_) => false,
-            Answer::Unknown(_) => !self.cause.info().may_be_unread,
+            Ok(_) => !self.cause.info().only_disturbs,
+            Err(NoFinding::Clear(_)) => false,
+            Err(NoFinding::Unknown(_)) => !self.cause.info().may_be_unread,
         };
         in_play && self.excluded_by.is_empty()
     }
@@ -45,7 +45,7 @@ fn is_rival(other: &Party, party: &Party) -> bool {
     let id = party.cause.id();
     let reason = other.cause.info().explains.contains(&id)
         && match (&other.answer, &party.answer) {
-            (Answer::Finding(a), Answer::Finding(b)) => a.side == b.side,
+            (Ok(a), Ok(b)) => a.side == b.side,
             _ => true,
         };
     other.cause.id() != id && other.stands() && !reason
@@ -58,9 +58,9 @@ pub(super) struct Case<'a> {
     direction: Direction,
     /// What is slow.
     metric: Measure,
-    /// Whether the load went in datagrams.
-    pub(super) datagrams: bool,
-    /// Every cause of that which was heard.
+    /// What moved the load.
+    pub(super) transport: Transport,
+    /// Every cause of that metric which was heard.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -69,9 +69,7 @@ pub(super) struct Case<'a> {
 /// What a cause says of a direction.
 fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
     match cause.check(model, direction) {
-        Answer::Finding(found) => {
-            moot(cause, model, direction, &found).unwrap_or(Answer::Finding(found))
-        }
+        Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),
         answer => answer,
     }
 }
@@ -91,7 +89,7 @@ fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
 /// delivered. Both may hold at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
     let of_sender = |party: &Party| match &party.answer {
-        Answer::Finding(found) => {
+        Ok(found) => {
             Some(found.side == direction.sender().into() && !party.cause.info().of_delivery)
         }
         _ => None,
@@ -133,7 +131,7 @@ impl<'a> Case<'a> {
             model,
             direction,
             metric,
-            datagrams: transport(model, direction) == Some(Transport::Udp),
+            transport: transport(model, direction).unwrap_or(Transport::Other),
             parties,
             trials,
         }
@@ -144,13 +142,13 @@ impl<'a> Case<'a> {
     /// is left in play, and the experiment could have come out otherwise: it excluded another cause,
     /// or what the cause is about was used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
-        let Answer::Finding(finding) = &party.answer else {
+        let Ok(finding) = &party.answer else {
             return None;
         };
         if party.cause.info().proves_itself && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
-        let apart = |other: &Party| self.datagrams && are_apart(other, party, self.direction);
+        let apart = |other: &Party| self.splits() && are_apart(other, party, self.direction);
         let rival = |other: &Party| is_rival(other, party) && !apart(other);
         let alone = !self.parties.iter().any(rival);
         if !alone || !party.stands() {
@@ -175,7 +173,12 @@ impl<'a> Case<'a> {
     /// what came of datagrams.
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.info().explains.contains(&proved.cause.id())
-            || (self.datagrams && are_apart(party, proved, self.direction))
+            || (self.splits() && are_apart(party, proved, self.direction))
+    }
+
+    /// Whether what is sent and what is delivered of it are two factors: nobody retransmits a datagram.
+    fn splits(&self) -> bool {
+        self.transport == Transport::Udp
     }
 
     /// Whether a trial showed what becomes of what is slow.

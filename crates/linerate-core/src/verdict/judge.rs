@@ -3,7 +3,7 @@
 use super::case::{Case, Party, Proof};
 use super::next::most_telling;
 use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after};
-use crate::causes::{Answer, CAUSES, Cause, Finding, raised};
+use crate::causes::{CAUSES, Cause, Finding, NoFinding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::stats::Interval;
@@ -136,7 +136,7 @@ fn dedup(all: &mut Vec<Unknown>) {
 fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     let findings = || {
         case.parties.iter().filter_map(|p| match &p.answer {
-            Answer::Finding(f) => Some((p, f)),
+            Ok(f) => Some((p, f)),
             _ => None,
         })
     };
@@ -175,7 +175,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
 fn last(case: &Case<'_>, direction: Direction) -> Option<Limit> {
     let mut standing = case.parties.iter().filter(|p| p.stands());
     let only = standing.next().filter(|_| standing.next().is_none())?;
-    let Answer::Finding(finding) = &only.answer else {
+    let Ok(finding) = &only.answer else {
         return None;
     };
     let mut limit = limit(case, direction, only, finding, None);
@@ -222,7 +222,7 @@ fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval)
         words: kind.map_or("a change", |k| k.change),
         effect,
         loss: trial.loss.filter(|_| by_loss),
-        datagrams: case.datagrams,
+        transport: case.transport,
         latency: trial.latency.filter(|_| by_latency),
         slices: trial.slices,
         excluded: case.excluded(trial.plan.id),
@@ -231,10 +231,10 @@ fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval)
 
 fn answered(party: &Party, direction: Direction) -> Answered {
     let (outcome, why) = match &party.answer {
-        Answer::Finding(f) if party.excluded_by.is_empty() => ("finding", f.evidence.clone()),
-        Answer::Finding(f) => ("excluded", f.evidence.clone()),
-        Answer::Clear(why) => ("clear", vec![why.clone()]),
-        Answer::Unknown(gaps) => (
+        Ok(f) if party.excluded_by.is_empty() => ("finding", f.evidence.clone()),
+        Ok(f) => ("excluded", f.evidence.clone()),
+        Err(NoFinding::Clear(why)) => ("clear", vec![why.clone()]),
+        Err(NoFinding::Unknown(gaps)) => (
             "unknown",
             gaps.iter()
                 .map(|g| format!("{}: {}", g.what, g.why))
@@ -288,8 +288,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
 
 /// A trial that excluded all that was found: nobody expected what it showed.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
-    let found =
-        |p: &&Party| matches!(p.answer, Answer::Finding(_)) && !p.cause.info().only_disturbs;
+    let found = |p: &&Party| p.answer.is_ok() && !p.cause.info().only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());
@@ -315,7 +314,7 @@ fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
                 gaps
             }
         }
-        Err(Answer::Unknown(_)) if case.model.direction(direction).is_some_and(timed) => {
+        Err(NoFinding::Unknown(_)) if case.model.direction(direction).is_some_and(timed) => {
             unanswered(case)
         }
         Err(_) => Vec::new(),
@@ -328,7 +327,7 @@ fn unanswered(case: &Case<'_>) -> Vec<Unknown> {
         .iter()
         .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
-            Answer::Unknown(gaps) => Some((p, gaps)),
+            Err(NoFinding::Unknown(gaps)) => Some((p, gaps)),
             _ => None,
         })
         .flat_map(|(_, gaps)| {

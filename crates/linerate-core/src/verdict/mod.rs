@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::causes::{Advice, cause};
 use crate::path::{Direction, Measure, Place, Stage};
 use crate::stats::Interval;
+use crate::transport::Transport;
 
 /// The answer to "why is it slow", for all directions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,11 +114,11 @@ pub struct Decided {
     pub words: &'static str,
     /// Goodput after the change over goodput before, with its 95 % interval.
     pub effect: Interval,
-    /// Share of bytes sent again after the change over that before, where that is what decided; of datagrams
-    /// that of those lost.
+    /// Share of bytes that were retransmitted, or of datagrams that were lost, after the change over that before, where
+    /// that is what decided.
     pub loss: Option<Interval>,
-    /// Whether the load went in datagrams.
-    pub datagrams: bool,
+    /// What moved the load.
+    pub transport: Transport,
     /// Round trips beside the load after the change over those before, where that is what decided.
     pub latency: Option<Interval>,
     /// Slices measured.

@@ -1,7 +1,7 @@
 //! Which trial to run next, and when a trial has decided.
 
 use super::case::{Case, Party};
-use crate::causes::{Answer, CAUSES, Effects, Expected, Fit, shown};
+use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Measure};
 use crate::record::TrialPlan;
@@ -38,7 +38,7 @@ pub(super) fn most_telling(
         .iter()
         .filter(|p| p.stands())
         .filter_map(|p| match &p.answer {
-            Answer::Finding(f) => Some((p, f.share + if f.enough { 1.0 } else { 0.0 })),
+            Ok(f) => Some((p, f.share + if f.enough { 1.0 } else { 0.0 })),
             _ => None,
         })
         .collect();

@@ -45,7 +45,7 @@ fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
     let of = |cause: &&'static dyn linerate_core::causes::Cause| {
         let advice = cause.advice(m, direction).into_iter();
         let mut all: Vec<String> = advice.flat_map(|a| [a.action, a.undo]).collect();
-        if let Answer::Unknown(gaps) = cause.check(m, direction) {
+        if let Err(NoFinding::Unknown(gaps)) = cause.check(m, direction) {
             all.extend(gaps.into_iter().map(|gap| gap.hint));
         }
         all.into_iter()

@@ -34,7 +34,7 @@ mod underlay;
 mod window;
 mod wire;
 
-use linerate_core::causes::{Answer, cause};
+use linerate_core::causes::{NoFinding, cause};
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
@@ -178,7 +178,6 @@ fn model(base: Load) -> Model {
         }],
         both: Vec::new(),
         trials: Vec::new(),
-        resources: Vec::new(),
         gaps: Vec::new(),
         complete: true,
         watched: false,
@@ -208,10 +207,10 @@ fn outcome(model: &Model, id: &str) -> &'static str {
         .expect("a known cause")
         .check(model, Direction::Forward)
     {
-        Answer::Finding(f) if f.enough => "enough",
-        Answer::Finding(_) => "suspect",
-        Answer::Clear(_) => "clear",
-        Answer::Unknown(_) => "unknown",
+        Ok(f) if f.enough => "enough",
+        Ok(_) => "suspect",
+        Err(NoFinding::Clear(_)) => "clear",
+        Err(NoFinding::Unknown(_)) => "unknown",
     }
 }
 

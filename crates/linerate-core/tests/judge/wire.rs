@@ -267,7 +267,7 @@ fn of_two_tunnels_that_of_the_sender_is_told() {
     let packets = base.goodput.mean / 8.0 / 1448.0;
     base.fragments = [Some(2.0 * packets); 2];
     let cause = cause("tunnel").expect("a cause");
-    let Answer::Finding(found) = cause.check(&m, Direction::Reverse) else {
+    let Ok(found) = cause.check(&m, Direction::Reverse) else {
         panic!("they are cut in two")
     };
     assert!(

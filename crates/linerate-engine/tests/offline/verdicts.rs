@@ -13,8 +13,8 @@ mod uncopied;
 
 use std::collections::BTreeMap;
 
-use linerate_core::model::{Model, Resource, derive};
-use linerate_core::path::{Direction, Place, Side, Stage};
+use linerate_core::model::derive;
+use linerate_core::path::{Direction, Place, Side};
 use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Answered, Certainty, Limit, Verdict, judge};

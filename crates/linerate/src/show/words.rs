@@ -5,6 +5,7 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::path::{Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
+use linerate_core::transport::Transport;
 use linerate_core::units::Rate;
 use linerate_core::verdict::{Disturbance, Limit};
 
@@ -56,7 +57,7 @@ pub(crate) fn base(load: &Load) -> String {
         words.push_str(", ");
         words.push_str(load.knobs.copy.name());
     }
-    if load.datagrams.is_some() {
+    if load.transport == Transport::Udp {
         words.push_str(", UDP");
     }
     words
@@ -74,8 +75,11 @@ pub(crate) fn lost(load: &Load) -> Option<String> {
 }
 
 /// `x0.20 (0.10 to 0.40) of the share sent again`, or of the share of datagrams lost.
-pub(crate) fn of_share(loss: Interval, datagrams: bool) -> String {
-    let what = if datagrams { "lost" } else { "sent again" };
+pub(crate) fn of_share(loss: Interval, transport: Transport) -> String {
+    let what = match transport {
+        Transport::Udp => "lost",
+        _ => "sent again",
+    };
     format!("{} of the share {what}", effect(loss))
 }
 
@@ -255,7 +259,7 @@ mod tests {
         let mut load = super::super::sample::load(1, 1e9);
         load.goodput.interval = None;
         assert_eq!(lost(&load), None);
-        load.transport = linerate_core::transport::Transport::Udp;
+        load.transport = Transport::Udp;
         load.datagrams = Some(Datagrams {
             sent: 1e5,
             per_sec: 75e3,

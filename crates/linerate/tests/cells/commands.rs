@@ -1,6 +1,6 @@
 //! What causes say to type names the ports that are known.
 
-use linerate_core::causes::{Answer, CAUSES};
+use linerate_core::causes::{CAUSES, NoFinding};
 use linerate_core::model::Model;
 
 use super::CELLS;
@@ -15,7 +15,7 @@ fn commands(model: &Model) -> Vec<(&'static str, String)> {
         for cause in CAUSES {
             let advice = cause.advice(model, direction).into_iter();
             all.extend(advice.flat_map(|a| [(cause.id(), a.action), (cause.id(), a.undo)]));
-            if let Answer::Unknown(gaps) = cause.check(model, direction) {
+            if let Err(NoFinding::Unknown(gaps)) = cause.check(model, direction) {
                 all.extend(gaps.into_iter().map(|gap| (cause.id(), gap.hint)));
             }
         }

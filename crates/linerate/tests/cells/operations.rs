@@ -1,5 +1,5 @@
-//! Records of a transport that the core does not know, made by hand: operations without a far end, in one thread that
-//! polls.
+//! Records of transports that the core does not know, made by hand: operations without a far end, in one thread that
+//! polls; and messages between two hosts.
 
 use linerate_core::facts::HostFacts;
 use linerate_core::metric::{self as m, Metric};
@@ -235,4 +235,65 @@ fn too_few_operations_in_flight_are_proved_and_no_core_or_counter_of_sockets_is_
     }
     let verdict = judge(&full.model);
     assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+}
+
+/// The first record as messages between two hosts, whose threads sleep: the far end receives what the near one sends.
+fn messages() -> Record {
+    let mut record = record(21_000, 1.0);
+    record.start.plan.engine = "messages".into();
+    record.start.plan.peer = Some("brook".into());
+    let mut far = record.hosts[0].clone();
+    far.side = Side::Far;
+    far.facts.name = "brook".into();
+    record.hosts[0].facts.boot_id = "ripple-boot".into();
+    far.facts.boot_id = "brook-boot".into();
+    record.hosts.push(far);
+    let asleep = |knobs: &mut Knobs| (knobs.depth, knobs.busy_poll) = (0, false);
+    asleep(&mut record.start.plan.knobs);
+    for set in &mut record.sets {
+        asleep(&mut set.plan.knobs);
+        set.ends.push(set.ends[0].clone());
+    }
+    record.trials.clear();
+    record.steps.truncate(2);
+    for step in &mut record.steps {
+        let mut far = step.ends[0].clone();
+        for table in &mut far.tables {
+            table.subject = table.subject.replace("/tx", "/rx");
+        }
+        far.latencies.clear();
+        step.ends.push(far);
+        let threads = step.ends.iter_mut().flat_map(|end| &mut end.tables);
+        for table in threads.filter(|table| table.source == "thread") {
+            let run = table
+                .columns
+                .iter_mut()
+                .find(|c| c.name == m::THREAD_RUN.name);
+            let run = run.unwrap();
+            run.values.iter_mut().for_each(|value| *value /= 4);
+        }
+    }
+    record
+}
+
+#[test]
+fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
+    let record = messages();
+    let cell = Cell::new("messages".to_owned(), &record, [&[], &[]], "");
+    let direction = &cell.model.directions[0];
+    let rate = 8.0 * SIZE as f64 * f64::from(DEPTH) / 21e-6;
+    let goodput = direction.base.goodput.mean;
+    assert!((goodput / rate - 1.0).abs() < 0.01, "{goodput}");
+    assert!(cell.model.idle.is_some() && direction.base.latency.is_some());
+    assert!(!cell.model.alone && !cell.model.same_machine);
+    // Nothing is known of its packets, and so of what a wire would carry.
+    assert_eq!(direction.ceilings, []);
+    let verdict = judge(&cell.model);
+    assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+    assert!(!verdict.unknown.is_empty());
+    let words = verdict.answers.iter().flat_map(|answer| &answer.why);
+    for foreign in ["retransmit", "window", "datagram", "tcp", "packet"] {
+        let named = words.clone().find(|why| why.contains(foreign));
+        assert_eq!(named, None, "{foreign}");
+    }
 }

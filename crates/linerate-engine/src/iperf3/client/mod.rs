@@ -96,11 +96,6 @@ impl Outcome {
         (seconds > 0.0).then(|| Rate((bytes as f64 * 8.0 / seconds) as u64))
     }
 
-    /// Payload that this end moved, over its clock: what it handed to its kernel, or took from it.
-    pub fn near_rate(&self) -> Rate {
-        Rate::of(self.moved, self.time)
-    }
-
     /// Why what a receiving server tells cannot be so.
     fn doubt(&self) -> Option<String> {
         let far = self

@@ -212,14 +212,6 @@ impl SimPath {
         }
     }
 
-    /// One way of the path, to be changed.
-    pub fn way_mut(&mut self, direction: Direction) -> &mut SimWay {
-        match direction {
-            Direction::Forward => &mut self.forward,
-            Direction::Reverse => &mut self.reverse,
-        }
-    }
-
     /// One host.
     pub fn host(&self, side: Side) -> &SimHost {
         match side {

@@ -1,6 +1,7 @@
 //! What was tried, and what came of it.
 
 use linerate_core::model::{Model, TrialModel};
+use linerate_core::transport::Transport;
 use linerate_core::trial;
 use linerate_core::units::Rate;
 
@@ -17,20 +18,20 @@ pub(super) fn tried(page: &mut Page, model: &Model) {
     for trial in &model.trials {
         let head = format!("  {:>2}  {:7}", trial.plan.id, trial.plan.direction.name());
         let of = model.direction(trial.plan.direction).map(|d| &d.base);
-        let datagrams = of.is_some_and(|load| load.datagrams.is_some());
-        page.columns(Ink::Plain, &head, &told(trial, datagrams), 6);
+        let transport = of.map_or(Transport::Other, |load| load.transport);
+        page.columns(Ink::Plain, &head, &told(trial, transport), 6);
     }
 }
 
 /// What was changed, and its effects: on goodput, on what had to be sent again or was lost, and on round trips.
-fn told(trial: &TrialModel, datagrams: bool) -> String {
+fn told(trial: &TrialModel, transport: Transport) -> String {
     let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {
         return format!("{what}: too little was measured to tell, {slices}");
     };
     let loss = trial.loss.map_or(String::new(), |loss| {
-        format!(", {}", words::of_share(loss, datagrams))
+        format!(", {}", words::of_share(loss, transport))
     });
     let latency = trial.latency.map_or(String::new(), |latency| {
         format!(", {} of the round trip", words::effect(latency))

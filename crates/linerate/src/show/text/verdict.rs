@@ -86,7 +86,7 @@ fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a
     let slices = words::count(u64::from(trial.slices), "slice");
     // Where what is lost, or waits, decided, goodput only follows what was changed.
     let effect = match (trial.loss, trial.latency) {
-        (Some(loss), _) => words::of_share(loss, trial.datagrams),
+        (Some(loss), _) => words::of_share(loss, trial.transport),
         (None, Some(latency)) => format!("{} of the round trip", words::effect(latency)),
         (None, None) => words::effect(trial.effect),
     };
