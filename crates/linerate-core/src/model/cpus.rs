@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::{Cpu, Thread, Throttled};
 use crate::metric as m;

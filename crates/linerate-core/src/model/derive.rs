@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::ceilings::ceilings;
 use super::datagrams::lost;
+use super::ends::{end, index, is_alone, receiving, sending};
 use super::interruptions::{outages, outages_beside, stalled};
-use super::load::{end, index, load, receiving, sending, slice_goodput, stream_set};
+use super::load::{load, slice_goodput, stream_set};
 use super::readings::{Window, mean, per_second};
 use super::tcp::sent;
 use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
@@ -43,7 +44,7 @@ pub fn derive(record: &Record) -> Model {
         gaps: gaps(record),
         complete: matches!(record.end, Some(End::Complete)),
         watched: false,
-        alone: record.hosts.len() == 1,
+        alone: is_alone(record),
     }
 }
 
@@ -162,7 +163,7 @@ fn both(record: &Record) -> Vec<(Direction, Estimate)> {
 /// Goodput of each slice of a trial, in order.
 pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
     each_slice(record, id, |step, set, direction| {
-        slice_goodput(receiving(step, direction)?, set, Window::of(step))
+        slice_goodput(receiving(record, step, direction)?, set, Window::of(step))
     })
 }
 
@@ -223,9 +224,9 @@ pub(super) fn contended(step: &Step) -> bool {
 fn costs(record: &Record, id: u32) -> Vec<(bool, f64)> {
     each_slice(record, id, |step, set, direction| {
         let window = Window::of(step);
-        let bytes = slice_goodput(receiving(step, direction)?, set, window)? / 8.0;
+        let bytes = slice_goodput(receiving(record, step, direction)?, set, window)? / 8.0;
         let prefix = format!("s{set}/tx");
-        let threads = sending(step, direction)?.about("thread", |s| s.starts_with(&prefix));
+        let threads = sending(record, step, direction)?.about("thread", |s| s.starts_with(&prefix));
         let ran: Option<Vec<f64>> = threads
             .map(|t| per_second(t, m::THREAD_RUN, window))
             .collect();

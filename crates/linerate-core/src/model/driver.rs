@@ -1,6 +1,6 @@
 //! What the ports and their drivers counted: sizes of packets, pauses, allowances of a cloud.
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, growth, per_second};
 use crate::facts::nic::counted::{self, Meaning};
 use crate::metric as m;

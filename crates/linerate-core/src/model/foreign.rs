@@ -1,6 +1,6 @@
 //! Traffic that is not ours, on the ports that a load crosses.
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, growth, mean};
 use super::tcp::payload_sent;
 use super::{Foreign, datagrams};

@@ -1,6 +1,6 @@
 //! What is known of the size of packets that are sent, and of those that are cut up.
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, per_second};
 use crate::metric as m;
 use crate::path::{Direction, Side};

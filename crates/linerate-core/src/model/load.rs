@@ -1,10 +1,11 @@
 //! One direction of one step under load.
 
 use super::behind::{behind, caught_up};
-use super::cpus::{cpus, taken, throttled};
+use super::cpus::{cpus, throttled};
 use super::crowd::takes_in;
 use super::datagrams::{datagrams, lost};
 use super::driver::{allowances, packet_bytes, paused};
+use super::ends::{end, index, receiving, sending};
 use super::fragments::{fragments, in_use};
 use super::handover::copied;
 use super::interruptions::interruptions;
@@ -17,6 +18,7 @@ use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
 use super::tcp::{came_twice, tcp};
+use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::path::{Direction, Side};
@@ -25,35 +27,6 @@ use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos};
-
-/// The readings of one side.
-pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
-    step.ends.get(index(side))
-}
-
-/// The readings of the end that receives. A load without a far end has only one, which counts both ways.
-pub(super) fn receiving(step: &Step, direction: Direction) -> Option<&EndReadings> {
-    match step.ends.as_slice() {
-        [alone] => Some(alone),
-        _ => end(step, direction.receiver()),
-    }
-}
-
-/// The readings of the end that sends; the only one where there is no far end.
-pub(super) fn sending(step: &Step, direction: Direction) -> Option<&EndReadings> {
-    match step.ends.as_slice() {
-        [alone] => Some(alone),
-        _ => end(step, direction.sender()),
-    }
-}
-
-/// Where a side's data stand in lists of both ends.
-pub(super) const fn index(side: Side) -> usize {
-    match side {
-        Side::Near => 0,
-        Side::Far => 1,
-    }
-}
 
 /// The stream set of a step that flows in `direction`.
 pub(super) fn stream_set<'a>(
@@ -159,8 +132,8 @@ pub(super) fn load_over(
     direction: Direction,
 ) -> Option<Load> {
     let set = stream_set(record, step, direction)?;
-    let sending = sending(step, direction)?;
-    let receiving = receiving(step, direction)?;
+    let sending = sending(record, step, direction)?;
+    let receiving = receiving(record, step, direction)?;
     let Part {
         ticks,
         begin,
@@ -430,54 +403,6 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
                 w[0].0,
                 w[1].1.saturating_sub(w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
             )
-        })
-        .collect()
-}
-
-/// The worker threads whose subject begins with `prefix`, and what interrupts on their CPUs took.
-fn at_work(end: &EndReadings, prefix: &str, cpus: &[Cpu], window: Window) -> Vec<Thread> {
-    let mut all = threads(end, prefix, window);
-    for thread in &mut all {
-        thread.taken = taken(thread, cpus);
-    }
-    all
-}
-
-/// The worker threads whose subject begins with `prefix`.
-pub(super) fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Thread> {
-    let stream_of = |subject: &str| subject.strip_prefix(prefix).and_then(|s| s.parse().ok());
-    end.about("worker", |s| s.starts_with(prefix))
-        .filter_map(|worker| {
-            let stream = stream_of(&worker.subject)?;
-            let own = end.about("thread", |s| s == worker.subject).next();
-            let share = |metric| Some((per_second(own?, metric, window)? / 1e9).clamp(0.0, 1.0));
-            let ticks = |metric| own.and_then(|t| growth(t, metric, window)).map(|(g, _)| g);
-            let user = match (ticks(m::THREAD_USER), ticks(m::THREAD_SYSTEM)) {
-                // Ticks are 10 ms: fewer than ten of them say nothing.
-                (Some(u), Some(s)) if u + s >= 10.0 => Some(u / (u + s)),
-                _ => None,
-            };
-            let moved = |metric| growth(worker, metric, window).map(|(g, _)| g);
-            let bytes_per_op = match (moved(m::WORKER_BYTES), moved(m::WORKER_OPS)) {
-                (Some(bytes), Some(ops)) if ops > 0.0 => Some(bytes / ops),
-                _ => None,
-            };
-            let on = own.and_then(|t| t.column(m::THREAD_CPU));
-            let on = on.and_then(|all| Some((u32::try_from(*all.last()?).ok()?, all)));
-            Some(Thread {
-                stream,
-                busy: share(m::THREAD_RUN),
-                waiting: share(m::THREAD_WAIT),
-                user,
-                cpu: on.map(|(cpu, _)| cpu),
-                home: on.and_then(|(cpu, all)| {
-                    let stayed = all.iter().all(|at| *at == i64::from(cpu));
-                    stayed.then_some(cpu)
-                }),
-                taken: None,
-                bytes_per_op,
-                takes_in: None,
-            })
         })
         .collect()
 }

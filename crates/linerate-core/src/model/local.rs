@@ -1,8 +1,8 @@
 //! What hosts lost or held back themselves, as their own counters tell.
 
+use super::ends::end;
 use super::grouped::{packet_bytes, sees_arrivals};
 use super::interruptions::ports;
-use super::load::end;
 use super::readings::{Window, growth};
 use super::{on_purpose, rings};
 use crate::metric as m;

@@ -1,7 +1,8 @@
 //! The steps of a search for a rate, as the search takes them.
 
 use super::datagrams::total;
-use super::load::{end, stream_set};
+use super::ends::end;
+use super::load::stream_set;
 use super::once::once;
 use crate::plan::Purpose;
 use crate::record::{Record, Step};

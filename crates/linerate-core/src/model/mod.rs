@@ -11,6 +11,7 @@ mod datagrams;
 mod derive;
 mod driver;
 mod elsewhere;
+mod ends;
 mod flow;
 mod foreign;
 mod fragments;
@@ -40,6 +41,7 @@ mod sweep;
 mod tcp;
 #[cfg(test)]
 mod testing;
+mod workers;
 
 pub(crate) use behind::a_read;
 pub(crate) use ceilings::least_of;

@@ -1,7 +1,7 @@
 //! Packets that a discipline of a host's own port loses on purpose, at any rate, as a bad line would: they are not
 //! dropped for want of room.
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, gauge, growth, mean};
 use super::{Local, LocalEvent};
 use crate::metric as m;

@@ -1,7 +1,8 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
 use super::datagrams::{Counted, counted};
-use super::load::{Over, end, load_over, stream_set};
+use super::ends::end;
+use super::load::{Over, load_over, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use super::{Load, Thread};

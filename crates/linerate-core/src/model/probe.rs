@@ -1,7 +1,7 @@
 //! The threads that time round trips beside a load: how long they themselves waited for a CPU.
 
 use super::derive::round_trips;
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::path::Side;

@@ -1,6 +1,6 @@
 //! Time in mid-flow in which no payload arrived.
 
-use super::load::end;
+use super::ends::end;
 use super::readings::{Window, growth};
 use crate::metric as m;
 use crate::path::Side;

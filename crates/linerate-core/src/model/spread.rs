@@ -1,7 +1,8 @@
 //! How figures of the base load vary within their step: what tells how well two runs can be told apart.
 
 use super::derive::{first, round_trips};
-use super::load::{Over, end, load, stream_set};
+use super::ends::end;
+use super::load::{Over, load, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use crate::metric as m;

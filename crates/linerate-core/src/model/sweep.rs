@@ -1,8 +1,10 @@
 //! What a sweep showed: each setting by its rounds, the knee, and which setting costs less.
 
-use super::load::{end, slice_goodput, stream_set, threads};
+use super::ends::end;
+use super::load::{slice_goodput, stream_set};
 use super::once::cpu_per_byte;
 use super::readings::Window;
+use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
 use crate::path::Direction;
 use crate::plan::{Knobs, Purpose};

@@ -297,3 +297,16 @@ fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
         assert_eq!(named, None, "{foreign}");
     }
 }
+
+/// The near end's bytes are no goodput where it is the far one that receives.
+#[test]
+fn a_step_that_lost_its_far_end_has_no_goodput() {
+    let mut record = messages();
+    let base = &mut record.steps[1];
+    base.ends.truncate(1);
+    let lost = Cell::new("messages".to_owned(), &record, [&[], &[]], "");
+    assert_eq!(lost.model.directions, []);
+    // Without a far end the near one counts what was done.
+    let [few, _] = cells();
+    assert!(few.model.alone && few.model.directions[0].base.goodput.mean > 0.0);
+}

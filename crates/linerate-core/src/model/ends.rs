@@ -1,0 +1,45 @@
+//! Which end of a step counted what.
+
+use crate::path::{Direction, Side};
+use crate::record::{EndReadings, Record, Step};
+
+/// Whether there is no far end: this host alone moved the bytes. A step may have readings of one end in other runs too,
+/// where the far end was lost.
+pub(super) fn is_alone(record: &Record) -> bool {
+    record.hosts.len() == 1 && record.start.plan.peer.is_none()
+}
+
+/// Where the data of a side are in lists of both ends.
+pub(super) const fn index(side: Side) -> usize {
+    match side {
+        Side::Near => 0,
+        Side::Far => 1,
+    }
+}
+
+/// The readings of one side; `None` where it was lost.
+pub(super) fn end(step: &Step, side: Side) -> Option<&EndReadings> {
+    step.ends.get(index(side))
+}
+
+/// The readings of the end that sends; the only one where there is no far end.
+pub(super) fn sending<'a>(
+    record: &Record,
+    step: &'a Step,
+    direction: Direction,
+) -> Option<&'a EndReadings> {
+    of(record, step, direction.sender())
+}
+
+/// The readings of the end that receives; the only one where there is no far end.
+pub(super) fn receiving<'a>(
+    record: &Record,
+    step: &'a Step,
+    direction: Direction,
+) -> Option<&'a EndReadings> {
+    of(record, step, direction.receiver())
+}
+
+fn of<'a>(record: &Record, step: &'a Step, side: Side) -> Option<&'a EndReadings> {
+    end(step, if is_alone(record) { Side::Near } else { side })
+}
