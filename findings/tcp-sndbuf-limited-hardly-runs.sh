@@ -3,7 +3,7 @@
 #
 # Seen: Linux 6.18 with ss of iproute2 6.1.0-3 (Debian 12), 2026-11-27. A program asks for SO_SNDBUF 150000 and writes without
 # a pause over a path of 50 ms (cubic, nothing lost). It is in write 100 % of the time, and with the buffer that the kernel
-# sizes it carries seven times as much. `ss -ti` shows `sndbuf_limited` at 0 to 10 % (tcpi_sndbuf_limited). The clock
+# sizes it carries seven to nine times as much. `ss -ti` shows `sndbuf_limited` at 0 to 10 % (tcpi_sndbuf_limited). The clock
 # starts only where data were just sent while the program already waits for room (tcp_cwnd_validate()); a program that is
 # woken, writes and is sent at once waits again after that.
 #
@@ -17,7 +17,7 @@ trap 'rm -rf "$folder"' EXIT
 export IP=$folder/bin/ip SS=$folder/bin/ss
 [ -x "$IP" ] || IP=$folder/sbin/ip
 echo "kernel $(uname -r), $("$SS" -V)"
-unshare --map-root-user --net python3 -c '
+timeout 60 unshare --map-root-user --net python3 -c '
 import collections, ctypes, fcntl, os, re, select, socket, struct, subprocess, sys, time
 
 DELAY = 0.025

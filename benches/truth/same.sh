@@ -5,7 +5,7 @@
 #   benches/truth/same.sh OLD NEW [FOLDER ...]
 #
 # OLD and NEW are two linerate programs. Records (*.lnr) are looked for below the folders; without one below
-# crates/linerate/tests/records. Causes heard, cleared or excluded are not compared: their number may change.
+# crates/linerate/tests/records. The causes that were evaluated, cleared or excluded are not compared: their number may change.
 set -uo pipefail
 old=${1:?usage: same.sh OLD NEW [FOLDER ...]}
 new=${2:?usage: same.sh OLD NEW [FOLDER ...]}

@@ -37,7 +37,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// The transports to which a cause, or a factor, applies. Elsewhere it is neither the limit nor a rival of it.
+/// The transports to which a cause, or a factor, applies. Elsewhere it is neither a limit nor a rival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All: it is about hosts, threads or the measurement.
@@ -46,7 +46,7 @@ pub enum Scope {
     Sockets,
     /// Connections alone: windows, retransmissions, congestion control.
     Tcp,
-    /// Datagrams alone: nobody holds them back, and nobody sends them again.
+    /// Datagrams alone: without congestion control and retransmissions.
     Udp,
     /// Transports that keep a number of operations in flight.
     Other,
@@ -72,7 +72,9 @@ impl Scope {
             Self::Tcp => {
                 "it is about windows, retransmissions or congestion control of connections"
             }
-            Self::Udp => "it is about datagrams, which nobody holds back or sends again",
+            Self::Udp => {
+                "it is about datagrams, which have no congestion control and no retransmissions"
+            }
             Self::Other => "it is about operations in flight",
         }
     }

@@ -55,7 +55,7 @@ impl Cause for Contended {
         }
         vec![Cost {
             side: Place::Path,
-            // Of all that the port carried. Another session also took time of the CPUs, which nobody counted.
+            // Of all that the port carried. The CPU time that another session took is unknown.
             share: foreign
                 .filter(|_| !load.contended)
                 .map(|foreign| foreign.share / (1.0 + foreign.share)),

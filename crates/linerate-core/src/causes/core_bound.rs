@@ -114,7 +114,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     };
     let busiest = busiest(workers);
     let used = |t| used(t, cpus(load, direction, side));
-    // One that polls is busy whatever it carries: only a trial tells whether it has time left.
+    // A polling thread is always busy: only a trial shows whether it has time left.
     let polls = load.knobs.busy_poll;
     let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
     Ok(Finding {
@@ -125,7 +125,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         evidence: busiest
             .and_then(|t| sentence(t, role))
             .into_iter()
-            .chain(polls.then(|| "it polls, and is busy whatever it carries".to_owned()))
+            .chain(polls.then(|| "it polls, and is busy at any load".to_owned()))
             .chain(lost)
             .collect(),
     })

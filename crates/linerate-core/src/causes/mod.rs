@@ -129,18 +129,18 @@ pub const CAUSES: &[&dyn Cause] = &[
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,
-    /// The loads that it can limit. Of others it is not heard, and it is no rival.
+    /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
     pub scope: Scope,
     /// The stage that binds when this cause holds.
     pub stage: Stage,
-    /// What it makes slow. Causes of goodput and of latency are heard apart: neither are rivals of the others.
+    /// What it makes slow. Causes of goodput and of latency are judged separately, and are no rivals of each other.
     pub metric: Measure,
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
     /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one of them is
     /// proved, both are named; and whether it could be read does not matter to that proof.
     pub explains: &'static [&'static str],
-    /// Its page for people: what it means, how it is told from its look-alikes, how to confirm by hand, how to mend.
+    /// Its page for people: what it means, how it differs from similar causes, how to confirm it by hand, how to mend it.
     pub page: &'static str,
     /// Whether it is about the idle path, which both directions share: it is named for the first one that was measured,
     /// and cleared for the other.

@@ -342,8 +342,7 @@ impl Load {
     }
 }
 
-/// The tables of the threads that receive. Where nobody receives, as from a disk, those that start operations count what
-/// was done.
+/// The tables of the receiving threads; of the threads that start operations where nothing receives, as with a disk.
 fn receivers_of(end: &EndReadings, set: u32) -> Vec<&Table> {
     let of = |role: &str| {
         let prefix = format!("s{set}/{role}");

@@ -60,7 +60,7 @@ pub(super) struct Case<'a> {
     metric: Measure,
     /// What moved the load.
     pub(super) transport: Transport,
-    /// Every cause of that metric which was heard.
+    /// The causes of that metric that apply.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -79,7 +79,7 @@ fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
 }
 
-/// Whether a cause can limit the load of a direction. Before anything was measured all are heard.
+/// Whether a cause applies to the load of a direction. All apply before anything was measured.
 fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
     let transport = transport(model, direction);
     transport.is_none_or(|transport| cause.info().scope.includes(transport))
@@ -176,7 +176,7 @@ impl<'a> Case<'a> {
             || (self.splits() && are_apart(party, proved, self.direction))
     }
 
-    /// Whether what is sent and what is delivered of it are two factors: nobody retransmits a datagram.
+    /// Whether the rate that is sent and the share that is delivered are separate factors: datagrams are not retransmitted.
     fn splits(&self) -> bool {
         self.transport == Transport::Udp
     }

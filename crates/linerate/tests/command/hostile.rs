@@ -110,25 +110,6 @@ fn a_far_end_that_stood_still_interrupted_the_run() {
 }
 
 #[test]
-fn nobody_who_stops_a_run_waits_for_a_far_end_that_is_stopped() {
-    let home = TempDir::new().unwrap();
-    let far = Far::start(home.path());
-    let mut near = Started::new(&mut run(PROGRAM, &[], home.path(), far.port));
-    near.until("forward, 1 stream");
-    thread::sleep(WELL_INTO);
-    far.server.signal(Signal::STOP);
-    // The near end has ended its step by then, and waits for what the far end read.
-    thread::sleep(Duration::from_secs(6));
-    near.signal(Signal::INT);
-    let (code, json, said) = finish(near);
-    assert_eq!(code, Some(3), "{said}");
-    assert!(json.contains(r#""complete": false"#), "{json}");
-    // Not by its own deadline, which has not come yet.
-    assert!(!said.contains("no answer in time"), "{said}");
-    assert!(json.contains(r#""idle": {"#), "{json}");
-}
-
-#[test]
 fn the_first_ctrl_c_ends_a_run_that_has_not_begun() {
     let home = TempDir::new().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -290,5 +271,24 @@ mod long {
     #[test]
     fn a_near_end_that_stood_still_interrupted_the_run() {
         stands_still(true);
+    }
+
+    #[test]
+    fn nobody_who_stops_a_run_waits_for_a_far_end_that_is_stopped() {
+        let home = TempDir::new().unwrap();
+        let far = Far::start(home.path());
+        let mut near = Started::new(&mut run(PROGRAM, &[], home.path(), far.port));
+        near.until("forward, 1 stream");
+        thread::sleep(WELL_INTO);
+        far.server.signal(Signal::STOP);
+        // The near end has ended its step by then, and waits for what the far end read.
+        thread::sleep(Duration::from_secs(6));
+        near.signal(Signal::INT);
+        let (code, json, said) = finish(near);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(json.contains(r#""complete": false"#), "{json}");
+        // Not by its own deadline, which has not come yet.
+        assert!(!said.contains("no answer in time"), "{said}");
+        assert!(json.contains(r#""idle": {"#), "{json}");
     }
 }

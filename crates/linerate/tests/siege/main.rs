@@ -87,7 +87,7 @@ fn all_kinds() {
     let server = Served::start(&key, &["--iperf3=0"]);
     let besiegers = Besiegers::new(server.address, Door::Own(&key));
     besiege(&server, besiegers, CLIENTS);
-    // Of lines that are much alike only some are written in a second: the next session tells how many there were.
+    // The log is limited to ten lines a second. The number of the next session says how many there were.
     thread::sleep(Duration::from_secs(1));
     server.serves();
     let number = |line: &String| {

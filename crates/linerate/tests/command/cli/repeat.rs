@@ -19,37 +19,6 @@ use crate::program::{Started, linerate, words};
 use crate::schema::fits;
 
 #[test]
-fn repeated_runs_are_kept_each_and_told_together() {
-    let home = TempDir::new().unwrap();
-    let args = ["--repeat", "2", "--json", "--expect", "goodput>=9000Gbit/s"];
-    let output = measured(&turn(), home.path(), &args);
-    let why = words(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{why}");
-    assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(repeat::SCHEMA, &told);
-    let spread = &told["goodput_bps"]["forward"];
-    assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
-    let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();
-    let runs = told["runs"].as_array().unwrap();
-    let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
-    each.sort_unstable();
-    assert_eq!(
-        (&spread["lowest"], &spread["highest"]),
-        (&each[0].into(), &each[1].into())
-    );
-    assert_ne!(runs[0]["record"], runs[1]["record"]);
-    for run in runs {
-        let name = run["record"].as_str().unwrap();
-        let show = linerate(home.path())
-            .args(["show", name, "--json"])
-            .output();
-        let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
-        assert_eq!(shown, run["result"]);
-    }
-}
-
-#[test]
 fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     let home = TempDir::new().unwrap();
     let _turn = turn();
@@ -130,4 +99,39 @@ fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
         .lines()
         .find_map(|line| line.split_once("linerate show "));
     assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn repeated_runs_are_kept_each_and_told_together() {
+        let home = TempDir::new().unwrap();
+        let args = ["--repeat", "2", "--json", "--expect", "goodput>=9000Gbit/s"];
+        let output = measured(&turn(), home.path(), &args);
+        let why = words(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{why}");
+        assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(repeat::SCHEMA, &told);
+        let spread = &told["goodput_bps"]["forward"];
+        assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
+        let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();
+        let runs = told["runs"].as_array().unwrap();
+        let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
+        each.sort_unstable();
+        assert_eq!(
+            (&spread["lowest"], &spread["highest"]),
+            (&each[0].into(), &each[1].into())
+        );
+        assert_ne!(runs[0]["record"], runs[1]["record"]);
+        for run in runs {
+            let name = run["record"].as_str().unwrap();
+            let show = linerate(home.path())
+                .args(["show", name, "--json"])
+                .output();
+            let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
+            assert_eq!(shown, run["result"]);
+        }
+    }
 }

@@ -15,27 +15,6 @@ fn due_is_timed(told: &Value) {
     assert_eq!(told["unanswered"], 0);
 }
 
-#[test]
-fn a_rate_that_is_not_achieved_is_told_and_what_was_due_is_late() {
-    let far = Far::start();
-    let args = ["lat", "-t", "1s", "--rate", "1000000", "--size", "16KiB"];
-    let output = far.run(&[&args[..], &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(lat::SCHEMA, &told);
-    let number = |key: &str| told[key].as_f64().unwrap();
-    assert_eq!(told["complete"], false);
-    let due = number("measured_ns") / number("interval_ns");
-    assert!(number("samples") >= due / 2.0, "{told}");
-    // Maybe none of them is answered: what was due in the time that does not count goes before.
-    assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
-    assert!(number("answered_per_sec") < number("asked_per_sec"));
-    let why = told["unknown"].to_string();
-    assert!(why.contains("1000000 a second were asked for"), "{why}");
-    let page = String::from_utf8(far.run(&args).stdout).unwrap();
-    assert!(page.contains("1000000 a second asked for"), "{page}");
-}
-
 /// Options of `lat`: whether each loop waits for answers or keeps to a schedule, and blocks or polls.
 const CLOSED: [&str; 3] = ["lat", "-t", "1s"];
 const CLOSED_BUSY: [&str; 4] = ["lat", "-t", "1s", "--busy-poll"];
@@ -221,5 +200,26 @@ mod long {
             let closed = stalled(&far, &[], after, stall)?;
             shows_in_open_alone([rare(&open), rare(&closed)], stall)
         });
+    }
+
+    #[test]
+    fn a_rate_that_is_not_achieved_is_told_and_what_was_due_is_late() {
+        let far = Far::start();
+        let args = ["lat", "-t", "1s", "--rate", "1000000", "--size", "16KiB"];
+        let output = far.run(&[&args[..], &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(3));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(lat::SCHEMA, &told);
+        let number = |key: &str| told[key].as_f64().unwrap();
+        assert_eq!(told["complete"], false);
+        let due = number("measured_ns") / number("interval_ns");
+        assert!(number("samples") >= due / 2.0, "{told}");
+        // Maybe none of them is answered: what was due in the time that does not count goes before.
+        assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
+        assert!(number("answered_per_sec") < number("asked_per_sec"));
+        let why = told["unknown"].to_string();
+        assert!(why.contains("1000000 a second were asked for"), "{why}");
+        let page = String::from_utf8(far.run(&args).stdout).unwrap();
+        assert!(page.contains("1000000 a second asked for"), "{page}");
     }
 }
