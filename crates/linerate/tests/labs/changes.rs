@@ -152,26 +152,34 @@ fn a_proof_by_another_trial_is_not_that_of_the_host() {
     assert_eq!(is_proved_by_the_host(&result("host-window")), Ok(()));
 }
 
+/// A script that begins with `begin` and kills `run` while `changed` holds, and then starts it once more; it shows
+/// `state` in between.
+fn killed_and_started_again(begin: &str, changed: &str, state: &str, run: &str) -> String {
+    format!(
+        "{begin}; echo '== before'; {state}; killed {changed} {run} --time 40s --allow-changes; \
+         echo '== killed'; {state}; \
+         echo '== next'; {run} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
+         echo '== after'; {state}"
+    )
+}
+
+/// What such a script must show: the kill left a change and its journal, and the next start undid it in these words.
+fn is_undone(out: &str, words: &str) {
+    let (before, killed) = (part(out, "before"), part(out, "killed"));
+    assert!(killed.contains("changes-"), "{out}");
+    assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
+    let next = part(out, "next");
+    assert!(next.starts_with(words), "{out}");
+    assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
+    assert_eq!(before, part(out, "after"));
+}
+
 #[test]
 fn what_a_kill_leaves_is_undone_by_the_next_start() {
-    let script = format!(
-        "{BEFORE}; echo '== before'; {STATE}; killed {CHANGED} {RUN} --time 40s --allow-changes; \
-         echo '== killed'; {STATE}; \
-         echo '== next'; {RUN} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
-         echo '== after'; {STATE}"
-    );
+    let script = killed_and_started_again(BEFORE, CHANGED, STATE, RUN);
     let run = |turn: &Turn| Lab::new("near", "").run(turn, &script);
     shows(run, |out| {
-        let (before, killed) = (part(out, "before"), part(out, "killed"));
-        assert!(killed.contains("changes-"), "{out}");
-        assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
-        let next = part(out, "next");
-        assert!(
-            next.starts_with("undone: net.ipv4.tcp_rmem back to \""),
-            "{out}"
-        );
-        assert!(next.ends_with("(left by a run that was killed)\n"), "{out}");
-        assert_eq!(before, part(out, "after"));
+        is_undone(out, "undone: net.ipv4.tcp_rmem back to \"");
     });
 }
 
@@ -269,24 +277,12 @@ mod long {
 
     #[test]
     fn a_queue_that_a_killed_run_left_longer_is_set_back_by_the_next_start() {
-        let script = format!(
-            "was=$(tc qdisc show dev eth0); echo '== before'; {ROOT}; \
-             killed '[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]' {SEND} --time 40s --allow-changes; \
-             echo '== killed'; {ROOT}; \
-             echo '== next'; {SEND} --no-trials --time 5s --quiet 2>&1 >/dev/null; \
-             echo '== after'; {ROOT}"
-        );
+        let begin = "was=$(tc qdisc show dev eth0)";
+        let changed = "'[ \"$(tc qdisc show dev eth0)\" != \"$was\" ]'";
+        let script = killed_and_started_again(begin, changed, ROOT, SEND);
         let run = |turn: &Turn| queued(turn, &script);
         shows(run, |out| {
-            let (before, killed) = (part(out, "before"), part(out, "killed"));
-            assert!(killed.contains("changes-"), "{out}");
-            assert_ne!(before.lines().next(), killed.lines().next(), "{out}");
-            let next = part(out, "next");
-            assert!(
-                next.starts_with("undone: the limit of eth0 tbf back to \""),
-                "{out}"
-            );
-            assert_eq!(before, part(out, "after"));
+            is_undone(out, "undone: the limit of eth0 tbf back to \"");
         });
     }
 
