@@ -14,6 +14,7 @@ pub mod change;
 pub mod diff;
 pub mod factor;
 pub mod facts;
+pub mod figure;
 pub mod iperf3;
 pub mod metric;
 pub mod model;

@@ -133,12 +133,38 @@ impl Place {
     }
 }
 
-/// What is slow.
+/// In which way a path is slow. Causes of one are no rivals of causes of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slowness {
+    /// Too little is carried.
+    Rate,
+    /// It takes too long.
+    Latency,
+}
+
+impl Slowness {
+    /// Both, in the order in which they are judged.
+    pub const ALL: [Self; 2] = [Self::Rate, Self::Latency];
+}
+
+/// What is measured of a path, and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Payload per second.
     Goodput,
+    /// Operations per second.
+    Operations,
     /// Round-trip time.
     Latency,
+}
+
+impl Measure {
+    /// In which way a path is slow where this is bad.
+    pub const fn slowness(self) -> Slowness {
+        match self {
+            Self::Goodput | Self::Operations => Slowness::Rate,
+            Self::Latency => Slowness::Latency,
+        }
+    }
 }

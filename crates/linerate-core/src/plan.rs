@@ -3,7 +3,7 @@
 //! A *set* is a group of warm connections made with one choice of [`Knobs`]; a *step* uses one or
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
-use crate::path::Direction;
+use crate::path::{Direction, Measure};
 use serde::{Deserialize, Serialize};
 
 use crate::change::HostChange;
@@ -162,6 +162,15 @@ fn is_zero(depth: &u32) -> bool {
 }
 
 impl Knobs {
+    /// What is judged of a load that is made with them: operations, where a number of them is kept in flight.
+    pub const fn measure(&self) -> Measure {
+        if self.depth > 0 {
+            Measure::Operations
+        } else {
+            Measure::Goodput
+        }
+    }
+
     /// Most that all streams together send, where that is bound.
     pub fn rate(&self) -> Option<Rate> {
         let each = self.pacing?;

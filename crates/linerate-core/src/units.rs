@@ -68,6 +68,10 @@ pub struct Nanos(pub u64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hertz(pub u64);
 
+/// A number of events per second: operations, messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
+pub struct PerSecond(pub f64);
+
 /// Transfers per second, of a lane or of a memory module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Transfers(pub u64);
@@ -154,6 +158,8 @@ const RATES: &[(&str, f64)] = &[
     ("MiB/s", 8.0 * 1_048_576.0),
     ("GiB/s", 8.0 * 1_073_741_824.0),
 ];
+
+const EVENTS: &[(&str, f64)] = &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6), ("G/s", 1e9)];
 
 const TIMES: &[(&str, f64)] = &[
     ("ns", 1.0),
@@ -250,6 +256,13 @@ impl FromStr for Rate {
     }
 }
 
+impl FromStr for PerSecond {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<Self, UnitError> {
+        parse(s, EVENTS, "number per second", "100k/s").map(|n| Self(n as f64))
+    }
+}
+
 impl FromStr for Nanos {
     type Err = UnitError;
     fn from_str(s: &str) -> Result<Self, UnitError> {
@@ -271,6 +284,18 @@ fn significant(value: f64) -> String {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         text
+    }
+}
+
+/// About three significant digits of a value that may be far below one.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        a if a >= 100.0 => format!("{value:.0}"),
+        a if a >= 10.0 => format!("{value:.1}"),
+        a if a >= 0.1 => format!("{value:.2}"),
+        a if a >= 0.01 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
     }
 }
 
@@ -339,6 +364,13 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = [(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")];
         f.pad(&scaled(self.0 as f64, &steps))
+    }
+}
+
+impl fmt::Display for PerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")];
+        f.pad(&scaled(self.0, &steps))
     }
 }
 
@@ -431,6 +463,21 @@ mod tests {
             "99999999999GiB".parse::<Bytes>(),
             Err(UnitError::OutOfRange { .. })
         ));
+    }
+
+    #[test]
+    fn digits_are_those_that_say_something() {
+        for (x, text) in [
+            (0.0, "0"),
+            (0.00123, "0.0012"),
+            (0.0123, "0.012"),
+            (0.5, "0.50"),
+            (1.994, "1.99"),
+            (12.34, "12.3"),
+            (5231.0, "5231"),
+        ] {
+            assert_eq!(digits(x), text);
+        }
     }
 
     #[test]

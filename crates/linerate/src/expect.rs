@@ -5,9 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use linerate_core::causes::cause;
-use linerate_core::model::{Latency, Model};
-use linerate_core::path::Direction;
-use linerate_core::units::{Nanos, Percent, Rate};
+use linerate_core::figure::{ALL, Figure, Subject, Summary, figure};
+use linerate_core::model::PERCENTILES;
+use linerate_core::path::{Direction, Side};
 use linerate_core::verdict::{Disturbance, Verdict};
 use serde::{Deserialize, Serialize, de};
 
@@ -21,10 +21,19 @@ pub struct Expect {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Bound {
-    Goodput(Compare, Rate),
-    Loss(Compare, Percent),
-    Latency(f64, Compare, Nanos),
+    Figure(FigureBound),
     Cause(String),
+}
+
+/// A bound of a figure.
+#[derive(Debug, Clone, PartialEq)]
+struct FigureBound {
+    figure: &'static Figure,
+    side: Option<Side>,
+    percentile: Option<f64>,
+    compare: Compare,
+    /// In the unit of the figure.
+    value: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +65,22 @@ pub struct ExpectError {
     what: String,
 }
 
-/// Names that may stand on the left, for messages.
-const NAMES: &str = "goodput, loss, latency.p50, latency.p90, latency.p99, latency.p99.9 or cause, \
-                     with forward. or reverse. before it for one direction";
+/// Names that may stand on the left, for messages: `goodput, loss, latency.p50 (p90, p99, p99.9) ...`.
+fn names() -> String {
+    let name = |figure: &&Figure| match (figure.percentiles, figure.ends) {
+        (true, _) => {
+            let each = PERCENTILES.map(|p| format!("{}.p{p}", figure.id));
+            each.join(", ")
+        }
+        (_, true) => format!("near.{0}, far.{0}", figure.id),
+        _ => figure.id.to_owned(),
+    };
+    let all: Vec<String> = ALL.iter().map(name).collect();
+    format!(
+        "{} or cause, with forward. or reverse. before it for one direction",
+        all.join(", ")
+    )
+}
 
 impl FromStr for Expect {
     type Err = ExpectError;
@@ -76,47 +98,41 @@ impl FromStr for Expect {
             )
         })?;
         let (direction, name) = direction_of(text[..split].trim());
-        let sign_end = split
-            + if text[split + 1..].starts_with('=') {
-                2
-            } else {
-                1
-            };
+        let with_equals = text[split + 1..].starts_with('=');
+        let sign_end = split + if with_equals { 2 } else { 1 };
         let (sign, value) = (&text[split..sign_end], text[sign_end..].trim());
         let name_at = text.find(name).unwrap_or(0);
         let value_at = text.len() - text[sign_end..].trim_start().len();
-        let compare = || {
-            compare(sign).ok_or_else(|| {
-                fail(
-                    split,
-                    format!("`{sign}` does not compare {name}: expected >=, <=, > or <"),
-                )
-            })
+        let no_sign = |expected: &str| {
+            fail(
+                split,
+                format!("`{sign}` does not compare {name}: expected {expected}"),
+            )
         };
-        let quantity = |e: linerate_core::units::UnitError| fail(value_at, e.to_string());
-        let bound = match (name, percentile(name)) {
-            ("goodput", _) => Bound::Goodput(compare()?, value.parse().map_err(quantity)?),
-            ("loss", _) => {
-                let share: Percent = value.parse().map_err(quantity)?;
-                Bound::Loss(compare()?, share)
+        let bound = if name == "cause" {
+            if sign != "=" {
+                return Err(no_sign("="));
             }
-            (_, Some(p)) => Bound::Latency(p, compare()?, value.parse().map_err(quantity)?),
-            ("cause", _) if sign != "=" => {
-                return Err(fail(
-                    split,
-                    format!("`{sign}` does not compare cause: expected ="),
-                ));
-            }
-            ("cause", _) if value.is_empty() => {
+            if value.is_empty() {
                 return Err(fail(value_at, "expected the id of a cause".into()));
             }
-            ("cause", _) => Bound::Cause(value.to_owned()),
-            _ => {
-                return Err(fail(
+            Bound::Cause(value.to_owned())
+        } else {
+            let (figure, side, percentile) = named(name).ok_or_else(|| {
+                fail(
                     name_at,
-                    format!("`{name}` is unknown: expected {NAMES}"),
-                ));
-            }
+                    format!("`{name}` is unknown: expected {}", names()),
+                )
+            })?;
+            let compare = compare(sign).ok_or_else(|| no_sign(">=, <=, > or <"))?;
+            let value = figure.unit.parse(value);
+            Bound::Figure(FigureBound {
+                figure,
+                side,
+                percentile,
+                compare,
+                value: value.map_err(|error| fail(value_at, error.to_string()))?,
+            })
         };
         Ok(Self {
             text: text.to_owned(),
@@ -146,14 +162,24 @@ fn compare(sign: &str) -> Option<Compare> {
     })
 }
 
-fn percentile(name: &str) -> Option<f64> {
-    Some(match name.strip_prefix("latency.p")? {
-        "50" => 50.0,
-        "90" => 90.0,
-        "99" => 99.0,
-        "99.9" => 99.9,
-        _ => return None,
-    })
+/// The figure of a name, with the end and the percentile that stand in it: `goodput`, `near.cpu`, `latency.p99`.
+fn named(name: &str) -> Option<(&'static Figure, Option<Side>, Option<f64>)> {
+    let (id, percentile) = match name.split_once(".p") {
+        Some((id, digits)) => {
+            let known = |p: &f64| p.to_string() == digits;
+            (id, Some(PERCENTILES.into_iter().find(known)?))
+        }
+        None => (name, None),
+    };
+    let of_side = |side: Side| Some((side, id.strip_prefix(side.name())?.strip_prefix('.')?));
+    let (side, id) = match [Side::Near, Side::Far].into_iter().find_map(of_side) {
+        Some((side, id)) => (Some(side), id),
+        None => (None, id),
+    };
+    let figure = figure(id)?;
+    // Both ends are meant where none is named.
+    let fits = figure.percentiles == percentile.is_some() && (figure.ends || side.is_none());
+    fits.then_some((figure, side, percentile))
 }
 
 impl fmt::Display for Expect {
@@ -174,38 +200,21 @@ impl<'de> Deserialize<'de> for Expect {
     }
 }
 
-/// What was found that bounds are held against.
-#[derive(Debug, Default)]
+/// What bounds are held against.
+#[derive(Debug)]
 pub struct Found<'a> {
-    /// Goodput of each direction that was measured, in bits per second.
-    pub goodput: Vec<(Direction, f64)>,
-    /// Share of its datagrams that was lost, of each direction in which some were sent.
-    pub loss: Vec<(Direction, f64)>,
-    /// Share of the round trips of an engine that may lose them which were lost.
-    pub lost_trips: Option<f64>,
-    /// Round trips on the idle path.
-    pub idle: Option<&'a Latency>,
-    /// Round trips beside the load of each direction.
-    pub beside: Vec<(Direction, &'a Latency)>,
+    /// The figures that were measured.
+    pub summary: Summary,
     /// The causes; `None` where none were looked for.
     pub verdict: Option<&'a Verdict>,
 }
 
-impl<'a> Found<'a> {
-    /// Of a run.
-    pub fn of(model: &'a Model, verdict: &'a Verdict) -> Self {
-        let each = || model.directions.iter();
+impl Found<'_> {
+    /// Figures without a verdict.
+    pub const fn figures(summary: Summary) -> Self {
         Self {
-            goodput: each().map(|d| (d.direction, d.base.goodput.mean)).collect(),
-            loss: each()
-                .filter_map(|d| Some((d.direction, d.base.datagrams?.lost)))
-                .collect(),
-            lost_trips: None,
-            idle: model.idle.as_ref(),
-            beside: each()
-                .filter_map(|d| Some((d.direction, d.base.latency.as_ref()?)))
-                .collect(),
-            verdict: Some(verdict),
+            summary,
+            verdict: None,
         }
     }
 }
@@ -215,78 +224,21 @@ impl Expect {
     /// An error says in words what was found instead.
     pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
-            Bound::Goodput(compare, bound) => {
-                let told = |mean: f64| Rate(mean as u64).to_string();
-                let holds = |mean| compare.holds(mean, bound.0 as f64);
-                self.each("goodput", asked, &found.goodput, holds, told)
+            Bound::Figure(bound) => {
+                let mut loads = self.loads(bound.figure, asked).into_iter();
+                loads.try_for_each(|load| bound.check(load, &found.summary))
             }
-            Bound::Loss(compare, bound) => {
-                let told = |share: f64| format!("{:.3} %", share * 100.0);
-                let holds = |share: f64| compare.holds(share * 100.0, bound.0);
-                // Where no load was asked for, it is the round trips that may be lost.
-                let of_trips = self.direction.is_none() && asked.is_empty();
-                match found.lost_trips.filter(|_| of_trips) {
-                    None => self.each("loss of datagrams", asked, &found.loss, holds, told),
-                    Some(share) if holds(share) => Ok(()),
-                    Some(share) => Err(format!("loss of round trips was {}", told(share))),
-                }
-            }
-            Bound::Latency(p, compare, bound) => self.latency(*p, *compare, *bound, found),
             Bound::Cause(id) => self.cause(id, found),
         }
     }
 
-    /// Holds each direction that is meant against the bound; where there is none, nothing was measured.
-    fn each(
-        &self,
-        what: &str,
-        asked: &[Direction],
-        found: &[(Direction, f64)],
-        holds: impl Fn(f64) -> bool,
-        told: impl Fn(f64) -> String,
-    ) -> Result<(), String> {
-        let one = self.direction.map(|d| [d]);
-        let wanted = one.as_ref().map_or(asked, |d| d.as_slice());
-        if wanted.is_empty() {
-            return Err(format!("{what} was not measured"));
-        }
-        for direction in wanted {
-            let name = direction.name();
-            let value = found.iter().find(|(d, _)| d == direction);
-            let (_, value) = *value.ok_or_else(|| format!("{name} {what} was not measured"))?;
-            if !holds(value) {
-                return Err(format!("{name} {what} was {}", told(value)));
-            }
-        }
-        Ok(())
-    }
-
-    fn latency(
-        &self,
-        p: f64,
-        compare: Compare,
-        bound: Nanos,
-        found: &Found<'_>,
-    ) -> Result<(), String> {
-        let beside = |d| found.beside.iter().find(|(of, _)| *of == d);
-        let (what, latency): (String, Option<&Latency>) = match self.direction {
-            None => ("idle latency".into(), found.idle),
-            Some(d) => (
-                format!("latency beside the {} load", d.name()),
-                beside(d).map(|(_, latency)| *latency),
-            ),
-        };
-        let latency = latency.ok_or_else(|| format!("{what} was not measured"))?;
-        let value = latency.percentile(p).ok_or_else(|| {
-            format!(
-                "{what}: {} round trips are too few for p{p}",
-                latency.samples
-            )
-        })?;
-        if compare.holds(value.0 as f64, bound.0 as f64) {
-            Ok(())
-        } else {
-            Err(format!("{what} was {value} p{p}"))
+    /// The loads that are meant; `None` is the path without one.
+    fn loads(&self, figure: &Figure, asked: &[Direction]) -> Vec<Option<Direction>> {
+        match self.direction {
+            Some(direction) => vec![Some(direction)],
+            // Times are those of the idle path where no direction is named.
+            None if figure.percentiles || asked.is_empty() => vec![None],
+            None => asked.iter().copied().map(Some).collect(),
         }
     }
 
@@ -316,23 +268,87 @@ impl Expect {
     }
 }
 
+impl FigureBound {
+    fn check(&self, load: Option<Direction>, summary: &Summary) -> Result<(), String> {
+        let meant = |of: Subject| {
+            of.direction == load
+                && of.percentile == self.percentile
+                && (self.side.is_none() || of.side == self.side)
+        };
+        let mut measured = summary.all(self.figure).filter(|entry| meant(entry.of));
+        let first = measured.next();
+        let first = first.ok_or_else(|| format!("{} was not measured", self.name(load)))?;
+        for entry in [first].into_iter().chain(measured) {
+            let value = entry
+                .value
+                .as_ref()
+                .map_err(|why| self.no_value(load, why))?;
+            if !self.compare.holds(value.mid, self.value) {
+                let found = self.figure.unit.words(value.mid);
+                let percentile = self.percentile.map_or(String::new(), |p| format!(" p{p}"));
+                let side = entry
+                    .of
+                    .side
+                    .map_or(String::new(), |s| format!(" at the {} end", s.name()));
+                return Err(format!("{}{side} was {found}{percentile}", self.name(load)));
+            }
+        }
+        Ok(())
+    }
+
+    fn no_value(&self, load: Option<Direction>, why: &str) -> String {
+        format!("{}: {why}", self.name(load))
+    }
+
+    /// `forward goodput`, `idle latency`, `latency beside the forward load`.
+    fn name(&self, load: Option<Direction>) -> String {
+        let id = self.figure.id;
+        match load {
+            None if self.figure.percentiles => format!("idle {id}"),
+            None => id.to_owned(),
+            Some(direction) if self.figure.percentiles => {
+                format!("{id} beside the {} load", direction.name())
+            }
+            Some(direction) => format!("{} {id}", direction.name()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use linerate_core::figure::{CPU, Entry, LOSS, Value};
+
     use super::*;
     use crate::show::sample;
 
+    fn found((record, model, verdict): &sample::Result) -> Found<'_> {
+        Found {
+            summary: Summary::of(record, model),
+            verdict: Some(verdict),
+        }
+    }
+
+    /// A measurement of one figure.
+    fn measured(figure: &'static Figure, of: Subject, value: f64) -> Found<'static> {
+        Found::figures(Summary::sorted([Entry {
+            figure,
+            of,
+            value: Ok(Value::bare(value)),
+        }]))
+    }
+
     fn check(text: &str) -> Result<(), String> {
-        let (_, model, verdict) = sample::limited();
+        let result = sample::limited();
         let expect: Expect = text.parse().unwrap();
-        expect.check(&Direction::ALL, &Found::of(&model, &verdict))
+        expect.check(&Direction::ALL, &found(&result))
     }
 
     #[test]
     fn what_only_disturbs_holds_as_a_cause_and_what_may_be_a_limit_and_is_none_does_not() {
-        let (_, model, verdict) = sample::disturbed();
+        let result = sample::disturbed();
         let check = |text: &str| {
             let expect: Expect = text.parse().unwrap();
-            expect.check(&Direction::ALL, &Found::of(&model, &verdict))
+            expect.check(&Direction::ALL, &found(&result))
         };
         assert_eq!(check("cause=contended"), Ok(()));
         assert_eq!(check("cause=receive-window"), Ok(()));
@@ -342,17 +358,14 @@ mod tests {
 
     #[test]
     fn loss_is_of_round_trips_where_no_load_was_asked_for() {
-        let found = Found {
-            lost_trips: Some(0.02),
-            ..Found::default()
-        };
+        let found = measured(&LOSS, Subject::default(), 0.02);
         let check = |text: &str, asked: &[Direction]| {
             let expect: Expect = text.parse().unwrap();
             expect.check(asked, &found)
         };
         assert_eq!(check("loss<2.1%", &[]), Ok(()));
         let missed = check("loss<2%", &[]).unwrap_err();
-        assert_eq!(missed, "loss of round trips was 2.000 %");
+        assert_eq!(missed, "loss was 2.00 %");
         // Those beside a load are not its datagrams.
         for (text, asked) in [
             ("loss<50%", &[Direction::Forward][..]),
@@ -388,10 +401,7 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_of_the_datagrams_that_were_sent() {
-        let found = Found {
-            loss: vec![(Direction::Forward, 0.012)],
-            ..Found::default()
-        };
+        let found = measured(&LOSS, Subject::load(Direction::Forward), 0.012);
         let check = |text: &str, asked: &[Direction]| {
             let expect: Expect = text.parse().unwrap();
             expect.check(asked, &found)
@@ -399,7 +409,7 @@ mod tests {
         assert_eq!(check("loss<=1.2%", &[Direction::Forward]), Ok(()));
         assert_eq!(
             check("loss<1.2%", &[Direction::Forward]).unwrap_err(),
-            "forward loss of datagrams was 1.200 %"
+            "forward loss was 1.20 %"
         );
         for (text, asked) in [
             ("loss<5%", &Direction::ALL[..]),
@@ -410,6 +420,35 @@ mod tests {
             let why = check(text, asked).unwrap_err();
             assert!(why.ends_with("was not measured"), "{text}: {why}");
         }
+    }
+
+    #[test]
+    fn a_figure_of_each_end_is_bound_at_both_unless_one_is_named() {
+        let of = |side| Subject {
+            side: Some(side),
+            ..Subject::load(Direction::Forward)
+        };
+        let entry = |side, value| Entry {
+            figure: &CPU,
+            of: of(side),
+            value: Ok(Value::bare(value)),
+        };
+        let both = [entry(Side::Near, 0.2), entry(Side::Far, 0.6)];
+        let found = Found::figures(Summary::sorted(both));
+        let check = |text: &str| {
+            let expect: Expect = text.parse().unwrap();
+            expect.check(&[Direction::Forward], &found)
+        };
+        assert_eq!(check("near.cpu<=0.2ns/B"), Ok(()));
+        assert_eq!(check("forward.far.cpu>0.5ns/B"), Ok(()));
+        assert_eq!(check("cpu<0.7ns/B"), Ok(()));
+        let why = check("cpu<0.5ns/B").unwrap_err();
+        assert_eq!(why, "forward cpu at the far end was 0.60 ns/B");
+        assert!(
+            check("reverse.cpu<1ns/B")
+                .unwrap_err()
+                .ends_with("was not measured")
+        );
     }
 
     #[test]
@@ -445,6 +484,10 @@ mod tests {
             ("cause>=x", 5, "expected ="),
             ("cause=", 6, "id of a cause"),
             ("latency.p98<=1ms", 0, "latency.p98"),
+            ("latency<=1ms", 0, "latency.p50"),
+            ("goodput.p50>=1Gbit/s", 0, "unknown"),
+            ("near.goodput>=1Gbit/s", 0, "near.cpu"),
+            ("operations>=1Gbit/s", 12, "not a unit"),
             ("", 0, "comparison"),
         ] {
             let error = text.parse::<Expect>().unwrap_err();

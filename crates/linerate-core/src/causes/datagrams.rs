@@ -4,7 +4,7 @@
 use super::shared_core::SharedCore;
 use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
 use crate::model::{Datagrams, Load, Model};
-use crate::path::{Direction, Measure, Stage};
+use crate::path::{Direction, Slowness, Stage};
 use crate::record::TrialPlan;
 use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
@@ -63,7 +63,7 @@ pub(crate) fn moot(
     let told = model.direction(direction)?.base.datagrams?;
     let aside = cause.info().proves_itself
         || cause.info().only_disturbs
-        || cause.info().metric == Measure::Latency
+        || cause.info().slows == Slowness::Latency
         || cause.id() == SharedCore.id()
         || matches!(cause.info().stage, Stage::Port | Stage::Net);
     let of_sender = found.side == direction.sender().into();

@@ -6,7 +6,7 @@ use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::Gap;
 use crate::facts::cpu::IdleState;
 use crate::model::{DirectionModel, Model};
-use crate::path::{Direction, Measure, Place, Side, Stage};
+use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
 use crate::signs::round_trips::median;
 use crate::stats::Range;
@@ -28,7 +28,7 @@ static INFO: CauseInfo = CauseInfo {
     id: "latency-idle-states",
     scope: Scope::Any,
     stage: Stage::Cpu,
-    metric: Measure::Latency,
+    slows: Slowness::Latency,
     is_once: true,
     decided_by: &[],
     page: include_str!("pages/latency-idle-states.md"),

@@ -5,7 +5,7 @@ use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::model::Model;
-use crate::path::{Direction, Measure, Place, Side, Stage};
+use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
@@ -27,7 +27,7 @@ static INFO: CauseInfo = CauseInfo {
     id: "latency-interrupts",
     scope: Scope::Sockets,
     stage: Stage::Port,
-    metric: Measure::Latency,
+    slows: Slowness::Latency,
     is_once: true,
     decided_by: &[],
     page: include_str!("pages/latency-interrupts.md"),

@@ -7,7 +7,7 @@ use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
-use crate::path::{Direction, Measure, Place, Side, Stage};
+use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
 use crate::stats::Range;
 use crate::transport::{Scope, Transport};
@@ -33,7 +33,7 @@ static INFO: CauseInfo = CauseInfo {
     id: "latency-queue",
     scope: Scope::Sockets,
     stage: Stage::Net,
-    metric: Measure::Latency,
+    slows: Slowness::Latency,
     decided_by: &[Factor::Paced],
     page: include_str!("pages/latency-queue.md"),
     ..CauseInfo::BASE

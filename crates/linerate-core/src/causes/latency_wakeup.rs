@@ -4,7 +4,7 @@ use super::latency::raised;
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::factor::Factor;
 use crate::model::Model;
-use crate::path::{Direction, Measure, Place, Side, Stage};
+use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
@@ -27,7 +27,7 @@ static INFO: CauseInfo = CauseInfo {
     id: "latency-wakeup",
     scope: Scope::Sockets,
     stage: Stage::Cpu,
-    metric: Measure::Latency,
+    slows: Slowness::Latency,
     decided_by: &[],
     page: include_str!("pages/latency-wakeup.md"),
     ..CauseInfo::BASE

@@ -64,7 +64,7 @@ use serde::Serialize;
 use crate::facts::Gap;
 use crate::facts::route::Route;
 use crate::model::{Ceiling, Load, Model};
-use crate::path::{Direction, Measure, Place, Stage};
+use crate::path::{Direction, Place, Slowness, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -133,8 +133,8 @@ pub struct CauseInfo {
     pub scope: Scope,
     /// The stage that binds when this cause holds.
     pub stage: Stage,
-    /// What it makes slow. Causes of goodput and of latency are judged separately, and are no rivals of each other.
-    pub metric: Measure,
+    /// In which way it makes a path slow.
+    pub slows: Slowness,
     /// The factors whose trials can prove it: those that touch what it is about. Other trials can only exclude it.
     pub decided_by: &'static [Factor],
     /// The causes that this one is a reason for, at the same place: it is no rival of theirs. Where one of them is
@@ -168,7 +168,7 @@ impl CauseInfo {
         id: "",
         scope: Scope::Any,
         stage: Stage::App,
-        metric: Measure::Goodput,
+        slows: Slowness::Rate,
         decided_by: &[],
         explains: &[],
         page: "",

@@ -11,13 +11,14 @@ mod plan;
 
 use serde::Serialize;
 
+use crate::figure::Summary;
 use crate::model::{Model, derive};
 use crate::path::{Direction, Side};
 use crate::record::{End, Record};
 use crate::verdict::{Verdict, judge};
 
 pub use disturbances::DisturbanceChange;
-pub use figures::{Figure, Kind, Told, Value};
+pub use figures::{FigureChange, Outcome};
 pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
 
@@ -28,6 +29,8 @@ pub struct Judged<'a> {
     pub record: &'a Record,
     /// What was derived.
     pub model: Model,
+    /// Its figures.
+    pub summary: Summary,
     /// What was judged.
     pub verdict: Verdict,
 }
@@ -39,6 +42,7 @@ impl<'a> Judged<'a> {
         let verdict = judge(&model);
         Self {
             record,
+            summary: Summary::of(record, &model),
             model,
             verdict,
         }
@@ -82,7 +86,7 @@ pub struct Diff {
     /// What is known to be different about each host.
     pub facts: Vec<(Side, Change)>,
     /// What was measured in either record.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<FigureChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
     /// What disturbed the measurement in either record.
@@ -115,7 +119,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     Ok(Diff {
         notes: notes(before, after),
         facts: facts::changes(before, after),
-        figures: figures::figures(before, after, &plan),
+        figures: figures::changes(before, after, &plan),
         limits: limits::changes(before, after),
         disturbances: disturbances::changes(before, after),
         plan,

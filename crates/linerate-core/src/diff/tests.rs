@@ -76,6 +76,7 @@ fn load() -> Load {
             interval: None,
             samples: 30,
         },
+        operations: None,
         goodput_with_ramp: 1e9,
         ticks: vec![1e9; 30],
         steady: true,

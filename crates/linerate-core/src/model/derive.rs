@@ -6,10 +6,10 @@ use super::ceilings::ceilings;
 use super::datagrams::lost;
 use super::ends::{end, index, is_alone, receiving, sending};
 use super::interruptions::{outages, outages_beside, stalled};
-use super::load::{load, slice_goodput, stream_set};
+use super::load::{judged_rate, load, slice_goodput, stream_set};
 use super::readings::{Window, mean, per_second};
 use super::tcp::sent;
-use super::{DirectionModel, Estimate, Latency, Load, Model, TrialModel};
+use super::{DirectionModel, Estimate, Latency, Load, Model, PERCENTILES, TrialModel};
 use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::metric as m;
@@ -18,9 +18,6 @@ use crate::plan::{Pattern, Purpose};
 use crate::record::{End, Histogram, Record, Set, Step, TrialPlan};
 use crate::stats::{Comparison, Count, merge, percentile, samples, share_ratio};
 use crate::units::Nanos;
-
-/// Percentiles that are shown where the samples support them.
-const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// Derives the model of a record.
 pub fn derive(record: &Record) -> Model {
@@ -160,10 +157,18 @@ fn both(record: &Record) -> Vec<(Direction, Estimate)> {
         .collect()
 }
 
-/// Goodput of each slice of a trial, in order.
+/// The rate that is judged of each slice of a trial, in order: goodput, or operations.
 pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
     each_slice(record, id, |step, set, direction| {
-        slice_goodput(receiving(record, step, direction)?, set, Window::of(step))
+        judged_rate(receiving(record, step, direction)?, set, Window::of(step))
+    })
+}
+
+/// Goodput of each slice of a trial, in order.
+fn goodputs(record: &Record, id: u32) -> Vec<(bool, f64)> {
+    each_slice(record, id, |step, set, direction| {
+        let receiving = receiving(record, step, direction)?;
+        slice_goodput(receiving, set.plan.id, Window::of(step))
     })
 }
 
@@ -171,8 +176,8 @@ pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
 fn losses(record: &Record, id: u32) -> Vec<(bool, Count)> {
     each_slice(record, id, |step, set, direction| {
         let window = Window::of(step);
-        let again = sent(end(step, direction.sender())?, set, window);
-        again.or_else(|| lost(end(step, direction.receiver())?, set, window))
+        let again = sent(end(step, direction.sender())?, set.plan.id, window);
+        again.or_else(|| lost(end(step, direction.receiver())?, set.plan.id, window))
     })
 }
 
@@ -195,7 +200,7 @@ fn medians(record: &Record, id: u32) -> Vec<(bool, f64)> {
 fn each_slice<T>(
     record: &Record,
     id: u32,
-    of: impl Fn(&Step, u32, Direction) -> Option<T>,
+    of: impl Fn(&Step, &Set, Direction) -> Option<T>,
 ) -> Vec<(bool, T)> {
     let Some(plan) = record.trials.iter().find(|t| t.id == id) else {
         return Vec::new();
@@ -203,7 +208,7 @@ fn each_slice<T>(
     let slice = |step: &Step| match step.plan.purpose {
         Purpose::Slice { trial, changed } if trial == id && undisturbed(step) => {
             let set = stream_set(record, step, plan.direction)?;
-            Some((changed, of(step, set.plan.id, plan.direction)?))
+            Some((changed, of(step, set, plan.direction)?))
         }
         _ => None,
     };
@@ -224,8 +229,9 @@ pub(super) fn contended(step: &Step) -> bool {
 fn costs(record: &Record, id: u32) -> Vec<(bool, f64)> {
     each_slice(record, id, |step, set, direction| {
         let window = Window::of(step);
-        let bytes = slice_goodput(receiving(record, step, direction)?, set, window)? / 8.0;
-        let prefix = format!("s{set}/tx");
+        let receiving = receiving(record, step, direction)?;
+        let bytes = slice_goodput(receiving, set.plan.id, window)? / 8.0;
+        let prefix = format!("s{}/tx", set.plan.id);
         let threads = sending(record, step, direction)?.about("thread", |s| s.starts_with(&prefix));
         let ran: Option<Vec<f64>> = threads
             .map(|t| per_second(t, m::THREAD_RUN, window))
@@ -238,8 +244,8 @@ fn costs(record: &Record, id: u32) -> Vec<(bool, f64)> {
 /// The effect of slices that came in their order; a slice out of order ends the comparison.
 pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     let mut comparison = Comparison::new(plan.max_blocks as usize);
-    for (changed, goodput) in slices {
-        if comparison.push(*changed, *goodput).is_err() {
+    for (changed, value) in slices {
+        if comparison.push(*changed, *value).is_err() {
             break;
         }
     }
@@ -250,7 +256,7 @@ pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     let plan = record.trials.iter().find(|t| t.id == id)?;
     let slices = slices(record, id);
-    let goodput = of_each(&slices).map(Option::unwrap_or_default);
+    let goodput = of_each(&goodputs(record, id)).map(Option::unwrap_or_default);
     let [before, changed] = [false, true].map(|changed| last(record, plan, changed));
     let as_planned =
         made_as_planned(record, id) && took_effect(plan, before.as_ref(), changed.as_ref());

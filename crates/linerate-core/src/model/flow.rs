@@ -165,6 +165,7 @@ fn load(
         knobs: Knobs::default(),
         made: placed(sends, own_end(flow)),
         goodput: estimate(goodput, &rates),
+        operations: None,
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         tcp: if sends {

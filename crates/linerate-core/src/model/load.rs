@@ -21,7 +21,7 @@ use super::tcp::{came_twice, tcp};
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
-use crate::path::{Direction, Side};
+use crate::path::{Direction, Measure, Side};
 use crate::plan::{Pattern, Purpose, SetPlan};
 use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
@@ -82,7 +82,7 @@ impl Over {
     /// That part of the time of a step in which a set counts.
     pub(super) fn part(self, step: &Step, receiving: &EndReadings, set: u32) -> Part {
         let whole = Window::of(step);
-        let ticks = ticks(receiving, set, whole);
+        let ticks = goodput_ticks(receiving, set, whole);
         let begin = self.begin(receiving, set, whole, &ticks);
         let window = whole.starting(start_of(&ticks, begin));
         Part {
@@ -158,6 +158,7 @@ pub(super) fn load_over(
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
         goodput: estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]),
+        operations: operations(record, receiving, set.plan.id, window),
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
         senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
@@ -166,10 +167,7 @@ pub(super) fn load_over(
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
         caught_up: caught_up(receiving, set.plan.id, window, &receivers),
         receivers,
-        recv_memory: socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window)
-            .map(|v| Bytes(v.max(0.0) as u64))
-            // That of datagrams stays as it was made.
-            .or(made(direction.receiver()).recv_buffer.map(Bytes)),
+        recv_memory: recv_memory(receiving, set, direction, window),
         cpus,
         throttled: ends.map(|side| throttled(end(step, side)?, window)),
         memory: [memory(sending, window), memory(receiving, window)],
@@ -192,6 +190,21 @@ pub(super) fn load_over(
         datagrams,
         ticks: rates,
     })
+}
+
+/// Operations, or messages, of a set in a second; `None` of sockets, where an operation is as much as was there.
+fn operations(
+    record: &Record,
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+) -> Option<Estimate> {
+    let counted = Transport::of(&record.start.plan.engine) == Transport::Other;
+    let mean = slice_rate(receiving, set, m::WORKER_OPS, window).filter(|_| counted)?;
+    Some(estimate(
+        mean,
+        &rates(&ticks(receiving, set, m::WORKER_OPS, window)),
+    ))
 }
 
 /// Share of the segments that come twice that a receiver tells of at least.
@@ -307,10 +320,25 @@ impl Load {
         self.ticks.iter().any(|rate| *rate > 0.0)
     }
 
+    /// What is judged of it, besides its round trips.
+    pub fn measure(&self) -> Measure {
+        match self.operations {
+            Some(_) => self.knobs.measure(),
+            None => Measure::Goodput,
+        }
+    }
+
+    /// The rate that is judged: of operations, or of bits.
+    pub fn rate(&self) -> &Estimate {
+        let operations = self.operations.as_ref();
+        let judged = operations.filter(|_| self.knobs.measure() == Measure::Operations);
+        judged.unwrap_or(&self.goodput)
+    }
+
     /// How many times as much as `base` it carried. What is known of each widens the interval, as independent
     /// errors do; it is open both ways where nothing is.
     pub fn over(&self, base: &Self) -> Interval {
-        let ratio = self.goodput.mean / base.goodput.mean;
+        let ratio = self.rate().mean / base.rate().mean;
         let mid = if ratio.is_finite() { ratio } else { 0.0 };
         let (low, high) = match self.doubt().zip(base.doubt()) {
             Some((own, other)) => {
@@ -322,11 +350,11 @@ impl Load {
         Interval { low, mid, high }
     }
 
-    /// By what share its goodput may be another: the interval of its mean; of one short look three standard
+    /// By what share its rate may be another: the interval of its mean; of one short look three standard
     /// errors, as a few samples tell them; of a longer load that wanders too slowly for an interval, all
     /// that its samples span.
     pub(crate) fn doubt(&self) -> Option<f64> {
-        let known = self.goodput.interval.and_then(Interval::relative);
+        let known = self.rate().interval.and_then(Interval::relative);
         known.or_else(|| {
             let n = self.ticks.len() as f64;
             let mean = self.ticks.iter().sum::<f64>() / n;
@@ -359,18 +387,40 @@ fn receivers_of(end: &EndReadings, set: u32) -> Vec<&Table> {
 
 /// Goodput of a set over a window at the receiving end, bits per second, all streams.
 pub(super) fn slice_goodput(receiving: &EndReadings, set: u32, window: Window) -> Option<f64> {
+    slice_rate(receiving, set, m::WORKER_BYTES, window).map(|bytes| bytes * 8.0)
+}
+
+/// What the threads of a set counted in a second, over a window at the receiving end, all streams.
+fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let rates: Vec<f64> = receivers_of(receiving, set)
         .into_iter()
-        .filter_map(|t| per_second(t, m::WORKER_BYTES, window))
+        .filter_map(|t| per_second(t, metric, window))
         .collect();
-    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() * 8.0)
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
+}
+
+/// What is judged of a set, over a window at the receiving end: operations or bits in a second, all streams.
+pub(super) fn judged_rate(receiving: &EndReadings, set: &Set, window: Window) -> Option<f64> {
+    match set.plan.knobs.measure() {
+        Measure::Operations => slice_rate(receiving, set.plan.id, m::WORKER_OPS, window),
+        Measure::Goodput | Measure::Latency => slice_goodput(receiving, set.plan.id, window),
+    }
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.
-fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
+fn goodput_ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
+    let mut ticks = ticks(receiving, set, m::WORKER_BYTES, window);
+    for (_, rate) in &mut ticks {
+        *rate *= 8.0;
+    }
+    ticks
+}
+
+/// Start time of each tick at the receiver, and what was counted in a second of it, all streams.
+fn ticks(receiving: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Vec<(u64, f64)> {
     let mut sum: Vec<(u64, f64)> = Vec::new();
     for table in receivers_of(receiving, set) {
-        for (i, tick) in table_ticks(table, window).into_iter().enumerate() {
+        for (i, tick) in table_ticks(table, metric, window).into_iter().enumerate() {
             match sum.get_mut(i) {
                 Some(slot) => slot.1 += tick.1,
                 None => sum.push(tick),
@@ -380,8 +430,8 @@ fn ticks(receiving: &EndReadings, set: u32, window: Window) -> Vec<(u64, f64)> {
     sum
 }
 
-fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
-    let Some(bytes) = table.column(m::WORKER_BYTES) else {
+fn table_ticks(table: &Table, metric: m::Metric, window: Window) -> Vec<(u64, f64)> {
+    let Some(counted) = table.column(metric) else {
         return Vec::new();
     };
     // Half a tick of tolerance: rows carry the time at which they were really read.
@@ -390,7 +440,7 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
         .at
         .iter()
         .copied()
-        .zip(bytes.iter().copied())
+        .zip(counted.iter().copied())
         .filter(|(at, _)| {
             (window.from.saturating_sub(slack)..=window.to.saturating_add(slack)).contains(at)
         })
@@ -400,10 +450,23 @@ fn table_ticks(table: &Table, window: Window) -> Vec<(u64, f64)> {
         .map(|w| {
             (
                 w[0].0,
-                w[1].1.saturating_sub(w[0].1) as f64 * 8e9 / (w[1].0 - w[0].0) as f64,
+                w[1].1.saturating_sub(w[0].1) as f64 * 1e9 / (w[1].0 - w[0].0) as f64,
             )
         })
         .collect()
+}
+
+/// Memory of the receive buffers of a set, mean; of datagrams, whose buffers stay as they were made, from the set.
+fn recv_memory(
+    receiving: &EndReadings,
+    set: &Set,
+    direction: Direction,
+    window: Window,
+) -> Option<Bytes> {
+    let mean = socket_mean(receiving, set.plan.id, m::SOCKET_RCVBUF, window);
+    let made = set.ends.get(index(direction.receiver()));
+    mean.map(|memory| Bytes(memory.max(0.0) as u64))
+        .or(made.and_then(|end| end.recv_buffer).map(Bytes))
 }
 
 /// Mean of a gauge of the sockets of a set, over streams and time.

@@ -136,13 +136,13 @@ impl Model {
     /// The direction that carries less than half of what the other one does: the one that somebody looks into
     /// first.
     pub fn slower(&self) -> Option<Direction> {
-        far_slower(|direction| Some(self.direction(direction)?.base.goodput.mean))
+        far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }
 }
 
-/// The direction whose goodput is less than half of the other one's.
-pub fn far_slower(goodput: impl Fn(Direction) -> Option<f64>) -> Option<Direction> {
-    let [forward, reverse] = Direction::ALL.map(goodput);
+/// The direction whose rate is less than half of the other one's.
+pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> {
+    let [forward, reverse] = Direction::ALL.map(rate);
     let (forward, reverse) = forward.zip(reverse)?;
     if forward * 2.0 < reverse {
         Some(Direction::Forward)
@@ -209,9 +209,9 @@ impl DirectionModel {
     /// The load with the fewest streams that comes within 5 % of the best: where more gain nothing.
     pub fn knee(&self) -> &Load {
         let loads = || std::iter::once(&self.base).chain(&self.sweep);
-        let best = loads().map(|l| l.goodput.mean).fold(0.0, f64::max);
+        let best = loads().map(|l| l.rate().mean).fold(0.0, f64::max);
         loads()
-            .filter(|l| l.goodput.mean >= best * 0.95)
+            .filter(|l| l.rate().mean >= best * 0.95)
             .min_by_key(|l| l.streams)
             .unwrap_or(&self.base)
     }
@@ -220,7 +220,7 @@ impl DirectionModel {
 /// A mean with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Mean, in bits per second for goodput.
+    /// Mean: bits per second of goodput, a number per second of operations.
     pub mean: f64,
     /// 95 % interval; `None` when there are too few samples to say.
     pub interval: Option<Interval>,
@@ -240,10 +240,13 @@ impl Estimate {
     }
 }
 
+/// Percentiles of round-trip times that are derived, where the samples support them.
+pub const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+
 /// Round-trip times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latency {
-    /// Percentile (50, 90, 99, 99.9) and its value, only where the samples support it.
+    /// Percentile (of [`PERCENTILES`]) and its value, only where the samples support it.
     pub percentiles: Vec<(f64, Nanos)>,
     /// Number of round trips.
     pub samples: u64,
@@ -274,6 +277,8 @@ pub struct Load {
     pub made: [SetEnd; 2],
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
+    /// Operations, or messages, in a second over the steady part; `None` of sockets, which have neither.
+    pub operations: Option<Estimate>,
     /// Goodput at the receiver with the ramp.
     pub goodput_with_ramp: f64,
     /// Goodput of each tick at the receiver, bits per second.
@@ -371,7 +376,7 @@ pub struct Foreign {
 pub struct TrialModel {
     /// What was tried.
     pub plan: TrialPlan,
-    /// Goodput after over before; `None` while too few slices were measured.
+    /// The rate that is judged, after over before; `None` while too few slices were measured.
     pub effect: Option<Interval>,
     /// Slices measured.
     pub slices: u32,

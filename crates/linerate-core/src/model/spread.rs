@@ -1,7 +1,8 @@
 //! How figures of the base load vary within their step: what tells how well two runs can be told apart.
 
+use super::datagrams::lost;
 use super::derive::{first, round_trips};
-use super::ends::end;
+use super::ends::{is_alone, receiving, sending};
 use super::load::{Over, load, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
@@ -19,6 +20,8 @@ const PARTS: u64 = 30;
 pub struct Part {
     /// Segments that the sender sent again, of those it sent; `None` where that was not read.
     pub resent: Option<Count>,
+    /// Datagrams that were sent and not received, of those sent; `None` where they were not counted.
+    pub lost: Option<Count>,
     /// CPU time in seconds of the sending and of the receiving threads; `None` where it was not read.
     pub cpu: [Option<f64>; 2],
     /// Payload in bytes that the sending and the receiving threads moved meanwhile.
@@ -34,16 +37,22 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
         return Vec::new();
     };
     let (Some(sending), Some(receiving)) = (
-        end(step, direction.sender()),
-        end(step, direction.receiver()),
+        sending(record, step, direction),
+        receiving(record, step, direction),
     ) else {
         return Vec::new();
     };
+    let alone = is_alone(record);
     let of = |window| {
         let transmitted = moved(sending, &format!("s{}/tx", set.plan.id), window)?;
-        let received = moved(receiving, &format!("s{}/rx", set.plan.id), window)?;
+        let received = if alone {
+            (None, transmitted.1)
+        } else {
+            moved(receiving, &format!("s{}/rx", set.plan.id), window)?
+        };
         Some(Part {
             resent: sent(sending, set.plan.id, window),
+            lost: lost(receiving, set.plan.id, window),
             cpu: [transmitted.0, received.0],
             bytes: [transmitted.1, received.1],
         })

@@ -6,7 +6,7 @@ use super::case::{Case, Party};
 use super::{Certainty, Limit};
 use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
-use crate::path::{Direction, Measure, Place, Stage};
+use crate::path::{Place, Slowness, Stage};
 
 /// Goodput of a lifted limit over the goodput before, from which something else may be seen to bind.
 const LIFTED: f64 = 1.1;
@@ -61,7 +61,7 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
     let streams = Beyond {
         load: knee,
         change: format!("{} streams", knee.streams),
-        gain: knee.goodput.mean / dir.base.goodput.mean,
+        gain: knee.rate().mean / dir.base.rate().mean,
         crowded: true,
     };
     let all = lifted.chain([streams]);
@@ -150,7 +150,7 @@ fn behind(
         trials: Vec::new(),
         ..model.clone()
     };
-    let case = Case::of(&lifted, dir.direction, Measure::Goodput, causes);
+    let case = Case::of(&lifted, dir.direction, Slowness::Rate, causes);
     // What stands on the way is a reason for congestion control to slow down.
     let reason = |p: &&Party| !(stands && p.cause.info().slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
@@ -162,7 +162,7 @@ fn behind(
     }
     let known = found.iter().any(|limit| limit.cause == party.cause.id());
     (!known).then(|| Limit {
-        metric: Measure::Goodput,
+        metric: dir.base.measure(),
         cause: party.cause.id(),
         stage: party.cause.info().stage,
         side: finding.side,
@@ -207,19 +207,19 @@ fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit])
         above.then_some((ceiling, cause))
     });
     let (ceiling, cause) = lowest?;
-    Some(limit_of(ceiling, cause, dir.direction))
+    Some(limit_of(ceiling, cause, dir))
 }
 
-fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, direction: Direction) -> Limit {
+fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit {
     Limit {
-        metric: Measure::Goodput,
+        metric: dir.base.measure(),
         cause: cause.id(),
         stage: ceiling.stage,
         side: match ceiling.stage {
             Stage::Net => Place::Path,
             _ => ceiling.side,
         },
-        direction,
+        direction: dir.direction,
         certainty: Certainty::Supported,
         evidence: vec![format!(
             "{} carries {} = {}",

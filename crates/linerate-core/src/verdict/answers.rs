@@ -2,7 +2,7 @@
 
 use super::{Limit, Verdict};
 use crate::model::Model;
-use crate::path::{Direction, Measure};
+use crate::path::{Direction, Slowness};
 
 /// One answer to what limits the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,16 +19,15 @@ pub enum Entry<'a> {
 pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
     let unknown = |direction: &Direction| {
         let mut limits = verdict.limits.iter();
-        !limits.any(|l| l.direction == *direction && l.metric == Measure::Goodput)
+        !limits.any(|l| l.direction == *direction && l.metric.slowness() == Slowness::Rate)
     };
     let measured = model.directions.iter().map(|d| d.direction);
     let (first, last): (Vec<Direction>, Vec<Direction>) = measured
         .filter(unknown)
         .partition(|direction| Some(*direction) == model.slower());
     let first = first.into_iter().map(Entry::Unknown);
-    let is_goodput = |limit: &&Limit| limit.metric == Measure::Goodput;
-    let (goodput, latency): (Vec<&Limit>, Vec<&Limit>) =
-        verdict.limits.iter().partition(is_goodput);
+    let is_rate = |limit: &&Limit| limit.metric.slowness() == Slowness::Rate;
+    let (goodput, latency): (Vec<&Limit>, Vec<&Limit>) = verdict.limits.iter().partition(is_rate);
     first
         .chain(goodput.into_iter().map(Entry::Limit))
         .chain(last.into_iter().map(Entry::Unknown))

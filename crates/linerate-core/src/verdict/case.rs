@@ -5,7 +5,7 @@
 
 use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
-use crate::path::{Direction, Measure};
+use crate::path::{Direction, Measure, Slowness};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
@@ -56,11 +56,11 @@ pub(super) struct Case<'a> {
     /// The whole model.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// What is slow.
-    metric: Measure,
+    /// In which way it is slow.
+    slowness: Slowness,
     /// What moved the load.
     pub(super) transport: Transport,
-    /// The causes of that metric that apply.
+    /// The causes of that which apply.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
@@ -77,6 +77,16 @@ fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
 /// What moved the load of a direction.
 fn transport(model: &Model, direction: Direction) -> Option<Transport> {
     model.direction(direction).map(|d| d.base.transport)
+}
+
+/// What is judged of the load of a direction that is slow in this way.
+fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
+    match slowness {
+        Slowness::Latency => Measure::Latency,
+        Slowness::Rate => model
+            .direction(direction)
+            .map_or(Measure::Goodput, |d| d.base.measure()),
+    }
 }
 
 /// Whether a cause applies to the load of a direction. All apply before anything was measured.
@@ -100,11 +110,11 @@ fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
 }
 
 impl<'a> Case<'a> {
-    /// Hears those of `causes` that are of `metric`, and applies every trial of `direction`.
+    /// Evaluates those of `causes` that make a path slow in that way, and applies every trial of `direction`.
     pub(super) fn of(
         model: &'a Model,
         direction: Direction,
-        metric: Measure,
+        slowness: Slowness,
         causes: &[&'static dyn Cause],
     ) -> Self {
         let trials: Vec<(&TrialModel, Interval)> = model
@@ -115,7 +125,7 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
-            .filter(|cause| cause.info().metric == metric && applies(**cause, model, direction))
+            .filter(|cause| cause.info().slows == slowness && applies(**cause, model, direction))
             .map(|cause| Party {
                 cause: *cause,
                 answer: heard(*cause, model, direction),
@@ -130,7 +140,7 @@ impl<'a> Case<'a> {
         Self {
             model,
             direction,
-            metric,
+            slowness,
             transport: transport(model, direction).unwrap_or(Transport::Other),
             parties,
             trials,
@@ -181,9 +191,14 @@ impl<'a> Case<'a> {
         self.transport == Transport::Udp
     }
 
+    /// What is judged of the load.
+    pub(super) fn measure(&self) -> Measure {
+        measure(self.model, self.direction, self.slowness)
+    }
+
     /// Whether a trial showed what becomes of what is slow.
     fn tells(&self, trial: &TrialModel) -> bool {
-        self.metric == Measure::Goodput || trial.latency.is_some()
+        self.slowness == Slowness::Rate || trial.latency.is_some()
     }
 
     /// Causes that a trial excluded, the cleared ones included.

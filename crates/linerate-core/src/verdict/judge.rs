@@ -5,7 +5,7 @@ use super::next::most_telling;
 use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after};
 use crate::causes::{CAUSES, Cause, Finding, NoFinding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
-use crate::path::{Direction, Measure};
+use crate::path::{Direction, Measure, Slowness};
 use crate::stats::Interval;
 use crate::trial;
 
@@ -47,8 +47,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
 /// What limits one direction, and what that rests on.
 fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionModel) -> Verdict {
     let direction = dir.direction;
-    let [case, slow] = [Measure::Goodput, Measure::Latency]
-        .map(|metric| Case::of(model, direction, metric, causes));
+    let [case, slow] = Slowness::ALL.map(|slowness| Case::of(model, direction, slowness, causes));
     let heard = [&case, &slow].into_iter().flat_map(|case| &case.parties);
     let limits = upheld(&case, direction);
     let mut verdict = Verdict {
@@ -72,7 +71,7 @@ fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionMod
     verdict
 }
 
-/// Limits of goodput before those of latency; then those of the direction that is far slower, then what is proved, then
+/// Limits of the rate before those of latency; then those of the direction that is far slower, then what is proved, then
 /// what gains most. The sort is stable: of equals forward stays first.
 fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     let rank = |limit: &Limit| {
@@ -193,7 +192,7 @@ fn limit(
     proof: Option<Proof<'_>>,
 ) -> Limit {
     Limit {
-        metric: party.cause.info().metric,
+        metric: case.measure(),
         cause: party.cause.id(),
         stage: party.cause.stage_at(finding.side),
         side: finding.side,
@@ -215,7 +214,7 @@ fn limit(
 fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
     let kind = trial::kind(&trial.plan.kind);
     let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
-    let by_latency = party.cause.info().metric == Measure::Latency;
+    let by_latency = party.cause.info().slows == Slowness::Latency;
     Decided {
         id: trial.plan.id,
         kind: kind.map_or("", |k| k.id),

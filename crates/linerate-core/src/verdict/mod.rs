@@ -13,7 +13,7 @@ pub use next::{decides, next_trials};
 use serde::Serialize;
 
 use crate::causes::{Advice, cause};
-use crate::path::{Direction, Measure, Place, Stage};
+use crate::path::{Direction, Measure, Place, Slowness, Stage};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
@@ -157,7 +157,7 @@ pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";
         cause(answered.cause)
-            .filter(|cause| cause.info().metric == Measure::Goodput)
+            .filter(|cause| cause.info().slows == Slowness::Rate)
             .filter(|cause| !(cause.info().only_disturbs || unread && cause.info().may_be_unread))
             .is_some_and(|cause| cause.info().explains.is_empty())
     };

@@ -3,21 +3,21 @@
 use super::case::{Case, Party};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
-use crate::path::{Direction, Measure};
+use crate::path::{Direction, Slowness};
 use crate::record::TrialPlan;
 use crate::stats::Interval;
 use crate::trial::TRIALS;
 
-/// The trial that tells most about `metric` in each of `directions`, numbered `id`, the most telling of
+/// The trial that tells most about what makes each of `directions`, numbered `id`, the most telling of
 /// them first: where time is short, the rest may not be made. Left out is a direction of which a cause is
 /// proved, or no trial that is left could part what is in play.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],
-    metric: Measure,
+    slowness: Slowness,
     id: u32,
 ) -> Vec<TrialPlan> {
-    let of = |direction| most_telling(&Case::of(model, direction, metric, CAUSES), direction, id);
+    let of = |direction| most_telling(&Case::of(model, direction, slowness, CAUSES), direction, id);
     let mut told: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
     // Stable: of equals the one that was asked for first.
     told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -111,13 +111,13 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
         latency: None,
         ..trial.clone()
     });
-    let metrics = [Measure::Goodput, Measure::Latency];
-    metrics.iter().all(|metric| settles(&model, trial, *metric))
+    let settled = |slowness: &Slowness| settles(&model, trial, *slowness);
+    Slowness::ALL.iter().all(settled)
 }
 
-/// Whether it decides what is in play of `metric`; also where it tells nothing of that.
-fn settles(model: &Model, trial: &TrialModel, metric: Measure) -> bool {
-    let expected: Vec<Expected> = Case::of(model, trial.plan.direction, metric, CAUSES)
+/// Whether it decides what is in play of the causes of one way to be slow; also where it tells nothing of those.
+fn settles(model: &Model, trial: &TrialModel, slowness: Slowness) -> bool {
+    let expected: Vec<Expected> = Case::of(model, trial.plan.direction, slowness, CAUSES)
         .parties
         .iter()
         .filter(|p| p.stands())

@@ -468,7 +468,7 @@ fn the_direction_in_which_a_trial_tells_more_comes_first() {
         let mut other = model(reverse).directions.remove(0);
         other.direction = Reverse;
         m.directions.push(other);
-        let plans = next_trials(&m, &[Forward, Reverse], Measure::Goodput, 3);
+        let plans = next_trials(&m, &[Forward, Reverse], Slowness::Rate, 3);
         assert!(plans.iter().all(|p| p.id == 3));
         plans.into_iter().map(|p| (p.direction, p.kind)).collect()
     };

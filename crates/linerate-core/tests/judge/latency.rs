@@ -48,7 +48,7 @@ fn named(m: &Model) -> Vec<(&'static str, Place, Certainty)> {
 
 /// The trial that tells most of what makes round trips long.
 fn next_latency_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    next_trials(model, &[direction], Measure::Latency, id).pop()
+    next_trials(model, &[direction], Slowness::Latency, id).pop()
 }
 
 const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certainty::Supported);

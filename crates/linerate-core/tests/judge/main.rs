@@ -39,7 +39,7 @@ use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
 };
-use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::path::{Direction, Measure, Place, Side, Slowness, Stage};
 use linerate_core::plan::Knobs;
 use linerate_core::record::{Host, SetEnd, TrialPlan};
 use linerate_core::stats::Interval;
@@ -82,6 +82,7 @@ fn load() -> Load {
             interval: None,
             samples: 30,
         },
+        operations: None,
         goodput_with_ramp: 1e9,
         ticks: vec![1e9; 30],
         steady: true,
@@ -199,7 +200,7 @@ fn ceiling(stage: Stage, least: f64, most: f64) -> Ceiling {
 
 /// The trial that tells most of what limits `direction`.
 fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan> {
-    next_trials(model, &[direction], Measure::Goodput, id).pop()
+    next_trials(model, &[direction], Slowness::Rate, id).pop()
 }
 
 fn outcome(model: &Model, id: &str) -> &'static str {

@@ -5,7 +5,7 @@ use linerate_core::facts::Gap;
 use linerate_core::model::{
     self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
 };
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::{Direction, Slowness};
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Step, TrialPlan};
 use linerate_core::trial::{kind, slice_time, washout};
@@ -361,9 +361,9 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
 
 /// The next trials of what limits the directions; where there is none, of what makes round trips long.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
-    let limits = next_trials(model, directions, Measure::Goodput, first);
+    let limits = next_trials(model, directions, Slowness::Rate, first);
     if limits.is_empty() {
-        next_trials(model, directions, Measure::Latency, first)
+        next_trials(model, directions, Slowness::Latency, first)
     } else {
         limits
     }

@@ -6,15 +6,17 @@ use std::path::Path;
 use super::{root, sources};
 
 /// The modules of `linerate-core` from the ground floor up. Others are below all of them, or stand apart.
-const FLOORS: [&str; 8] = [
+const FLOORS: [&str; 10] = [
     "path",
     "transport",
     "factor",
     "model",
+    "figure",
     "signs",
     "causes",
     "trial",
     "verdict",
+    "diff",
 ];
 
 /// Modules above `module` that a source of it uses outside of its tests.

@@ -76,7 +76,7 @@ fn own(
         }
         None => out::print(&words(&probe, measured.told(options), options)?)?,
     }
-    let found = found(&probe);
+    let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
@@ -160,7 +160,7 @@ fn iperf3(
     Ok(single::exit(
         probe.complete(),
         ways,
-        &found(&probe),
+        &Found::figures(probe.summary()),
         options,
     ))
 }
@@ -220,14 +220,6 @@ fn words(
         return bw::json(probe, record).map_err(Failure::not_measured);
     }
     Ok(bw::text(probe, out::style(&options.global)))
-}
-
-fn found(probe: &Probe) -> Found<'static> {
-    Found {
-        goodput: probe.goodput(),
-        loss: probe.loss(),
-        ..Found::default()
-    }
 }
 
 fn failure(error: ClientError) -> Failure {

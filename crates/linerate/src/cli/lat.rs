@@ -84,27 +84,6 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         }
         None => out::print(&lat::text(&probe, out::style(&options.global)))?,
     }
-    let found = found(&probe);
+    let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
-}
-
-fn found(probe: &Probe) -> Found<'_> {
-    let latency = probe.latency();
-    let loads = probe.beside();
-    Found {
-        idle: latency.filter(|_| loads.is_empty()),
-        beside: latency.map_or_else(Vec::new, |latency| {
-            loads.iter().map(|load| (load.direction, latency)).collect()
-        }),
-        goodput: loads
-            .iter()
-            .filter_map(|load| Some((load.direction, load.goodput?)))
-            .collect(),
-        loss: loads
-            .iter()
-            .filter_map(|load| Some((load.direction, load.lost?)))
-            .collect(),
-        lost_trips: probe.share_lost(),
-        ..Found::default()
-    }
 }

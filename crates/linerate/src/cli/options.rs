@@ -252,12 +252,14 @@ pub(crate) struct Report {
 
     /// Exit with code 4 unless this holds, such as 'goodput>=9Gbit/s'; may be repeated
     ///
-    /// Left of the comparison stands `goodput`, `loss` (of datagrams, such as 'loss<0.1%'),
-    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9` or `cause`, with `forward.` or
-    /// `reverse.` before it for one direction. `goodput` and `loss` alone mean every direction that was
-    /// asked for, `latency` alone the idle path, `forward.latency` round trips beside the forward
-    /// load. `cause=ID` holds if that cause limits the path, or if it is `contended` or `interrupted`
-    /// and disturbed the measurement; `run` alone tells. What was not measured does not hold.
+    /// Left of the comparison stands a figure or `cause`: `goodput`; `operations` and `messages` in a
+    /// second, such as 'messages>=100k/s'; `latency.p50`, `latency.p90`, `latency.p99` and
+    /// `latency.p99.9`; `retransmits`; `loss` of datagrams, such as 'loss<0.1%'; `near.cpu` and
+    /// `far.cpu`, CPU time for each byte, such as 'near.cpu<0.5ns/B'. `forward.` or `reverse.` before it
+    /// means one direction; without it `latency` means the idle path, and all others mean every direction
+    /// that was asked for. `forward.latency` is of round trips beside the forward load. `cause=ID`
+    /// holds if that cause limits the path, or if it is `contended` or `interrupted` and disturbed the
+    /// measurement; only `run` looks for causes. What was not measured does not hold.
     #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }

@@ -96,6 +96,7 @@ fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Resul
         record,
         model,
         verdict,
+        ..
     } = &one.judged;
     Ok(report::exit(record, model, verdict, options))
 }

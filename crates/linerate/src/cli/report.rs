@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use linerate_core::figure::Summary;
 use linerate_core::model::{Model, derive};
 use linerate_core::path::Direction;
 use linerate_core::record::Record;
@@ -60,7 +61,14 @@ pub(super) fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &
         Exit::NotMeasured
     };
     let asked = &record.start.plan.directions;
-    measured.or(expectations(asked, &Found::of(model, verdict), options))
+    if !is_bound(options) {
+        return measured;
+    }
+    let found = Found {
+        summary: Summary::of(record, model),
+        verdict: Some(verdict),
+    };
+    measured.or(expectations(asked, &found, options))
 }
 
 fn plain(
@@ -76,6 +84,11 @@ fn plain(
         words += &text::explain(model, verdict, style);
     }
     words
+}
+
+/// Whether anything was expected of the result.
+fn is_bound(options: &Options) -> bool {
+    options.report.expect.iter().any(|all| !all.is_empty())
 }
 
 /// Holds what was found against every bound, and tells of those that do not hold.

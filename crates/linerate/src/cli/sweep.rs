@@ -48,10 +48,7 @@ pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Resu
         }
         None => out::print(&show::text(&probe, out::style(&options.global)))?,
     }
-    let found = Found {
-        goodput: probe.goodput().into_iter().collect(),
-        ..Found::default()
-    };
+    let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
 }
 

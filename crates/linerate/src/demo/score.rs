@@ -1,7 +1,7 @@
 //! Whether what was named is what was planted.
 
 use linerate_core::causes::cause;
-use linerate_core::path::{Direction, Measure, Place};
+use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::verdict::{Certainty, Decided, Disturbance, Entry, Limit};
 use linerate_lab::{Cell, HEALTHY};
 use serde::{Deserialize, Serialize};
@@ -176,14 +176,14 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     }
 }
 
-/// The answers about goodput, of one direction or of all.
+/// The answers about the rate, of one direction or of all.
 fn of_goodput<'a>(told: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry<'a>> {
     let is_of = |told: &&Entry<'a>| {
         let (of, metric) = match told {
             Entry::Limit(limit) => (limit.direction, limit.metric),
             Entry::Unknown(of) => (*of, Measure::Goodput),
         };
-        metric == Measure::Goodput && direction.is_none_or(|d| of == d)
+        metric.slowness() == Slowness::Rate && direction.is_none_or(|d| of == d)
     };
     told.iter().filter(is_of).copied().collect()
 }

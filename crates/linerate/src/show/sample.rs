@@ -161,6 +161,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         },
         made: [SetEnd::default(), SetEnd::default()],
         goodput: estimate(mean, mean * 0.004),
+        operations: None,
         goodput_with_ramp: mean * 0.99,
         ticks: Vec::new(),
         steady: true,

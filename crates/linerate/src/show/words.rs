@@ -180,10 +180,11 @@ pub(crate) fn explains(disturbance: &Disturbance) -> String {
     )
 }
 
-/// `forward`, or `forward latency`.
+/// `forward`, `forward operations` or `forward latency`.
 pub(crate) fn metric(limit: &Limit) -> String {
     match limit.metric {
         Measure::Goodput => limit.direction.name().to_owned(),
+        Measure::Operations => format!("{} operations", limit.direction.name()),
         Measure::Latency => format!("{} latency", limit.direction.name()),
     }
 }

@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 use linerate_core::causes::{Cause, cause};
 use linerate_core::model::{Model, derive};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::{Direction, Slowness};
 use linerate_core::record::{Record, frame};
 use linerate_core::verdict::{Verdict, judge_by};
 
@@ -77,10 +77,10 @@ impl Cell {
             ..
         } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
-        let metric = first.map_or(Measure::Goodput, |cause| cause.info().metric);
+        let slowness = first.map_or(Slowness::Rate, |cause| cause.info().slows);
         let forward = limits
             .iter()
-            .filter(|l| l.metric == metric && l.direction == Direction::Forward);
+            .filter(|l| l.metric.slowness() == slowness && l.direction == Direction::Forward);
         let disturbs = disturbances
             .iter()
             .filter(|d| d.direction == Direction::Forward);

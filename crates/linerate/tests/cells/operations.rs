@@ -2,8 +2,10 @@
 //! polls; and messages between two hosts.
 
 use linerate_core::facts::HostFacts;
+use linerate_core::figure::{MESSAGES, OPERATIONS, RETRANSMITS, Subject, Summary};
 use linerate_core::metric::{self as m, Metric};
-use linerate_core::path::{Direction, Side};
+use linerate_core::model::derive;
+use linerate_core::path::{Direction, Measure, Side};
 use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{
     Column, End, EndReadings, FORMAT, Histogram, Host, Record, Set, SetEnd, Start, Step, Table,
@@ -228,6 +230,7 @@ fn too_few_operations_in_flight_are_proved_and_no_core_or_counter_of_sockets_is_
     let limit = &verdict.limits[0];
     assert_eq!(limit.cause, "queue-depth", "{verdict:?}");
     assert_eq!(limit.certainty, Certainty::Proved, "{verdict:?}");
+    assert_eq!(limit.metric, Measure::Operations);
     let words = verdict.answers.iter().flat_map(|answer| &answer.why);
     for foreign in ["retransmit", "window", "datagram", "tcp", "packet"] {
         let named = words.clone().find(|why| why.contains(foreign));
@@ -235,6 +238,45 @@ fn too_few_operations_in_flight_are_proved_and_no_core_or_counter_of_sockets_is_
     }
     let verdict = judge(&full.model);
     assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+}
+
+/// Larger operations carry more bytes and are fewer: a trial is judged by their number.
+#[test]
+fn operations_are_counted_in_a_second_and_a_trial_is_judged_by_their_number() {
+    let mut few = record(21_000, 1.9);
+    let changed = few
+        .steps
+        .iter_mut()
+        .filter(|step| matches!(step.plan.purpose, Purpose::Slice { changed: true, .. }));
+    let tables = changed.flat_map(|step| &mut step.ends[0].tables);
+    for table in tables.filter(|table| table.source == m::WORKER_BYTES.source) {
+        let bytes = table
+            .columns
+            .iter_mut()
+            .find(|c| c.name == m::WORKER_BYTES.name);
+        bytes
+            .unwrap()
+            .values
+            .iter_mut()
+            .for_each(|value| *value *= 3);
+    }
+    let model = derive(&few);
+    let effect = model.trials[0].effect.unwrap().mid;
+    assert!((effect - 1.9).abs() < 0.01, "{effect}");
+    let trial = &model.trials[0];
+    assert!(
+        trial.goodput[1] > 5.0 * trial.goodput[0],
+        "{:?}",
+        trial.goodput
+    );
+    let summary = Summary::of(&few, &model);
+    let forward = Subject::load(Direction::Forward);
+    let value = |figure| summary.value(figure, forward).map(|value| value.mid);
+    let rate = f64::from(DEPTH) / 21e-6;
+    let operations = value(&OPERATIONS).unwrap();
+    assert!((operations / rate - 1.0).abs() < 0.01, "{operations}");
+    assert_eq!(value(&MESSAGES), None);
+    assert_eq!(value(&RETRANSMITS), None);
 }
 
 /// The first record as messages between two hosts, whose threads sleep: the far end receives what the near one sends.
@@ -285,6 +327,12 @@ fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
     let goodput = direction.base.goodput.mean;
     assert!((goodput / rate - 1.0).abs() < 0.01, "{goodput}");
     assert!(cell.model.idle.is_some() && direction.base.latency.is_some());
+    let summary = Summary::of(&record, &cell.model);
+    let value = |figure| summary.value(figure, Subject::load(Direction::Forward));
+    let messages = value(&MESSAGES).unwrap().mid;
+    let each = goodput / 8.0 / SIZE as f64;
+    assert!((messages / each - 1.0).abs() < 0.01, "{messages}");
+    assert_eq!(value(&OPERATIONS), None);
     assert!(!cell.model.alone && !cell.model.same_machine);
     // Nothing is known of its packets, and so of what a wire would carry.
     assert_eq!(direction.ceilings, []);

@@ -10,6 +10,7 @@ mod search;
 pub(super) mod text;
 
 use linerate_core::facts::Gap;
+use linerate_core::figure::{CPU, Entry, GOODPUT, LOSS, MESSAGES, Subject, Summary, Value};
 use linerate_core::model::{Counted, Estimate};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
@@ -172,19 +173,9 @@ impl Probe {
         self.broken.is_empty() && found && as_asked && counted
     }
 
-    /// Goodput of each direction that was measured, in bits per second.
-    pub fn goodput(&self) -> Vec<(Direction, f64)> {
-        let known = |way: &Way| Some((way.direction, way.goodput?.mean));
-        self.ways.iter().filter_map(known).collect()
-    }
-
-    /// Share of its datagrams that was lost, of each direction in which some were sent.
-    pub fn loss(&self) -> Vec<(Direction, f64)> {
-        let known = |way: &Way| {
-            let lost = way.datagrams.as_ref()?.counted.share_lost()?;
-            Some((way.direction, lost))
-        };
-        self.ways.iter().filter_map(known).collect()
+    /// Its figures.
+    pub fn summary(&self) -> Summary {
+        Summary::sorted(self.ways.iter().flat_map(Way::figures))
     }
 }
 
@@ -193,6 +184,29 @@ impl Way {
     fn sent(&self) -> Option<(Bytes, Nanos)> {
         let end = self.end(self.direction.sender())?;
         Some((end.bytes, end.time?))
+    }
+
+    /// The figures of this direction.
+    fn figures(&self) -> Vec<Entry> {
+        let of = Subject::load(self.direction);
+        let goodput = self.goodput.map(|goodput| Entry {
+            figure: &GOODPUT,
+            of,
+            value: Ok(goodput
+                .interval
+                .map_or(Value::bare(goodput.mean), Value::within)),
+        });
+        let datagrams = self.datagrams.as_ref();
+        let messages = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
+        let lost = datagrams.and_then(|found| found.counted.share_lost());
+        let lost = lost.map(|share| Entry::bare(&LOSS, of, share));
+        let cpu = [Side::Near, Side::Far].map(|side| {
+            let cost = self.end(side)?.cpu_per_byte?;
+            let side = Some(side);
+            Some(Entry::bare(&CPU, Subject { side, ..of }, cost))
+        });
+        let all = [goodput, messages, lost].into_iter().chain(cpu);
+        all.flatten().collect()
     }
 
     fn end(&self, side: Side) -> Option<&End> {

@@ -3,8 +3,9 @@
 //! Its schema is `schema/diff.schema.json`.
 
 use linerate_core::diff::{
-    Change, Diff, DisturbanceChange, Figure, Judged, Kind, LimitChange, Told, Value,
+    Change, Diff, DisturbanceChange, FigureChange, Judged, LimitChange, Outcome,
 };
+use linerate_core::figure::Value;
 use linerate_core::path::{Direction, Measure, Side};
 use linerate_core::record::End;
 use linerate_core::stats::Interval;
@@ -147,27 +148,21 @@ fn record<'a>(judged: &'a Judged<'_>) -> RecordOut<'a> {
     }
 }
 
-fn figure(figure: &Figure) -> FigureOut {
-    let (name, percentile, side) = match figure.kind {
-        Kind::Goodput => ("goodput_bps", None, None),
-        Kind::RoundTrip(p) => ("round_trip_ns", Some(p), None),
-        Kind::Resent => ("sent_again_share", None, None),
-        Kind::Cpu(side) => ("cpu_ns_per_byte", None, Some(side)),
-    };
-    let (told, ratio, why) = match figure.told {
-        Told::Differ(i) => ("differ", Some(i), None),
-        Told::Same(i) => ("same", Some(i), None),
-        Told::Unsure(i) => ("untold", Some(i), None),
-        Told::Nothing(why) => ("nothing", None, Some(why)),
-        Told::OtherPlan => ("not-comparable", None, None),
+fn figure(change: &FigureChange) -> FigureOut {
+    let (told, ratio, why) = match change.outcome {
+        Outcome::Differ(i) => ("differ", Some(i), None),
+        Outcome::Same(i) => ("same", Some(i), None),
+        Outcome::Unsure(i) => ("untold", Some(i), None),
+        Outcome::Nothing(why) => ("nothing", None, Some(why)),
+        Outcome::OtherPlan => ("not-comparable", None, None),
     };
     FigureOut {
-        figure: name,
-        direction: figure.direction,
-        percentile,
-        side,
-        before: figure.before.map(value),
-        after: figure.after.map(value),
+        figure: change.figure.key,
+        direction: change.of.direction,
+        percentile: change.of.percentile,
+        side: change.of.side,
+        before: change.before.as_ref().map(value),
+        after: change.after.as_ref().map(value),
         told,
         ratio: ratio.map(|i| i.mid),
         ratio_ci: ratio.map(ends),
@@ -175,10 +170,10 @@ fn figure(figure: &Figure) -> FigureOut {
     }
 }
 
-fn value(value: Value) -> ValueOut {
+fn value(value: &Value) -> ValueOut {
     ValueOut {
         value: value.mid,
-        ci: value.interval.map(ends),
+        ci: value.interval().map(ends),
     }
 }
 

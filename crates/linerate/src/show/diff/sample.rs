@@ -1,9 +1,9 @@
 //! Comparisons made by hand, for the tests of views.
 
 use linerate_core::diff::{
-    Change, Diff, DisturbanceChange, Fate, Figure, Judged, Kind, LimitChange, PlanChange, Told,
-    Value,
+    Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, PlanChange,
 };
+use linerate_core::figure::{CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Value};
 use linerate_core::path::{Direction, Side};
 use linerate_core::stats::Interval;
 use linerate_core::verdict::Certainty;
@@ -15,19 +15,25 @@ fn interval(low: f64, mid: f64, high: f64) -> Interval {
     Interval { low, mid, high }
 }
 
-fn figure(kind: Kind, forward: bool, values: [f64; 2], told: Told) -> Figure {
+fn figure(
+    figure: &'static Figure,
+    of: Subject,
+    values: [f64; 2],
+    outcome: Outcome,
+) -> FigureChange {
     let value = |mid: f64| {
-        Some(Value {
-            mid,
-            interval: (kind != Kind::Resent).then(|| interval(mid * 0.99, mid, mid * 1.01)),
+        Some(if *figure == RETRANSMITS {
+            Value::bare(mid)
+        } else {
+            Value::within(interval(mid * 0.99, mid, mid * 1.01))
         })
     };
-    Figure {
-        kind,
-        direction: forward.then_some(Direction::Forward),
+    FigureChange {
+        figure,
+        of,
         before: value(values[0]),
         after: value(values[1]),
-        told,
+        outcome,
     }
 }
 
@@ -55,52 +61,36 @@ fn widened() -> Diff {
     }
 }
 
-fn figures() -> Vec<Figure> {
-    let unsure = interval(0.93, 1.01, 1.1);
-    let mut missing = figure(
-        Kind::Cpu(Side::Far),
-        true,
-        [0.2, 0.2],
-        Told::Nothing("not known after"),
-    );
+fn figures() -> Vec<FigureChange> {
+    let unsure = Outcome::Unsure(interval(0.93, 1.01, 1.1));
+    let idle = |p: f64, values, outcome| {
+        let of = Subject {
+            percentile: Some(p),
+            ..Subject::default()
+        };
+        figure(&LATENCY, of, values, outcome)
+    };
+    let forward = Subject::load(Direction::Forward);
+    let at = |side| Subject {
+        side: Some(side),
+        ..forward
+    };
+    let doubled = Outcome::Differ(interval(1.98, 1.994, 2.01));
+    let fewer = Outcome::Differ(interval(0.0004, 0.0012, 0.0031));
+    let unknown = Outcome::Nothing("not known after");
+    let mut missing = figure(&CPU, at(Side::Far), [0.2, 0.2], unknown);
     missing.after = None;
     vec![
-        figure(
-            Kind::RoundTrip(50.0),
-            false,
+        idle(
+            50.0,
             [41e3, 41.1e3],
-            Told::Same(interval(0.99, 1.0, 1.01)),
+            Outcome::Same(interval(0.99, 1.0, 1.01)),
         ),
-        figure(
-            Kind::RoundTrip(90.0),
-            false,
-            [51e3, 52e3],
-            Told::Unsure(unsure),
-        ),
-        figure(
-            Kind::RoundTrip(99.0),
-            false,
-            [58e3, 60e3],
-            Told::Unsure(unsure),
-        ),
-        figure(
-            Kind::Goodput,
-            true,
-            [4.71e9, 9.39e9],
-            Told::Differ(interval(1.98, 1.994, 2.01)),
-        ),
-        figure(
-            Kind::Resent,
-            true,
-            [0.051, 0.00006],
-            Told::Differ(interval(0.0004, 0.0012, 0.0031)),
-        ),
-        figure(
-            Kind::Cpu(Side::Near),
-            true,
-            [0.213, 0.198],
-            Told::Unsure(unsure),
-        ),
+        idle(90.0, [51e3, 52e3], unsure),
+        idle(99.0, [58e3, 60e3], unsure),
+        figure(&GOODPUT, forward, [4.71e9, 9.39e9], doubled),
+        figure(&RETRANSMITS, forward, [0.051, 0.00006], fewer),
+        figure(&CPU, at(Side::Near), [0.213, 0.198], unsure),
         missing,
     ]
 }
@@ -136,6 +126,7 @@ fn limits() -> Vec<LimitChange> {
 fn judged((record, model, verdict): &sample::Result) -> Judged<'_> {
     Judged {
         record,
+        summary: Summary::of(record, model),
         model: model.clone(),
         verdict: verdict.clone(),
     }
@@ -172,8 +163,9 @@ pub(super) fn with_other_plans<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
             idle: false,
         },
     ];
-    for figure in diff.figures.iter_mut().filter(|f| f.direction.is_some()) {
-        figure.told = Told::OtherPlan;
+    let of_load = |change: &&mut FigureChange| change.of.direction.is_some();
+    for change in diff.figures.iter_mut().filter(of_load) {
+        change.outcome = Outcome::OtherPlan;
     }
     shown(&diff, view)
 }

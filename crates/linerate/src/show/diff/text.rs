@@ -1,10 +1,11 @@
 //! Two records compared, in text.
 
-use linerate_core::diff::{Diff, Fate, Figure, Judged, Kind, LimitChange, Told, Value};
+use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome};
+use linerate_core::figure::{Unit, Value};
 use linerate_core::model::Estimate;
 use linerate_core::path::{Direction, Side};
 use linerate_core::stats::Interval;
-use linerate_core::units::Nanos;
+use linerate_core::units::digits;
 use linerate_engine::store::stamp;
 
 use super::super::page::{Ink, LABEL, Page, Style, width_of};
@@ -91,17 +92,18 @@ fn plans(page: &mut Page, diff: &Diff) {
 
 fn figures(page: &mut Page, diff: &Diff) {
     let mut of = None;
-    for figure in diff.figures.iter().filter(|f| is_shown(f)) {
-        if of != Some(figure.direction) {
-            of = Some(figure.direction);
-            heading(page, figure.direction);
+    for change in diff.figures.iter().filter(|f| is_shown(f)) {
+        let direction = change.of.direction;
+        if of != Some(direction) {
+            of = Some(direction);
+            heading(page, direction);
         }
-        row(page, figure);
+        row(page, change);
     }
 }
 
-fn is_shown(figure: &Figure) -> bool {
-    !matches!(figure.kind, Kind::RoundTrip(p) if !SHOWN.contains(&p))
+fn is_shown(change: &FigureChange) -> bool {
+    change.of.percentile.is_none_or(|p| SHOWN.contains(&p))
 }
 
 fn heading(page: &mut Page, direction: Option<Direction>) {
@@ -120,13 +122,20 @@ fn is_wide(page: &Page) -> bool {
     page.width() >= LABEL + 2 * VALUE + RATIO
 }
 
-fn row(page: &mut Page, figure: &Figure) {
-    let cell = |v: &Option<Value>| v.map_or_else(|| "-".to_owned(), |v| value(figure.kind, v));
-    let cells = [cell(&figure.before), cell(&figure.after), told(figure.told)];
-    let label = label(figure);
-    let ink = match figure.told {
-        Told::Differ(_) => Ink::Bold,
-        Told::OtherPlan => Ink::Warn,
+fn row(page: &mut Page, change: &FigureChange) {
+    let cell = |v: &Option<Value>| match v {
+        Some(v) => value(change.figure.unit, v),
+        None => "-".to_owned(),
+    };
+    let cells = [
+        cell(&change.before),
+        cell(&change.after),
+        outcome(change.outcome),
+    ];
+    let label = label(change);
+    let ink = match change.outcome {
+        Outcome::Differ(_) => Ink::Bold,
+        Outcome::OtherPlan => Ink::Warn,
         _ => Ink::Plain,
     };
     let most = [VALUE - 1, VALUE - 1, RATIO];
@@ -145,51 +154,44 @@ fn row(page: &mut Page, figure: &Figure) {
     page.row(&row, &[LABEL, VALUE, VALUE, 0]);
 }
 
-fn label(figure: &Figure) -> String {
-    match figure.kind {
-        Kind::Goodput => "goodput".to_owned(),
-        Kind::RoundTrip(p) => format!("round trip p{p}"),
-        Kind::Resent => "sent again".to_owned(),
-        Kind::Cpu(side) => format!("{} CPU time", side.name()),
+/// `goodput`, `round trip p99`, `near CPU time`.
+fn label(change: &FigureChange) -> String {
+    let label = change.figure.label;
+    match (change.of.percentile, change.of.side) {
+        (Some(p), _) => format!("{label} p{p}"),
+        (_, Some(side)) => format!("{} {label}", side.name()),
+        _ => label.to_owned(),
     }
 }
 
-fn value(kind: Kind, value: Value) -> String {
-    let percent = value.interval.and_then(Interval::relative);
-    let within = percent.map_or_else(String::new, |half| format!(" ±{:.1} %", half * 100.0));
-    match kind {
-        Kind::Goodput => words::goodput(&Estimate {
+/// A value with half of its interval, where that is symmetric.
+fn value(unit: Unit, value: &Value) -> String {
+    let words = unit.words(value.mid);
+    let interval = value.interval();
+    match unit {
+        Unit::BitsPerSecond => words::goodput(&Estimate {
             mean: value.mid,
-            interval: value.interval,
+            interval,
             samples: 0,
         }),
-        // Its interval is not symmetric.
-        Kind::RoundTrip(_) => Nanos(value.mid.max(0.0) as u64).to_string(),
-        Kind::Resent => format!("{} %", digits(value.mid * 100.0)),
-        Kind::Cpu(_) => format!("{} ns/B{within}", digits(value.mid)),
+        Unit::Nanos | Unit::Share => words,
+        Unit::PerSecond | Unit::NanosPerByte => {
+            let percent = interval.and_then(Interval::relative);
+            percent.map_or(words.clone(), |half| {
+                format!("{words} ±{:.1} %", half * 100.0)
+            })
+        }
     }
 }
 
-fn told(told: Told) -> String {
+fn outcome(outcome: Outcome) -> String {
     let ends = |i: Interval| format!("({} to {})", digits(i.low), digits(i.high));
-    match told {
-        Told::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
-        Told::Same(i) => format!("same {}", ends(i)),
-        Told::Unsure(i) => format!("untold {}", ends(i)),
-        Told::Nothing(why) => why.to_owned(),
-        Told::OtherPlan => "not comparable".to_owned(),
-    }
-}
-
-/// Three digits or so, and none that say nothing.
-fn digits(x: f64) -> String {
-    match x.abs() {
-        0.0 => "0".to_owned(),
-        a if a >= 100.0 => format!("{x:.0}"),
-        a if a >= 10.0 => format!("{x:.1}"),
-        a if a >= 0.1 => format!("{x:.2}"),
-        a if a >= 0.01 => format!("{x:.3}"),
-        _ => format!("{x:.4}"),
+    match outcome {
+        Outcome::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
+        Outcome::Same(i) => format!("same {}", ends(i)),
+        Outcome::Unsure(i) => format!("untold {}", ends(i)),
+        Outcome::Nothing(why) => why.to_owned(),
+        Outcome::OtherPlan => "not comparable".to_owned(),
     }
 }
 
@@ -271,12 +273,12 @@ fn facts(page: &mut Page, diff: &Diff) {
 /// What the words of the table mean, as far as they stand there.
 fn legend(page: &mut Page, diff: &Diff) {
     let shown = || diff.figures.iter().filter(|f| is_shown(f));
-    let any = |is: fn(&Told) -> bool| shown().any(|f| is(&f.told));
+    let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));
     let mut text = String::new();
-    if any(|t| matches!(t, Told::Same(_))) {
+    if any(|t| matches!(t, Outcome::Same(_))) {
         text += "same: within 3 % of each other. ";
     }
-    if any(|t| matches!(t, Told::Unsure(_))) {
+    if any(|t| matches!(t, Outcome::Unsure(_))) {
         text += "untold: no difference that could be told; 95 % of the ratio reaches into x0.97 to x1.03. ";
     }
     text += "Intervals hold for these two runs: runs of one path may differ by more.";
@@ -316,20 +318,5 @@ mod tests {
         }
         assert_eq!(bare, view(80, false));
         view(0, true);
-    }
-
-    #[test]
-    fn digits_are_those_that_say_something() {
-        for (x, text) in [
-            (0.0, "0"),
-            (0.00123, "0.0012"),
-            (0.0123, "0.012"),
-            (0.5, "0.50"),
-            (1.994, "1.99"),
-            (12.34, "12.3"),
-            (5231.0, "5231"),
-        ] {
-            assert_eq!(digits(x), text);
-        }
     }
 }

@@ -6,6 +6,7 @@ mod sample;
 mod text;
 
 use linerate_core::facts::Gap;
+use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
 use linerate_core::model::{Latency, derive, latency_of, once, round_trip_rate, round_trips};
 use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
@@ -73,6 +74,15 @@ impl Beside {
             goodput: found.as_ref().map(|found| found.load.goodput.mean),
             lost: found.and_then(|found| found.datagrams?.share_lost()),
         }
+    }
+}
+
+impl Beside {
+    fn figures(&self) -> impl Iterator<Item = Entry> {
+        let of = Subject::load(self.direction);
+        let goodput = self.goodput.map(|rate| Entry::bare(&GOODPUT, of, rate));
+        let lost = self.lost.map(|share| Entry::bare(&LOSS, of, share));
+        goodput.into_iter().chain(lost)
     }
 }
 
@@ -171,19 +181,27 @@ impl Probe {
         self.interval.map(per_second)
     }
 
-    /// The round trips, where there were any.
-    pub fn latency(&self) -> Option<&Latency> {
-        self.latency.as_ref()
-    }
-
-    /// The loads beside them.
-    pub fn beside(&self) -> &[Beside] {
-        &self.beside
+    /// Its figures: round trips of the idle path, or beside the loads.
+    pub fn summary(&self) -> Summary {
+        let beside: Vec<Option<Direction>> = match self.beside.as_slice() {
+            [] => vec![None],
+            loads => loads.iter().map(|load| Some(load.direction)).collect(),
+        };
+        let latency = self.latency.as_ref();
+        let timed = latency.into_iter().flat_map(|latency| {
+            let times = self.times.as_ref();
+            let each = beside.iter();
+            each.flat_map(move |direction| percentiles(*direction, latency, times))
+        });
+        let share = self.share_lost();
+        let lost = share.map(|share| Entry::bare(&LOSS, Subject::default(), share));
+        let loads = self.beside.iter().flat_map(Beside::figures);
+        Summary::sorted(timed.chain(lost).chain(loads))
     }
 
     /// Share of the messages that were sent which were never answered, of an engine that may lose them; `None` of
     /// others, and where none was sent.
-    pub fn share_lost(&self) -> Option<f64> {
+    fn share_lost(&self) -> Option<f64> {
         let lost = self.lost()?;
         let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
         (all > 0).then(|| lost as f64 / all as f64)

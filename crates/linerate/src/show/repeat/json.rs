@@ -2,12 +2,13 @@
 //!
 //! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
 
+use linerate_core::figure::{LATENCY, Spread};
 use linerate_core::path::{Direction, Measure};
 use linerate_core::verdict::{Disturbance, Entry};
 use serde::Serialize;
 
 use super::super::json::{HeadlineOut, Output, first, integer, output};
-use super::{Answer, Run, Spread, answers, disturbances, goodput, limit_of, round_trip};
+use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -85,10 +86,10 @@ pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Re
         asked,
         runs: runs.iter().map(|run| one(run, with_record)).collect(),
         goodput_bps: Goodput {
-            forward: goodput(runs, Direction::Forward).map(spread),
-            reverse: goodput(runs, Direction::Reverse).map(spread),
+            forward: goodput(runs, Direction::Forward).map(spread_out),
+            reverse: goodput(runs, Direction::Reverse).map(spread_out),
         },
-        idle_p50_ns: round_trip(runs).map(spread),
+        idle_p50_ns: spread(runs, &LATENCY, IDLE).map(spread_out),
         headline: answers.first().map(|answer| first(answer.told)),
         limits: answers.iter().filter_map(limit).collect(),
         unknown: answers.iter().filter_map(unknown).collect(),
@@ -107,10 +108,10 @@ fn one<'a>(run: &'a Run<'_>, with_record: bool) -> RunOut<'a> {
     }
 }
 
-fn spread(spread: Spread) -> SpreadOut {
+fn spread_out(spread: Spread) -> SpreadOut {
     SpreadOut {
         runs: spread.runs,
-        median: integer(spread.median),
+        median: integer(spread.middle),
         lowest: integer(spread.low),
         highest: integer(spread.high),
     }

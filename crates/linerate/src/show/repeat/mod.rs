@@ -6,9 +6,9 @@ mod text;
 use std::cmp::Reverse;
 
 use linerate_core::diff::Judged;
+use linerate_core::figure::{Figure, GOODPUT, Spread, Subject};
 use linerate_core::model::far_slower;
-use linerate_core::path::{Direction, Measure};
-use linerate_core::stats::median;
+use linerate_core::path::{Direction, Slowness};
 use linerate_core::verdict::{Certainty, Disturbance, Entry, Limit, entries};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -23,42 +23,25 @@ pub struct Run<'a> {
     pub saved: Option<&'a str>,
 }
 
-/// A figure over several runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Spread {
-    /// Runs that have it.
-    runs: usize,
-    low: f64,
-    median: f64,
-    high: f64,
-}
-
-impl Spread {
-    /// `None` where no run has the figure.
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (*values.first()?, *values.last()?);
-        Some(Self {
-            runs: values.len(),
-            low,
-            median: median(&values)?,
-            high,
-        })
-    }
+/// A figure over the runs that have it.
+fn spread(runs: &[Run<'_>], figure: &'static Figure, of: Subject) -> Option<Spread> {
+    let values = runs
+        .iter()
+        .filter_map(|run| run.judged.summary.value(figure, of));
+    Spread::of(figure, &values.collect::<Vec<_>>())
 }
 
 /// Goodput of a direction.
 fn goodput(runs: &[Run<'_>], direction: Direction) -> Option<Spread> {
-    let of = |run: &Run<'_>| Some(run.judged.model.direction(direction)?.base.goodput.mean);
-    Spread::of(runs.iter().filter_map(of))
+    spread(runs, &GOODPUT, Subject::load(direction))
 }
 
-/// Median round trip of the idle path, nanoseconds.
-fn round_trip(runs: &[Run<'_>]) -> Option<Spread> {
-    let of = |run: &Run<'_>| Some(run.judged.model.idle.as_ref()?.percentile(50.0)?.0 as f64);
-    Spread::of(runs.iter().filter_map(of))
-}
+/// The median round trip of the idle path.
+const IDLE: Subject = Subject {
+    direction: None,
+    side: None,
+    percentile: Some(50.0),
+};
 
 /// An answer to what limits the path, and how many runs gave it.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +53,7 @@ struct Answer<'a> {
 
 /// The direction that carries less than half of the other one, by the medians of all runs.
 fn slower(runs: &[Run<'_>]) -> Option<Direction> {
-    far_slower(|direction| Some(goodput(runs, direction)?.median))
+    far_slower(|direction| Some(goodput(runs, direction)?.middle))
 }
 
 /// The directions that any run measured, in the order in which they are read.
@@ -82,7 +65,7 @@ fn directions(runs: &[Run<'_>]) -> Vec<Direction> {
     all
 }
 
-/// All that the runs answered, to be read as the answers of one run: goodput before latency, a direction that is far
+/// All that the runs answered, to be read as the answers of one run: the rate before latency, a direction that is far
 /// slower before the other one. What more runs say comes first, then what more of them proved.
 fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
@@ -104,11 +87,11 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
     }
     let slow = slower(runs);
     let rank = |answer: &Answer<'_>| {
-        let (direction, metric) = match answer.told {
-            Entry::Limit(limit) => (limit.direction, limit.metric),
-            Entry::Unknown(direction) => (direction, Measure::Goodput),
+        let (direction, slowness) = match answer.told {
+            Entry::Limit(limit) => (limit.direction, limit.metric.slowness()),
+            Entry::Unknown(direction) => (direction, Slowness::Rate),
         };
-        let is_latency = metric == Measure::Latency;
+        let is_latency = slowness == Slowness::Latency;
         (
             is_latency,
             Some(direction) != slow,
@@ -158,22 +141,10 @@ fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::figure::Summary;
+
     use super::super::sample;
     use super::*;
-
-    #[test]
-    fn the_middle_of_an_even_number_lies_between_two() {
-        let of = |values: &[f64]| Spread::of(values.iter().copied());
-        assert_eq!(of(&[]), None);
-        let spread = |low, median, high, runs| Spread {
-            runs,
-            low,
-            median,
-            high,
-        };
-        assert_eq!(of(&[5.0, 1.0, 2.0]), Some(spread(1.0, 2.0, 5.0, 3)));
-        assert_eq!(of(&[5.0, 1.0, 2.0, 3.0]), Some(spread(1.0, 2.5, 5.0, 4)));
-    }
 
     #[test]
     fn a_limit_is_counted_once_a_run_and_the_commonest_comes_first() {
@@ -224,6 +195,7 @@ mod tests {
             runs.push(Run {
                 judged: Judged {
                     record,
+                    summary: Summary::of(record, model),
                     model: model.clone(),
                     verdict: verdict.clone(),
                 },

@@ -1,13 +1,13 @@
 //! Several runs together, in text.
 
 use linerate_core::diff::Judged;
-use linerate_core::path::{Direction, Measure};
-use linerate_core::units::{Nanos, Rate};
+use linerate_core::figure::{ALL, Figure, GOODPUT, LATENCY, Merge, Spread, Subject};
+use linerate_core::path::{Direction, Slowness};
 use linerate_core::verdict::Entry;
 
 use super::super::page::{Ink, Page, Style};
 use super::super::words;
-use super::{Answer, Run, Spread, answers, directions, disturbances, goodput, round_trip};
+use super::{Answer, IDLE, Run, answers, directions, disturbances, spread};
 
 /// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
 /// it, where it was kept.
@@ -48,7 +48,7 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
     let load = &judged.model.direction(direction)?.base;
     let upheld = judged.verdict.limits.iter();
     let limits: Vec<String> = upheld
-        .filter(|limit| limit.direction == direction && limit.metric == Measure::Goodput)
+        .filter(|limit| limit.direction == direction && limit.metric.slowness() == Slowness::Rate)
         .map(|limit| format!("{} ({})", limit.cause, limit.certainty.name()))
         .collect();
     let limits = if limits.is_empty() {
@@ -66,15 +66,15 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
 /// What the runs say together.
 pub fn summary(runs: &[Run<'_>], style: Style) -> String {
     let mut page = Page::new(style);
-    let rate = |value: f64| Rate(value as u64).to_string();
     for direction in directions(runs) {
-        if let Some(spread) = goodput(runs, direction) {
-            page.entry(direction.name(), &[(Ink::Plain, &told(spread, rate))], 2);
+        let mut label = direction.name();
+        for text in measured_together(runs, direction) {
+            page.entry(label, &[(Ink::Plain, &text)], 2);
+            label = "";
         }
     }
-    if let Some(spread) = round_trip(runs) {
-        let time = |value: f64| Nanos(value as u64).to_string();
-        let text = format!("p50 on the idle path {}", told(spread, time));
+    if let Some(spread) = spread(runs, &LATENCY, IDLE) {
+        let text = format!("p50 on the idle path {}", told(&LATENCY, spread));
         page.entry("Round trip", &[(Ink::Plain, &text)], 2);
     }
     page.gap();
@@ -110,21 +110,34 @@ fn answered(page: &mut Page, label: &str, answer: &Answer<'_>, of: &str) {
     }
 }
 
+/// Rates, and what was lost; of more than one each with its name.
+fn measured_together(runs: &[Run<'_>], direction: Direction) -> Vec<String> {
+    let is_shown = |figure: &&&Figure| !figure.percentiles && !figure.ends;
+    let figures = ALL.iter().filter(is_shown);
+    let all: Vec<(&Figure, Spread)> = figures
+        .filter_map(|figure| Some((*figure, spread(runs, figure, Subject::load(direction))?)))
+        .collect();
+    let text = |(figure, spread): &(&Figure, Spread)| {
+        let name = if *figure == &GOODPUT {
+            String::new()
+        } else {
+            format!("{} ", figure.label)
+        };
+        format!("{name}{}", told(figure, *spread))
+    };
+    all.iter().map(text).collect()
+}
+
 /// `4.71 Gb/s, the median of 5 runs, 4.68 Gb/s to 4.75 Gb/s`.
-fn told(spread: Spread, unit: impl Fn(f64) -> String) -> String {
-    let Spread {
-        runs,
-        low,
-        median,
-        high,
-    } = spread;
-    let runs = words::count(runs as u64, "run");
-    format!(
-        "{}, the median of {runs}, {} to {}",
-        unit(median),
-        unit(low),
-        unit(high)
-    )
+fn told(figure: &Figure, spread: Spread) -> String {
+    let merged = match figure.merge {
+        Merge::Median => "the median of",
+        Merge::Pooled => "of all packets of",
+    };
+    let runs = words::count(spread.runs as u64, "run");
+    let [low, middle, high] =
+        [spread.low, spread.middle, spread.high].map(|value| figure.unit.words(value));
+    format!("{middle}, {merged} {runs}, {low} to {high}")
 }
 
 #[cfg(test)]

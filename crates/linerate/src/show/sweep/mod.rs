@@ -6,6 +6,7 @@ mod sample;
 mod text;
 
 use linerate_core::facts::Gap;
+use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
 use linerate_core::model::{self, Estimate, Setting, derive};
 use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
@@ -70,11 +71,12 @@ impl Probe {
         self.broken.is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
-    /// Goodput of the setting that gave most, in bits per second.
-    pub fn goodput(&self) -> Option<(Direction, f64)> {
+    /// Its figures: goodput of the setting that gave most.
+    pub fn summary(&self) -> Summary {
         let all = self.found.settings.iter().filter_map(|s| s.goodput);
-        let best = all.map(|goodput| goodput.mean).reduce(f64::max)?;
-        Some((self.direction, best))
+        let best = all.map(|goodput| goodput.mean).reduce(f64::max);
+        let of = Subject::load(self.direction);
+        Summary::sorted(best.map(|goodput| Entry::bare(&GOODPUT, of, goodput)))
     }
 
     fn name(&self, at: usize) -> String {

@@ -1,0 +1,130 @@
+//! Derived figures: the numbers that sum up a measurement.
+//!
+//! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons, repeated runs
+//! and JSON go by the rows: none of them lists figures of its own. A [`Summary`] holds the figures of one measurement;
+//! a record derives to it, and a result of another program can be read into it.
+
+mod derive;
+mod spread;
+mod summary;
+mod unit;
+mod value;
+
+use std::fmt;
+
+pub use derive::percentiles;
+pub use spread::Spread;
+pub use summary::{Entry, Summary};
+pub use unit::Unit;
+pub use value::{Evidence, Subject, Value};
+
+use derive::Source;
+
+/// Which way of a figure is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// How the values of several runs become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// The median of the runs: one run that went wrong does not move it.
+    Median,
+    /// The events of all runs over all that could have been one: a rare event needs every count there is.
+    Pooled,
+}
+
+/// One row of the table.
+pub struct Figure {
+    /// Name in bounds: `goodput`. Stable.
+    pub id: &'static str,
+    /// Name in JSON, with its unit: `goodput_bps`. Stable.
+    pub key: &'static str,
+    /// Name on screen.
+    pub label: &'static str,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// How several runs are merged.
+    pub merge: Merge,
+    /// Whether it has a value for each of [`PERCENTILES`](crate::model::PERCENTILES).
+    pub percentiles: bool,
+    /// Whether it has a value for each end.
+    pub ends: bool,
+    /// Definition.
+    pub doc: &'static str,
+    derive: fn(&Source<'_>) -> Vec<Entry>,
+}
+
+impl PartialEq for Figure {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl fmt::Debug for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+macro_rules! figures {
+    ($($ident:ident = $id:literal $key:literal $label:literal $unit:ident $better:ident $merge:ident $each:ident
+       $derive:ident $doc:literal;)*) => {
+        $(#[doc = $doc] pub static $ident: Figure = Figure {
+            id: $id, key: $key, label: $label, unit: Unit::$unit, better: Better::$better, merge: Merge::$merge,
+            percentiles: figures!(@percentiles $each), ends: figures!(@ends $each), doc: $doc,
+            derive: derive::$derive,
+        };)*
+        /// Every figure, in the order in which they are shown.
+        pub static ALL: &[&Figure] = &[$(&$ident),*];
+    };
+    (@percentiles percentiles) => { true };
+    (@percentiles $each:ident) => { false };
+    (@ends ends) => { true };
+    (@ends $each:ident) => { false };
+}
+
+figures! {
+    GOODPUT = "goodput" "goodput_bps" "goodput" BitsPerSecond Higher Median single goodput
+        "Payload that the receiver took, in a second.";
+    OPERATIONS = "operations" "operations_per_sec" "operations" PerSecond Higher Median single operations
+        "Operations that were completed, in a second, of a load that keeps a number of them in flight.";
+    MESSAGES = "messages" "messages_per_sec" "messages" PerSecond Higher Median single messages
+        "Messages that the receiver took, in a second: datagrams, or messages of a transport that counts them.";
+    LATENCY = "latency" "round_trip_ns" "round trip" Nanos Lower Median percentiles round_trips
+        "Round-trip times: on the idle path, or beside the load of a direction.";
+    RETRANSMITS = "retransmits" "sent_again_share" "sent again" Share Lower Pooled single retransmits
+        "Segments that the sender retransmitted, as a share of those it sent.";
+    LOSS = "loss" "lost_share" "lost" Share Lower Pooled single loss
+        "Datagrams that were sent and not received, as a share of those sent.";
+    CPU = "cpu" "cpu_ns_per_byte" "CPU time" NanosPerByte Lower Median ends cpu
+        "CPU time of the threads of one end for each byte of payload.";
+}
+
+/// The figure of this name in bounds.
+pub fn figure(id: &str) -> Option<&'static Figure> {
+    ALL.iter().copied().find(|figure| figure.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for name in [|f: &Figure| f.id, |f: &Figure| f.key, |f: &Figure| f.label] {
+            let names: HashSet<&str> = ALL.iter().map(|figure| name(figure)).collect();
+            assert_eq!(names.len(), ALL.len());
+        }
+        assert_eq!(figure("loss"), Some(&LOSS));
+        assert_eq!(figure("godput"), None);
+    }
+}

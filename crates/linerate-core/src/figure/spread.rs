@@ -1,0 +1,84 @@
+//! A figure over several runs.
+
+use super::{Evidence, Figure, Merge, Value};
+use crate::stats::{Count, median};
+
+/// A figure over several runs of one plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Runs that have it.
+    pub runs: usize,
+    /// The lowest value of a run.
+    pub low: f64,
+    /// All runs in one value, merged as the figure asks for.
+    pub middle: f64,
+    /// The highest value of a run.
+    pub high: f64,
+}
+
+impl Spread {
+    /// `None` where no run has the figure.
+    pub fn of(figure: &Figure, values: &[&Value]) -> Option<Self> {
+        let mut ascending: Vec<f64> = values.iter().map(|value| value.mid).collect();
+        ascending.sort_by(f64::total_cmp);
+        let (low, high) = (*ascending.first()?, *ascending.last()?);
+        let pooled = match figure.merge {
+            Merge::Pooled => pooled(values),
+            Merge::Median => None,
+        };
+        Some(Self {
+            runs: ascending.len(),
+            low,
+            middle: pooled.or_else(|| median(&ascending))?,
+            high,
+        })
+    }
+}
+
+/// The events of all values over all that could have been one; `None` where a value has no counts.
+fn pooled(values: &[&Value]) -> Option<f64> {
+    let counts = |value: &&Value| match &value.evidence {
+        Evidence::Counts(counts) => Some(counts.clone()),
+        _ => None,
+    };
+    let all: Vec<Vec<Count>> = values.iter().map(counts).collect::<Option<_>>()?;
+    Value::share(all.concat()).map(|value| value.mid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{GOODPUT, LOSS};
+
+    fn spread(figure: &Figure, values: &[Value]) -> Option<Spread> {
+        Spread::of(figure, &values.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between_two() {
+        let of = |values: &[f64]| {
+            let values: Vec<Value> = values.iter().map(|v| Value::bare(*v)).collect();
+            spread(&GOODPUT, &values)
+        };
+        assert_eq!(of(&[]), None);
+        let expected = |low, middle, high, runs| Spread {
+            runs,
+            low,
+            middle,
+            high,
+        };
+        assert_eq!(of(&[5.0, 1.0, 2.0]), Some(expected(1.0, 2.0, 5.0, 3)));
+        assert_eq!(of(&[5.0, 1.0, 2.0, 3.0]), Some(expected(1.0, 2.5, 5.0, 4)));
+    }
+
+    #[test]
+    fn shares_of_events_are_pooled_where_all_were_counted() {
+        let share = |events, of| Value::share(vec![Count { events, of }]).unwrap();
+        let counted = [share(0.0, 100.0), share(0.0, 100.0), share(30.0, 100.0)];
+        let all = spread(&LOSS, &counted).unwrap();
+        assert!((all.middle - 0.1).abs() < 1e-9, "{all:?}");
+        assert_eq!((all.low, all.high), (0.0, 0.3));
+        let bare = [share(0.0, 100.0), Value::bare(0.2), share(30.0, 100.0)];
+        assert!((spread(&LOSS, &bare).unwrap().middle - 0.2).abs() < 1e-9);
+    }
+}
