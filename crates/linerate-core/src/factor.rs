@@ -1,94 +1,89 @@
 //! Factors: what a trial can change.
 //!
-//! A cause predicts what a change of a factor does; a trial makes the change.
+//! A cause predicts what a change of a factor does; a trial makes the change. A factor is a row of the table here. What
+//! causes predict of factors that they are not about is `causes/predict.rs::bystander`.
 
 use crate::transport::Scope;
 
-/// What a trial changes.
+/// What kind of change a factor is. Causes predict the same of most factors of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Factor {
-    /// Twice the streams.
-    MoreStreams,
-    /// Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.
-    Crowd,
-    /// Twice the operations in flight.
-    MoreDepth,
-    /// A larger receive buffer, as far as the host allows.
-    LargerWindow,
-    /// A receive window of half the bytes that are in flight.
-    HalfWindow,
-    /// A larger send buffer, as far as the host allows.
-    LargerSendBuffer,
-    /// A host that allows a larger receive buffer.
-    HostWindow,
-    /// A host that allows a larger send buffer.
-    HostSendBuffer,
-    /// The port's offloads switched on, on one end's host.
-    HostOffloads,
-    /// A host with more room in the queue of its own that drops.
-    HostRoom,
-    /// Packets of a host's port handed to its idle CPUs.
-    HostSpread,
-    /// Half the send buffer.
-    HalfSendBuffer,
-    /// More CPU work for each byte on the sending threads.
-    SenderWork,
-    /// More CPU work for each byte on the receiving threads.
-    ReceiverWork,
-    /// Half the bytes in each write.
-    SmallerWrites,
-    /// Half the bytes in each read.
-    SmallerReads,
-    /// The pace that was asked for lifted.
-    Unpaced,
+pub enum Class {
+    /// More at the same time.
+    Parallel,
+    /// Larger buffers and windows, of connections or of a host.
+    LargerBuffer,
+    /// Buffers and windows of half the size.
+    HalfBuffer,
+    /// Another setting by which a host handles packets.
+    Packets,
+    /// More CPU work for each byte.
+    Work,
+    /// Smaller reads or writes.
+    Calls,
+    /// Another pace.
+    Pace,
     /// Another congestion control.
-    OtherCongestion,
-    /// Each stream paced at half of what it carries: goodput follows, what counts is what it loses and how
-    /// long round trips beside it take.
-    Paced,
-    /// Segments of half the size; small ones where none get through.
-    SmallerMss,
-    /// Payload dropped in the kernel instead of copied to the receiving program.
-    Discard,
-    /// Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.
-    ZeroCopy,
-    /// One end's threads on the NUMA node that the port's interrupts are sent to.
-    NearInterrupts,
-    /// One end's threads on CPUs that had little to do.
-    OtherCpu,
-    /// Other source ports, by which fewer streams share a receive queue.
-    OtherPorts,
+    Congestion,
+    /// Another size of segments.
+    Segment,
+    /// Without a copy.
+    Copy,
+    /// Other CPUs or another node for the threads.
+    Placement,
+    /// Other connections with the same settings.
+    Redial,
 }
 
-impl Factor {
-    /// The loads that have it. Datagrams have no window and no congestion control, and a write is one of them.
-    pub const fn scope(self) -> Scope {
-        match self {
-            Self::MoreStreams
-            | Self::MoreDepth
-            | Self::SenderWork
-            | Self::ReceiverWork
-            | Self::NearInterrupts
-            | Self::OtherCpu => Scope::Any,
-            Self::LargerWindow
-            | Self::HostOffloads
-            | Self::Unpaced
-            | Self::Paced
-            | Self::SmallerMss => Scope::Sockets,
-            Self::Crowd
-            | Self::HalfWindow
-            | Self::LargerSendBuffer
-            | Self::HostWindow
-            | Self::HostSendBuffer
-            | Self::HalfSendBuffer
-            | Self::SmallerWrites
-            | Self::SmallerReads
-            | Self::OtherCongestion
-            | Self::Discard
-            | Self::HostRoom
-            | Self::HostSpread
-            | Self::ZeroCopy
-            | Self::OtherPorts => Scope::Tcp,
+macro_rules! factors {
+    ($($factor:ident $class:ident $scope:ident $doc:literal;)*) => {
+        /// What a trial changes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Factor {
+            $(#[doc = $doc] $factor,)*
         }
-    }
+
+        impl Factor {
+            /// What kind of change it is.
+            pub const fn class(self) -> Class {
+                match self {
+                    $(Self::$factor => Class::$class,)*
+                }
+            }
+
+            /// The loads that have it. Datagrams have no window and no congestion control, and a write is one of them.
+            pub const fn scope(self) -> Scope {
+                match self {
+                    $(Self::$factor => Scope::$scope,)*
+                }
+            }
+        }
+    };
+}
+
+factors! {
+    MoreStreams Parallel Any "Twice the streams.";
+    Crowd Parallel Tcp "Sixteen times the streams, beside four times as many: what counts is how much larger a share they lose.";
+    MoreDepth Parallel Any "Twice the operations in flight.";
+    LargerWindow LargerBuffer Sockets "A larger receive buffer, as far as the host allows.";
+    LargerSendBuffer LargerBuffer Tcp "A larger send buffer, as far as the host allows.";
+    HostWindow LargerBuffer Tcp "A host that allows a larger receive buffer.";
+    HostSendBuffer LargerBuffer Tcp "A host that allows a larger send buffer.";
+    HalfWindow HalfBuffer Tcp "A receive window of half the bytes that are in flight.";
+    HalfSendBuffer HalfBuffer Tcp "Half the send buffer.";
+    HostOffloads Packets Sockets "The port's offloads switched on, on one end's host.";
+    HostRoom Packets Tcp "A host with more room in the queue of its own that drops.";
+    HostSpread Packets Tcp "Packets of a host's port handed to its idle CPUs.";
+    SenderWork Work Any "More CPU work for each byte on the sending threads.";
+    ReceiverWork Work Any "More CPU work for each byte on the receiving threads.";
+    SmallerWrites Calls Tcp "Half the bytes in each write.";
+    SmallerReads Calls Tcp "Half the bytes in each read.";
+    Unpaced Pace Sockets "The pace that was asked for lifted.";
+    Paced Pace Sockets "Each stream paced at half of what it carries: goodput follows, what counts is what it loses and how long round trips beside it take.";
+    OtherCongestion Congestion Tcp "Another congestion control.";
+    SmallerMss Segment Sockets "Segments of half the size; small ones where none get through.";
+    Discard Copy Tcp "Payload dropped in the kernel instead of copied to the receiving program.";
+    ZeroCopy Copy Tcp "Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.";
+    NearInterrupts Placement Any "One end's threads on the NUMA node that the port's interrupts are sent to.";
+    OtherCpu Placement Any "One end's threads on CPUs that had little to do.";
+    OtherPorts Redial Tcp "Other source ports, by which fewer streams share a receive queue.";
 }

@@ -7,7 +7,7 @@ use super::cpu_steal::CpuSteal;
 use super::predict::{UNCOPIED, added_work, bystander};
 use super::shared_core::{self, SharedCore};
 use super::{Advice, Answer, BUSY, Cause, Finding, NoFinding, base, datagrams, lacks};
-use crate::factor::Factor;
+use crate::factor::{Class, Factor};
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::path::{Direction, Place, Side};
 use crate::record::TrialPlan;
@@ -219,13 +219,10 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
             high: trial.stream_ratio() * 1.1,
         }),
         // Buffers move the work of a full CPU between caches: what that does cannot be told.
-        Factor::LargerWindow
-        | Factor::LargerSendBuffer
-        | Factor::HostWindow
-        | Factor::HostSendBuffer => Some(MOVED),
+        _ if factor.class() == Class::LargerBuffer => Some(MOVED),
         // What a full CPU gains by offloads depends on what packets cost it, by a backlog on how far it is
         // behind, by packets on other CPUs on what they took of it: that cannot be told.
-        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => None,
+        _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
             // Payload that is not copied stays out of caches that both ends may share.

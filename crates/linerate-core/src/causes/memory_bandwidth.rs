@@ -3,7 +3,7 @@
 use super::predict::{added_work, bystander, scaled};
 use super::{Advice, Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::ceiling::memory;
-use crate::factor::Factor;
+use crate::factor::{Class, Factor};
 use crate::facts::Gap;
 use crate::facts::memory::Channels;
 use crate::model::{Load, Model};
@@ -83,14 +83,15 @@ impl Cause for MemoryBandwidth {
                 high: EQUAL.high,
             })
         };
-        match trial.factor()? {
+        let factor = trial.factor()?;
+        match (factor.class(), factor) {
             // Of three crossings one stays.
-            Factor::Discard => Some(Range {
+            (_, Factor::Discard) => Some(Range {
                 low: GAIN,
                 high: 3.0,
             }),
             // The same at the sending end, where that is the full one.
-            Factor::ZeroCopy => match self.check(model, trial.direction) {
+            (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
                 Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
                     low: GAIN,
                     high: 3.0,
@@ -99,30 +100,23 @@ impl Cause for MemoryBandwidth {
                 _ => bystander(model, trial),
             },
             // All streams share the channels.
-            Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion => Some(Range {
+            (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => Some(Range {
                 low: 0.3,
                 high: GAIN,
             }),
-            Factor::SenderWork => work(true),
-            Factor::ReceiverWork => work(false),
+            (_, Factor::SenderWork) => work(true),
+            (_, Factor::ReceiverWork) => work(false),
             // What fits into caches changes with sizes: that cannot be told.
-            Factor::Crowd
-            | Factor::LargerWindow
-            | Factor::LargerSendBuffer
-            | Factor::HostWindow
-            | Factor::HostSendBuffer
-            | Factor::HostOffloads
-            | Factor::HostRoom
-            | Factor::HostSpread
-            | Factor::HalfWindow
-            | Factor::HalfSendBuffer
-            | Factor::SmallerReads
-            | Factor::SmallerWrites
-            | Factor::NearInterrupts
-            | Factor::OtherCpu => None,
-            Factor::Unpaced | Factor::Paced | Factor::SmallerMss | Factor::OtherPorts => {
-                bystander(model, trial)
-            }
+            (
+                Class::Parallel
+                | Class::LargerBuffer
+                | Class::HalfBuffer
+                | Class::Packets
+                | Class::Calls
+                | Class::Placement,
+                _,
+            ) => None,
+            _ => bystander(model, trial),
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {

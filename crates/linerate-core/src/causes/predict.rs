@@ -1,6 +1,6 @@
 //! What causes predict of trials that do not touch what they are about.
 
-use crate::factor::Factor;
+use crate::factor::{Class, Factor};
 use crate::model::{Load, Model};
 use crate::path::Direction;
 use crate::record::TrialPlan;
@@ -59,45 +59,34 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 /// unless the change would make a new limit. `None` where that cannot be told.
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
-    match trial.factor()? {
+    let factor = trial.factor()?;
+    // Only what was short of time, of room or of CPU gains; all else may lose, up to a new limit.
+    let may_lose = |low: f64| Some(Range { low, ..EQUAL });
+    match (factor.class(), factor) {
+        (Class::LargerBuffer | Class::Redial, _)
+        | (_, Factor::MoreDepth | Factor::Unpaced | Factor::Discard) => Some(EQUAL),
         // What binds instead may be anything; and half the pace carries half, whatever binds.
-        Factor::MoreStreams | Factor::Crowd | Factor::OtherCongestion | Factor::Paced => None,
-        Factor::MoreDepth
-        | Factor::Unpaced
-        | Factor::LargerWindow
-        | Factor::LargerSendBuffer
-        | Factor::HostWindow
-        | Factor::HostSendBuffer
-        | Factor::OtherPorts
-        | Factor::Discard => Some(EQUAL),
-        Factor::SenderWork => Some(work(wanted(&load.senders), added_work(model, trial, true)?)),
-        Factor::ReceiverWork => Some(work(
+        (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
+        // A send buffer holds at most half its memory as payload in flight.
+        (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
+        (Class::HalfBuffer, _) => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
+        (_, Factor::SenderWork) => {
+            Some(work(wanted(&load.senders), added_work(model, trial, true)?))
+        }
+        (Class::Work, _) => Some(work(
             wanted(&load.receivers),
             added_work(model, trial, false)?,
         )),
-        Factor::HalfWindow => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
-        // A send buffer holds at most half its memory as payload in flight.
-        Factor::HalfSendBuffer => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
-        Factor::SmallerReads => cheap(wanted(&load.receivers)),
-        Factor::SmallerWrites => cheap(wanted(&load.senders)),
-        // Bursts may overrun a queue on the way; only what was short of time, or of room, gains.
-        Factor::HostOffloads | Factor::HostRoom | Factor::HostSpread => Some(Range {
-            low: 0.3,
-            high: EQUAL.high,
-        }),
-        // Smaller segments cost more, up to a new limit: they gain only where larger ones vanish.
-        Factor::SmallerMss => Some(Range {
-            low: 0.0,
-            high: EQUAL.high,
-        }),
-        // To hold pages may cost more than to copy them, up to a new limit; only a CPU or memory short of
-        // time gains.
-        Factor::ZeroCopy => Some(UNCOPIED),
-        // Threads may lose by it, up to a new limit; they gain if they have waited for another node.
-        Factor::NearInterrupts | Factor::OtherCpu => Some(Range {
-            low: 0.5,
-            high: EQUAL.high,
-        }),
+        (_, Factor::SmallerWrites) => cheap(wanted(&load.senders)),
+        (Class::Calls, _) => cheap(wanted(&load.receivers)),
+        // Bursts may overrun a queue on the way.
+        (Class::Packets, _) => may_lose(0.3),
+        // Smaller segments cost more. They gain only where larger ones vanish.
+        (Class::Segment, _) => may_lose(0.0),
+        // To hold pages may cost more than to copy them.
+        (Class::Copy, _) => Some(UNCOPIED),
+        // Threads gain if they have waited for another node.
+        (Class::Placement, _) => may_lose(0.5),
     }
 }
 
