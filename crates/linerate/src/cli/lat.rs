@@ -78,11 +78,10 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             stream.lat(&probe, measured.told(options));
             stream.finish().map_err(out::failed)?;
         }
-        None if options.report.json == Some(true) => {
-            let text = lat::json(&probe, measured.told(options));
-            out::print(&text.map_err(Failure::not_measured)?)?;
+        None => {
+            let record = measured.told(options);
+            out::result(options, || lat::json(&probe, record), || lat::page(&probe))?;
         }
-        None => out::print(&lat::text(&probe, out::style(&options.global)))?,
     }
     let found = found(&probe);
     Ok(measured.exit(probe.complete(), &found, options))

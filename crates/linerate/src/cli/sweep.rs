@@ -42,11 +42,14 @@ pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Resu
             stream.sweep(&probe, measured.told(options));
             stream.finish().map_err(out::failed)?;
         }
-        None if options.report.json == Some(true) => {
-            let text = show::json(&probe, measured.told(options));
-            out::print(&text.map_err(Failure::not_measured)?)?;
+        None => {
+            let record = measured.told(options);
+            out::result(
+                options,
+                || show::json(&probe, record),
+                || show::page(&probe),
+            )?;
         }
-        None => out::print(&show::text(&probe, out::style(&options.global)))?,
     }
     let found = Found {
         goodput: probe.goodput().into_iter().collect(),

@@ -15,6 +15,16 @@ pub(crate) enum Color {
     Never,
 }
 
+/// In which form people read a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Format {
+    /// For a terminal: wrapped to its width, in colour where --color allows it.
+    Text,
+    /// For issues and documents: Markdown as GitHub reads it, not wrapped, without colour.
+    Markdown,
+}
+
 /// How payload is handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
