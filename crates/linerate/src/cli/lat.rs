@@ -73,15 +73,12 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let time = asked.time.map_or(TIME, |t| t.0);
     let mut measured = single::measure(&args.target, beside, time, What::Trips(trips), options)?;
     let probe = Probe::of(&args.target, &measured.address, &measured.record);
-    match measured.stream.take() {
-        Some(mut stream) => {
-            stream.lat(&probe, measured.told(options));
-            stream.finish().map_err(out::failed)?;
-        }
-        None => {
-            let record = measured.told(options);
-            out::result(options, || lat::json(&probe, record), || lat::page(&probe))?;
-        }
+    if let Some(mut stream) = measured.stream.take() {
+        stream.lat(&probe, measured.told(options));
+        stream.finish().map_err(out::failed)?;
+    } else {
+        let record = measured.told(options);
+        out::result(options, || lat::json(&probe, record), || lat::page(&probe))?;
     }
     let found = found(&probe);
     Ok(measured.exit(probe.complete(), &found, options))

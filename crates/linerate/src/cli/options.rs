@@ -266,10 +266,10 @@ pub(crate) struct Report {
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }
 
-// How a document for people is printed. Verbs without JSON take it alone.
+// In which form people read a result. `causes` takes it alone: it has no JSON.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Form {
-    /// Form of the result for people
+    /// Print the result as text or as Markdown
     #[arg(long, env = "LINERATE_FORMAT", value_name = "FORM", help_heading = RESULT)]
     format: Option<Format>,
 }
@@ -280,7 +280,7 @@ impl Form {
     }
 }
 
-// Whether a result is for people or for programs.
+// Whether a result is for people, and in which form, or for programs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Json {
     #[command(flatten)]

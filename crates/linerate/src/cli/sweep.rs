@@ -37,19 +37,16 @@ pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Resu
         sweep(link, plan, &mut asked, wall, sink)
     })?;
     let probe = Probe::of(target, &measured.address, &measured.record, &asked);
-    match measured.stream.take() {
-        Some(mut stream) => {
-            stream.sweep(&probe, measured.told(options));
-            stream.finish().map_err(out::failed)?;
-        }
-        None => {
-            let record = measured.told(options);
-            out::result(
-                options,
-                || show::json(&probe, record),
-                || show::page(&probe),
-            )?;
-        }
+    if let Some(mut stream) = measured.stream.take() {
+        stream.sweep(&probe, measured.told(options));
+        stream.finish().map_err(out::failed)?;
+    } else {
+        let record = measured.told(options);
+        out::result(
+            options,
+            || show::json(&probe, record),
+            || show::page(&probe),
+        )?;
     }
     let found = Found {
         goodput: probe.goodput().into_iter().collect(),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
 use crate::program::{linerate, words};
 
 /// What a command prints, which must succeed.
@@ -35,6 +37,32 @@ fn goldens_of_kept_records_a_capture_and_a_case() {
         let page = printed(&[args, &["--format", "markdown", "--color", "always"]].concat());
         assert!(!page.contains('\x1b'), "{page}");
         insta::assert_snapshot!(name, page);
+    }
+}
+
+#[test]
+fn a_reader_of_markdown_finds_nothing_but_what_documents_have() {
+    let folder = kept("records");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let record = entry.unwrap().path().to_str().unwrap().to_owned();
+        let page = printed(&["show", &record, "--explain", "--format", "markdown"]);
+        let parsed = Parser::new_ext(&page, Options::all()).filter(|event| match event {
+            Event::Start(tag) => !matches!(
+                tag,
+                Tag::Heading { .. }
+                    | Tag::Paragraph
+                    | Tag::List(None)
+                    | Tag::Item
+                    | Tag::Table(_)
+                    | Tag::TableHead
+                    | Tag::TableRow
+                    | Tag::TableCell
+                    | Tag::Strong
+            ),
+            other => !matches!(other, Event::End(_) | Event::Text(_) | Event::Code(_)),
+        });
+        let wrong: Vec<Event<'_>> = parsed.collect();
+        assert!(wrong.is_empty(), "{record}: {wrong:?}");
     }
 }
 

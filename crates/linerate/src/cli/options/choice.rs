@@ -19,9 +19,9 @@ pub(crate) enum Color {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
-    /// For a terminal: wrapped to its width, in colour where --color allows it.
+    /// Text for a terminal: wrapped to its width, in colour as --color says.
     Text,
-    /// For issues and documents: Markdown as GitHub reads it, not wrapped, without colour.
+    /// GitHub-flavoured Markdown for issues and reports: no colour, no wrapped lines.
     Markdown,
 }
 

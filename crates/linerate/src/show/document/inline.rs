@@ -13,7 +13,7 @@ pub(super) fn block(spans: &[(Tone, String)]) -> String {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let is_number = digits > 0
         && matches!(
-            text[digits..].as_bytes(),
+            &text.as_bytes()[digits..],
             [b'.' | b')', b' ', ..] | [b'.' | b')']
         );
     if is_number {
@@ -103,7 +103,7 @@ fn code(word: &str) -> String {
     for piece in inner.split_inclusive(['`', '|', '\\']) {
         let bare = piece.trim_end_matches(['`', '|', '\\']);
         if !bare.is_empty() {
-            text.push_str(&format!("`{bare}`"));
+            text.extend(["`", bare, "`"]);
         }
         text.push_str(match &piece[bare.len()..] {
             // Behind an escaped one, the next one of code would be part of a row of them.
@@ -160,7 +160,7 @@ fn emphasized(runs: &[(String, bool)]) -> String {
             .or_else(|| runs.get(i + 1)?.0.chars().next());
         let (first, last) = (core.chars().next(), core.chars().next_back());
         if flanks(before, first) && flanks(behind, last) {
-            out.push_str(&format!("**{core}**"));
+            out.extend(["**", core, "**"]);
         } else {
             out.push_str(core);
         }

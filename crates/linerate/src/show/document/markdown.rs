@@ -165,7 +165,12 @@ impl Page {
             let one = |span: &(Tone, String)| inline(std::slice::from_ref(span));
             spans.iter().map(one).collect()
         };
-        let mut lines = vec![cells(&table.head)];
+        // A head is emphasized as it is.
+        let head = table
+            .head
+            .iter()
+            .map(|(_, text)| (Tone::Plain, text.clone()));
+        let mut lines = vec![cells(&head.collect())];
         lines.extend(table.rows.iter().map(|row| cells(&row.cells)));
         self.apart(&grid(&lines));
         for Row { cells, below, .. } in &table.rows {
