@@ -66,7 +66,7 @@ fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     };
     for word in chars.chunk_by(|a, b| (a.0 == ' ') == (b.0 == ' ')) {
         let text: String = word.iter().map(|(c, _)| c).collect();
-        if is_address(&text) {
+        if needs_code(&text) {
             put(&code(&text), word.iter().all(|(_, strong)| *strong));
             continue;
         }
@@ -78,9 +78,10 @@ fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     runs
 }
 
-/// Whether GitHub would make a link, a mention, an emoji or a formula of a word, which no escape prevents: all of these
-/// are parts of addresses, which are set as code.
-fn is_address(word: &str) -> bool {
+/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not all of
+/// these can be escaped, but code has none of them. Addresses of hosts and devices are among such words.
+//= https://github.github.com/gfm/#autolinks-extension-
+fn needs_code(word: &str) -> bool {
     let after = |mark: char, is: fn(char) -> bool| {
         let rest = word.split(mark).skip(1);
         rest.into_iter().any(|rest| rest.starts_with(is))
@@ -169,7 +170,9 @@ fn emphasized(runs: &[(String, bool)]) -> String {
     out
 }
 
-/// Whether stars between the outer and the inner character are emphasis.
+/// Whether stars between the outer and the inner character are emphasis, however those count that are neither letters,
+/// digits, ASCII punctuation nor white space.
+//= https://spec.commonmark.org/0.31.2/#left-flanking-delimiter-run
 fn flanks(outer: Option<char>, inner: Option<char>) -> bool {
     let is_apart = outer.is_none_or(|c| c.is_whitespace() || c.is_ascii_punctuation());
     is_apart || inner.is_some_and(char::is_alphanumeric)

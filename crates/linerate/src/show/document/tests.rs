@@ -26,6 +26,18 @@ fn words_wrap_under_their_label_and_keep_to_the_width() {
 }
 
 #[test]
+fn a_label_stands_by_itself_on_pages_of_less_than_48_columns() {
+    let at = |width| {
+        text(width, false, |doc| {
+            doc.entry("Do", &[(Tone::Plain, "this")], 2);
+            doc.remark(&[(Tone::Plain, "that")]);
+        })
+    };
+    assert_eq!(at(47), "Do\n  this\n  that\n");
+    assert_eq!(at(48), "Do              this\n                that\n");
+}
+
+#[test]
 fn a_word_longer_than_the_page_stands_and_does_no_harm() {
     let words = "a-name-that-is-longer-than-twenty-columns x";
     let page = text(1, false, |doc| {
