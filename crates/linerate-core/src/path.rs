@@ -160,6 +160,15 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Operations => "operations",
+            Self::Latency => "latency",
+        }
+    }
+
     /// In which way a path is slow where this is bad.
     pub const fn slowness(self) -> Slowness {
         match self {

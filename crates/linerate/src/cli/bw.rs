@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::iperf3::{PORT, Protocol};
 use linerate_core::path::Direction;
+use linerate_core::record::Record;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
 use linerate_engine::iperf3::client::{self, ClientError, ClientOptions};
@@ -74,7 +75,7 @@ fn own(
             stream.bw(&probe, measured.told(options));
             stream.finish().map_err(out::failed)?;
         }
-        None => out::print(&words(&probe, measured.told(options), options)?)?,
+        None => print(&probe, measured.told(options), options)?,
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
@@ -153,7 +154,7 @@ fn iperf3(
     };
     let outcome = client::run(&options_of_test, &|| stop.load(Ordering::Relaxed));
     let (probe, broken) = Probe::iperf3(target, outcome.map_err(failure)?);
-    out::print(&words(&probe, None, options)?)?;
+    print(&probe, None, options)?;
     if let Some(broken) = broken {
         tell(&failure(broken).words());
     }
@@ -211,15 +212,8 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
     }
 }
 
-fn words(
-    probe: &Probe,
-    record: Option<&linerate_core::record::Record>,
-    options: &Options,
-) -> Result<String, Failure> {
-    if options.report.json == Some(true) {
-        return bw::json(probe, record).map_err(Failure::not_measured);
-    }
-    Ok(bw::text(probe, out::style(&options.global)))
+fn print(probe: &Probe, record: Option<&Record>, options: &Options) -> Result<(), Failure> {
+    out::result(options, || bw::json(probe, record), || bw::page(probe))
 }
 
 fn failure(error: ClientError) -> Failure {

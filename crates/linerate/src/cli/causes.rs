@@ -4,7 +4,7 @@ use clap::Parser;
 use linerate_core::causes::CAUSES;
 
 use super::exit::{Exit, Failure};
-use super::options::Options;
+use super::options::{self, Format, Options};
 use super::out;
 use crate::show::text;
 
@@ -13,13 +13,19 @@ use crate::show::text;
 pub(crate) struct Args {
     /// Id of a cause, such as receive-window
     id: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) form: options::Form,
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let style = out::style(&options.global);
     let words = match &args.id {
-        None => text::causes(CAUSES, style),
-        Some(id) => text::cause(page(id)?, style),
+        None => out::rendered(&text::causes(CAUSES), options),
+        Some(id) => match options.report.format {
+            // Pages are written in Markdown.
+            Some(Format::Markdown) => format!("{}\n", page(id)?.trim()),
+            _ => out::rendered(&text::cause(page(id)?), options),
+        },
     };
     out::print(&words)?;
     Ok(Exit::Done)

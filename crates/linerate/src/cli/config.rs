@@ -17,6 +17,8 @@ pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
 /// An option that is set in one layer and unsets others of the layers below.
 const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("load", "size", &["write-size", "read-size"]),
+    ("report", "json", &["format"]),
+    ("report", "format", &["json"]),
     ("records", "save", &["no-save"]),
     ("records", "no-save", &["save"]),
     ("run", "time", &["quick", "thorough"]),

@@ -14,7 +14,7 @@ use super::options::{self, Options};
 use super::run::records_of;
 use super::{out, reach};
 use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
-use crate::show::{Ink, Page, Style};
+use crate::show::{Document, Tone};
 
 // `linerate demo`.
 #[derive(Debug, Parser)]
@@ -58,12 +58,12 @@ struct Drawn {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let style = out::style(&options.global);
     if args.list {
-        out::print(&list(style))?;
+        out::print(&list().text(style))?;
         return Ok(Exit::Done);
     }
     let drawn = draw(args, options)?;
     if !args.json {
-        out::print(&opening(&drawn, args, style))?;
+        out::print(&opening(&drawn, args).text(style))?;
     }
     let save = Kept::of(options)?;
     let time = options.demo.time.map_or(DEFAULT_TIME, |t| t.0);
@@ -79,7 +79,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let text = if args.json {
         line(&drawn, args, &shown)?
     } else {
-        closing(&drawn, &shown, matches!(save, Kept::Not(_)), style)
+        // Apart from the run's own page above.
+        let page = closing(&drawn, &shown, matches!(save, Kept::Not(_)));
+        format!("\n{}", page.text(style))
     };
     out::print(&text)?;
     Ok(match shown.scored.outcome {
@@ -140,16 +142,16 @@ impl Kept {
     }
 }
 
-fn list(style: Style) -> String {
-    let mut page = Page::new(style);
+fn list() -> Document {
+    let mut doc = Document::new();
     for kind in CellKind::answerable() {
-        page.entry(kind.id, &[(Ink::Plain, kind.words)], 0);
+        doc.entry(kind.id, &[(Tone::Plain, kind.words)], 0);
     }
-    page.finish()
+    doc
 }
 
-fn opening(drawn: &Drawn, args: &Args, style: Style) -> String {
-    let mut page = Page::new(style);
+fn opening(drawn: &Drawn, args: &Args) -> Document {
+    let mut doc = Document::new();
     let seed = drawn.seed;
     let by = args.congestion.as_ref();
     let by = by.map_or_else(String::new, |by| format!(" --congestion {by}"));
@@ -159,20 +161,20 @@ fn opening(drawn: &Drawn, args: &Args, style: Style) -> String {
          machine. Something may be wrong on the way; the run that follows is not told what \
          (seed {seed}: `{again}` plants the same again)."
     );
-    page.line(&[(Ink::Plain, &text)], 0);
-    page.gap();
-    page.finish()
+    doc.line(&[(Tone::Plain, &text)], 0);
+    doc.gap();
+    doc
 }
 
-fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool, style: Style) -> String {
-    let mut page = Page::new(style);
+fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool) -> Document {
+    let mut doc = Document::new();
     if forgotten {
         let text = "the record of the run goes with this story (--no-save)";
-        page.entry("Not kept", &[(Ink::Plain, text)], 0);
-        page.gap();
+        doc.entry("Not kept", &[(Tone::Plain, text)], 0);
+        doc.gap();
     }
-    page.line(&[(Ink::Bold, "What it was really")], 0);
-    page.entry("Planted", &[(Ink::Plain, &planted(&drawn.cell))], 0);
+    doc.heading("What it was really");
+    doc.entry("Planted", &[(Tone::Plain, &planted(&drawn.cell))], 0);
     if let Some(truth) = &shown.truth {
         let text = format!(
             "{} without it {}, with it {}, by the counters of {}{}",
@@ -186,33 +188,32 @@ fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool, style: Style) -> Strin
                 ": too little to matter, the path counts as healthy"
             }
         );
-        page.entry("Truth", &[(Ink::Plain, &text)], 0);
+        doc.entry("Truth", &[(Tone::Plain, &text)], 0);
     }
-    page.entry(
+    doc.entry(
         "Expected",
-        &[(Ink::Plain, &shown.scored.expected.join(" or "))],
+        &[(Tone::Plain, &shown.scored.expected.join(" or "))],
         0,
     );
-    let (ink, text) = judgement(shown);
-    page.entry("So it was", &[(ink, &text)], 0);
-    // Apart from the run's own page above.
-    format!("\n{}", page.finish())
+    let (tone, text) = judgement(shown);
+    doc.entry("So it was", &[(tone, &text)], 0);
+    doc
 }
 
-fn judgement(shown: &Shown) -> (Ink, String) {
+fn judgement(shown: &Shown) -> (Tone, String) {
     let scored = &shown.scored;
     let named = scored.named.as_ref().map_or("nothing", |l| l.cause);
     let disturbs = scored.named.as_ref().is_some_and(|l| l.certainty.is_none());
     match scored.outcome {
-        Outcome::Right if disturbs => (Ink::Good, format!("right: disturbed by {named}")),
-        Outcome::Right if scored.proved => (Ink::Good, format!("right, and proved: {named}")),
-        Outcome::Right => (Ink::Good, format!("right, but not proved: {named}")),
+        Outcome::Right if disturbs => (Tone::Good, format!("right: disturbed by {named}")),
+        Outcome::Right if scored.proved => (Tone::Good, format!("right, and proved: {named}")),
+        Outcome::Right => (Tone::Good, format!("right, but not proved: {named}")),
         Outcome::Acceptable => (
-            Ink::Warn,
+            Tone::Warning,
             format!("close: it named {named}, which is true as well"),
         ),
-        Outcome::Unknown => (Ink::Warn, "not able to tell".to_owned()),
-        Outcome::Wrong => (Ink::Warn, format!("wrong: it named {named}")),
+        Outcome::Unknown => (Tone::Warning, "not able to tell".to_owned()),
+        Outcome::Wrong => (Tone::Warning, format!("wrong: it named {named}")),
     }
 }
 

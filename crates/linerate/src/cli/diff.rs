@@ -6,9 +6,9 @@ use clap::Parser;
 use linerate_core::diff::{DiffError, Judged, diff};
 
 use super::exit::{Exit, Failure};
-use super::options::Options;
+use super::options::{self, Options};
 use super::{out, show};
-use crate::show::diff::{Compared, json, text};
+use crate::show::diff::{Compared, json, page};
 
 // `linerate diff`.
 #[derive(Debug, Parser)]
@@ -19,10 +19,8 @@ pub(crate) struct Args {
     /// The record from after
     after: String,
 
-    /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub(crate) json: Option<bool>,
+    #[command(flatten)]
+    pub(crate) json: options::Json,
 
     /// Directory of records [default: $XDG_STATE_HOME/linerate/records]
     #[arg(long, env = "LINERATE_SAVE", value_name = "DIR")]
@@ -39,12 +37,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         after: &after,
         diff: &diff,
     };
-    let words = if options.report.json == Some(true) {
-        json(&compared).map_err(Failure::not_measured)?
-    } else {
-        text(&compared, out::style(&options.global))
-    };
-    out::print(&words)?;
+    out::result(options, || json(&compared), || page(&compared))?;
     Ok(Exit::Done)
 }
 

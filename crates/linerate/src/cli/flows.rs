@@ -37,10 +37,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) flows: options::Flows,
 
-    /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub(crate) json: Option<bool>,
+    #[command(flatten)]
+    pub(crate) json: options::Json,
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -54,12 +52,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let time = time.map_or(Duration::from_secs(2), |t| t.0.duration());
     let top = top.map_or(10, |n| n.0 as usize);
     let look = look(Flows::new(machine, wanted, top), time, &stop).map_err(|e| untold(&e))?;
-    let words = if options.report.json == Some(true) {
-        flows::json(&look).map_err(Failure::not_measured)?
-    } else {
-        flows::text(&look, out::style(&options.global))
-    };
-    out::print(&words)?;
+    out::result(options, || flows::json(&look), || flows::page(&look))?;
     Ok(if look.complete {
         Exit::Done
     } else {

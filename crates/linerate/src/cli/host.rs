@@ -12,7 +12,7 @@ use linerate_core::units::Nanos;
 use linerate_engine::host::{Capture, Live, Machine, Replay, Watch, inventory};
 
 use super::exit::{Exit, Failure};
-use super::options::Options;
+use super::options::{self, Options};
 use super::{capture, out, reach, signal};
 use crate::show::host;
 
@@ -43,13 +43,11 @@ pub(crate) struct Args {
     unmasked: bool,
 
     /// Show what changes, once a second, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["root", "capture", "json"])]
+    #[arg(long, conflicts_with_all = ["root", "capture", "json", "format"])]
     watch: bool,
 
-    /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub(crate) json: Option<bool>,
+    #[command(flatten)]
+    pub(crate) json: options::Json,
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -60,12 +58,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         None => look(Live::new(), &|| thread::sleep(BETWEEN), args)?,
         Some(root) => elsewhere(root, args)?,
     };
-    let words = if options.report.json == Some(true) {
-        host::json(&inventory).map_err(Failure::not_measured)?
-    } else {
-        host::text(&inventory, out::style(&options.global))
-    };
-    out::print(&words)?;
+    out::result(
+        options,
+        || host::json(&inventory),
+        || host::page(&inventory),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -79,7 +76,7 @@ fn watch(options: &Options) -> Result<Exit, Failure> {
     loop {
         let now = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if let Some(change) = watch.look(&machine, Nanos(now)) {
-            out::print(&host::watch(&change, out::style(&options.global)))?;
+            out::print(&host::watch(&change).text(out::style(&options.global)))?;
         }
         next = (next + SECOND).max(Instant::now());
         while Instant::now() < next {

@@ -73,16 +73,12 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let time = asked.time.map_or(TIME, |t| t.0);
     let mut measured = single::measure(&args.target, beside, time, What::Trips(trips), options)?;
     let probe = Probe::of(&args.target, &measured.address, &measured.record);
-    match measured.stream.take() {
-        Some(mut stream) => {
-            stream.lat(&probe, measured.told(options));
-            stream.finish().map_err(out::failed)?;
-        }
-        None if options.report.json == Some(true) => {
-            let text = lat::json(&probe, measured.told(options));
-            out::print(&text.map_err(Failure::not_measured)?)?;
-        }
-        None => out::print(&lat::text(&probe, out::style(&options.global)))?,
+    if let Some(mut stream) = measured.stream.take() {
+        stream.lat(&probe, measured.told(options));
+        stream.finish().map_err(out::failed)?;
+    } else {
+        let record = measured.told(options);
+        out::result(options, || lat::json(&probe, record), || lat::page(&probe))?;
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))

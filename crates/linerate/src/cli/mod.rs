@@ -111,6 +111,7 @@ impl Verb {
                 options.peer = args.reach.clone();
                 options.load = args.load.clone();
                 options.report = args.report.clone();
+                args.json.typed(&mut options.report);
                 options.records = args.records.clone();
             }
             Self::Serve(args) => {
@@ -130,23 +131,25 @@ impl Verb {
             Self::Pair(args) => options.peer = args.peer.clone(),
             Self::Show(args) => {
                 options.report = args.report.clone();
+                args.json.typed(&mut options.report);
                 options.records.save.clone_from(&args.save);
             }
             Self::Diff(args) => {
-                options.report.json = args.json;
+                args.json.typed(&mut options.report);
                 options.records.save.clone_from(&args.save);
             }
-            Self::Host(args) => options.report.json = args.json,
+            Self::Host(args) => args.json.typed(&mut options.report),
             Self::Flows(args) => {
                 options.flows = args.flows.clone();
-                options.report.json = args.json;
+                args.json.typed(&mut options.report);
             }
             Self::Demo(args) => {
                 options.demo = args.demo.clone();
                 options.records = args.records.clone();
             }
-            Self::Whatif(args) => options.report.json = args.json,
-            Self::Causes(_) | Self::Lab(_) | Self::Generate(_) => {}
+            Self::Whatif(args) => args.json.typed(&mut options.report),
+            Self::Causes(args) => args.form.typed(&mut options.report),
+            Self::Lab(_) | Self::Generate(_) => {}
         }
         options
     }

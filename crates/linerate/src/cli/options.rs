@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use choice::{Color, HandOver, Sweep, Way, Ways};
+pub(crate) use choice::{Color, Format, HandOver, Sweep, Way, Ways};
 
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Message, MessageRate, Network, OpSize, Pace,
@@ -57,6 +57,7 @@ pub(crate) struct Global {
 }
 
 const GLOBAL: &str = "Global options";
+pub(crate) const RESULT: &str = "Result";
 
 // How the two ends find and trust each other.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
@@ -139,7 +140,7 @@ pub(crate) struct Run {
     /// Print what happens as it does, a JSON object on each line; the last one has the result
     #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          help_heading = "Result")]
+          help_heading = RESULT, conflicts_with = "format")]
     pub(crate) stream_json: Option<bool>,
 }
 
@@ -238,12 +239,15 @@ pub(crate) struct Load {
 // How a result leaves the tool.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-#[command(next_help_heading = "Result")]
+#[command(next_help_heading = RESULT)]
 pub(crate) struct Report {
-    /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    // Flags of `Json`.
+    #[arg(skip)]
     pub(crate) json: Option<bool>,
+
+    // A flag of `Form`.
+    #[arg(skip)]
+    pub(crate) format: Option<Format>,
 
     /// Put the raw readings into the JSON document too
     #[arg(long, env = "LINERATE_WITH_RECORD", value_name = "BOOL", num_args = 0..=1,
@@ -262,6 +266,40 @@ pub(crate) struct Report {
     /// measurement; only `run` looks for causes. What was not measured does not hold.
     #[arg(long, env = "LINERATE_EXPECT", value_name = "EXPR")]
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
+}
+
+// In which form people read a result. `causes` takes it alone: it has no JSON.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Form {
+    /// Print the result as text or as Markdown
+    #[arg(long, env = "LINERATE_FORMAT", value_name = "FORM", help_heading = RESULT)]
+    format: Option<Format>,
+}
+
+impl Form {
+    pub(crate) fn typed(&self, report: &mut Report) {
+        report.format = self.format;
+    }
+}
+
+// Whether a result is for people, and in which form, or for programs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Json {
+    #[command(flatten)]
+    form: Form,
+
+    /// Print one JSON document instead of text
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1, help_heading = RESULT,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          conflicts_with = "format")]
+    json: Option<bool>,
+}
+
+impl Json {
+    pub(crate) fn typed(&self, report: &mut Report) {
+        self.form.typed(report);
+        report.json = self.json;
+    }
 }
 
 // Where records are kept.

@@ -1,11 +1,11 @@
-//! Standard output. Nothing else in the program writes to it: a write may fail, and that is told
-//! in the exit code and not by a panic.
+//! Standard output. Nothing else in the program writes to it: a write may fail, and the exit code says so where
+//! `println!` would panic.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::exit::Failure;
-use super::options::{Color, Global};
-use crate::show::Style;
+use super::options::{Color, Format, Global, Options};
+use crate::show::{Document, Style};
 
 /// Wider pages are hard to read.
 const WIDEST: usize = 100;
@@ -16,6 +16,27 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(failed)
+}
+
+/// Prints a result in the form that `options` ask for: one JSON document, or a document for people.
+pub(crate) fn result(
+    options: &Options,
+    json: impl FnOnce() -> serde_json::Result<String>,
+    document: impl FnOnce() -> Document,
+) -> Result<(), Failure> {
+    if options.report.json == Some(true) {
+        print(&json().map_err(Failure::not_measured)?)
+    } else {
+        print(&rendered(&document(), options))
+    }
+}
+
+/// A document in the form for people that `options` ask for.
+pub(crate) fn rendered(document: &Document, options: &Options) -> String {
+    match options.report.format {
+        Some(Format::Markdown) => document.markdown(),
+        Some(Format::Text) | None => document.text(style(&options.global)),
+    }
 }
 
 /// Standard output took no more. A type of its own: the same error of the system means something else

@@ -64,7 +64,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         repeat::json(&runs, of, options.report.with_record == Some(true))
             .map_err(Failure::not_measured)?
     } else {
-        format!("\n{}", repeat::summary(&runs, out::style(&options.global)))
+        format!("\n{}", out::rendered(&repeat::summary(&runs), options))
     };
     out::print(&words)?;
     Ok(exit)
@@ -89,8 +89,8 @@ fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Resul
     let one = judged(outcome);
     if options.report.json != Some(true) {
         let shown_by = one.saved.map(|name| run::shown_by(name, &options.records));
-        let style = out::style(&options.global);
-        out::print(&repeat::run(&one, number, of, shown_by.as_deref(), style))?;
+        let page = repeat::run(&one, number, of, shown_by.as_deref());
+        out::print(&out::rendered(&page, options))?;
     }
     let Judged {
         record,

@@ -13,7 +13,7 @@ use super::options::Options;
 use super::out;
 use crate::expect::Found;
 use crate::show::stream::Stream;
-use crate::show::{Style, json, text};
+use crate::show::{json, text};
 
 /// What is shown besides the verdict.
 pub(crate) struct Shown<'a> {
@@ -27,13 +27,12 @@ pub(crate) struct Shown<'a> {
 pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Result<Exit, Failure> {
     let model = derive(record);
     let verdict = judge(&model);
-    let style = out::style(&options.global);
     let report = &options.report;
     let words = if report.json == Some(true) {
         json::verdict(record, &model, &verdict, report.with_record == Some(true))
             .map_err(Failure::not_measured)?
     } else {
-        plain(record, &model, &verdict, how, style)
+        for_people(record, &model, &verdict, how, options)
     };
     out::print(&words)?;
     Ok(exit(record, &model, &verdict, options))
@@ -71,17 +70,18 @@ pub(super) fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &
     measured.or(expectations(asked, &found, options))
 }
 
-fn plain(
+fn for_people(
     record: &Record,
     model: &Model,
     verdict: &Verdict,
     how: &Shown<'_>,
-    style: Style,
+    options: &Options,
 ) -> String {
-    let mut words = text::verdict(record, model, verdict, how.saved, style);
+    let document = text::verdict(record, model, verdict, how.saved);
+    let mut words = out::rendered(&document, options);
     if how.explain {
         words.push('\n');
-        words += &text::explain(model, verdict, style);
+        words += &out::rendered(&text::explain(model, verdict), options);
     }
     words
 }

@@ -46,6 +46,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) load: options::Load,
     #[command(flatten)]
+    pub(crate) json: options::Json,
+    #[command(flatten)]
     pub(crate) report: options::Report,
     #[command(flatten)]
     pub(crate) records: Records,

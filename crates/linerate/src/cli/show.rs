@@ -20,6 +20,8 @@ pub(crate) struct Args {
     explain: bool,
 
     #[command(flatten)]
+    pub(crate) json: options::Json,
+    #[command(flatten)]
     pub(crate) report: options::Report,
 
     /// Directory of records [default: $XDG_STATE_HOME/linerate/records]

@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     #[command(flatten)]
     pub(crate) reach: options::Peer,
     #[command(flatten)]
+    pub(crate) json: options::Json,
+    #[command(flatten)]
     pub(crate) report: options::Report,
 
     /// Way to move bytes
@@ -43,7 +45,7 @@ pub(crate) struct Shared {
     /// Print what happens as it does, a JSON object on each line; the last one has the result
     #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          help_heading = "Result")]
+          help_heading = options::RESULT, conflicts_with = "format")]
     pub(crate) stream_json: Option<bool>,
 }
 
@@ -51,6 +53,7 @@ impl Shared {
     pub(crate) fn typed(&self, options: &mut Options) {
         options.peer = self.reach.clone();
         options.report = self.report.clone();
+        self.json.typed(&mut options.report);
         options.run.engine.clone_from(&self.engine);
         options.run.stream_json = self.stream_json;
     }

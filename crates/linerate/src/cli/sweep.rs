@@ -37,16 +37,16 @@ pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Resu
         sweep(link, plan, &mut asked, wall, sink)
     })?;
     let probe = Probe::of(target, &measured.address, &measured.record, &asked);
-    match measured.stream.take() {
-        Some(mut stream) => {
-            stream.sweep(&probe, measured.told(options));
-            stream.finish().map_err(out::failed)?;
-        }
-        None if options.report.json == Some(true) => {
-            let text = show::json(&probe, measured.told(options));
-            out::print(&text.map_err(Failure::not_measured)?)?;
-        }
-        None => out::print(&show::text(&probe, out::style(&options.global)))?,
+    if let Some(mut stream) = measured.stream.take() {
+        stream.sweep(&probe, measured.told(options));
+        stream.finish().map_err(out::failed)?;
+    } else {
+        let record = measured.told(options);
+        out::result(
+            options,
+            || show::json(&probe, record),
+            || show::page(&probe),
+        )?;
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))

@@ -10,7 +10,7 @@ use linerate_core::case::{Answer, Case, CaseError, Told, answer, measured, told}
 use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
-use super::options::{Options, Records};
+use super::options::{self, Options, Records};
 use super::run::records_of;
 use super::{out, show};
 use crate::cases::CASES;
@@ -32,10 +32,8 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
-    /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub(crate) json: Option<bool>,
+    #[command(flatten)]
+    pub(crate) json: options::Json,
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -45,12 +43,8 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         Failure::usage(anyhow::Error::new(error).context(what)).hint(HINT)
     };
     let solved = Solved::of(&text, &args.sets).map_err(refuse)?;
-    let words = if options.report.json == Some(true) {
-        view::document(&solved.change(&args.sets)).map_err(Failure::not_measured)?
-    } else {
-        view::page(&solved.change(&args.sets), out::style(&options.global))
-    };
-    out::print(&words)?;
+    let change = solved.change(&args.sets);
+    out::result(options, || view::document(&change), || view::page(&change))?;
     Ok(Exit::Done)
 }
 
@@ -156,7 +150,7 @@ mod tests {
     fn page(name: &str, sets: &[&str]) -> String {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
         let solved = Solved::of(&text_of(name).unwrap(), &sets).unwrap();
-        view::page(&solved.change(&sets), Style::PLAIN)
+        view::page(&solved.change(&sets)).text(Style::PLAIN)
     }
 
     /// All cases, one after the other.
@@ -171,7 +165,7 @@ mod tests {
             let mut solved = Solved::of(source, &[]).unwrap();
             let case = &mut solved.before.0;
             let (title, story) = (case.title.clone(), std::mem::take(&mut case.story));
-            let page = view::page(&solved.change(&[]), Style::PLAIN);
+            let page = view::page(&solved.change(&[])).text(Style::PLAIN);
             let _ = write!(
                 text,
                 "\n## {name}: {title}\n\n{}\n\n```\n$ linerate whatif {name}\n{page}```\n",
@@ -279,7 +273,7 @@ mod tests {
                         width,
                         color: false,
                     };
-                    let words = view::page(&solved.change(sets), style);
+                    let words = view::page(&solved.change(sets)).text(style);
                     let long = words.lines().find(|line| line.chars().count() > width);
                     assert_eq!(long, None, "{name} at {width}");
                 }

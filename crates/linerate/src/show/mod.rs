@@ -1,13 +1,13 @@
-//! Views: functions of a record, its model and its verdict, of an inventory, or of a described path.
-//! None of them reads the machine.
+//! Views: functions of a record, its model and its verdict, of an inventory, or of a described path. What a view has
+//! for people is a document; what it has for programs is JSON. None of them reads the machine.
 
 pub mod bw;
 pub mod diff;
+pub(crate) mod document;
 pub mod flows;
 pub mod host;
 pub mod json;
 pub mod lat;
-mod page;
 pub mod progress;
 pub mod repeat;
 #[cfg(test)]
@@ -20,7 +20,6 @@ pub mod text;
 pub(crate) mod whatif;
 mod words;
 
-pub use page::Style;
-pub(crate) use page::{Ink, Page};
+pub(crate) use document::{Document, Style, Tone};
 #[cfg(test)]
 pub(crate) use words::summary;

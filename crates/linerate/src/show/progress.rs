@@ -9,7 +9,7 @@ use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Flow, Level, Sink};
 
-use super::page::width_of;
+use super::document::width_of;
 use super::words;
 
 /// How much is said.

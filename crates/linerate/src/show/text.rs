@@ -1,4 +1,4 @@
-//! The verdict for people, in text.
+//! The verdict for people.
 
 mod path;
 mod placement;
@@ -6,50 +6,49 @@ mod trials;
 mod verdict;
 
 use linerate_core::causes::Cause;
-use linerate_core::model::{Ceiling, DirectionModel, Model};
-use linerate_core::path::Direction;
-use linerate_core::record::{End, Record};
+use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
+use linerate_core::path::{Direction, Measure};
+use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
-use super::page::{Ink, LABEL, Page, Span, Style, width_of};
-use super::words;
+use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
+use super::{Document, Tone, words};
 
 /// The verdict with all that it rests on. `saved` is the name of the record and the command that shows it, if it was
 /// kept.
-pub fn verdict(
+pub(crate) fn verdict(
     record: &Record,
     model: &Model,
     judged: &Verdict,
     saved: Option<(&str, &str)>,
-    style: Style,
-) -> String {
-    let mut page = Page::new(style);
-    hosts(&mut page, model);
-    notes(&mut page, record, model);
-    page.gap();
-    table(&mut page, model);
-    page.gap();
-    verdict::limits(&mut page, model, judged);
-    page.gap();
-    verdict::disturbances(&mut page, judged);
-    page.gap();
-    verdict::next(&mut page, judged);
-    verdict::advice(&mut page, judged);
-    verdict::unknown(&mut page, judged);
+) -> Document {
+    let mut doc = Document::new();
+    hosts(&mut doc, model);
+    notes(&mut doc, record, model);
+    doc.gap();
+    table(&mut doc, model);
+    doc.gap();
+    verdict::limits(&mut doc, model, judged);
+    doc.gap();
+    verdict::disturbances(&mut doc, judged);
+    doc.gap();
+    verdict::next(&mut doc, judged);
+    verdict::advice(&mut doc, model, judged);
+    verdict::unknown(&mut doc, judged);
     if let Some((name, shown_by)) = saved {
         let shown_by = format!("   ({shown_by})");
-        page.entry("Saved", &[(Ink::Plain, name), (Ink::Dim, &shown_by)], 0);
+        doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
     }
-    page.finish()
+    doc
 }
 
 /// The stages of the path with their ceilings, why threads ran where they did, what every trial showed,
 /// and what every cause answered, with its numbers.
-pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
-    let mut page = Page::new(style);
-    path::stages(&mut page, model);
-    placement::threads(&mut page, model);
-    trials::tried(&mut page, model);
+pub(crate) fn explain(model: &Model, verdict: &Verdict) -> Document {
+    let mut doc = Document::new();
+    path::stages(&mut doc, model);
+    placement::threads(&mut doc, model);
+    trials::tried(&mut doc, model);
     for direction in Direction::ALL {
         let answers: Vec<&Answered> = verdict
             .answers
@@ -59,40 +58,40 @@ pub fn explain(model: &Model, verdict: &Verdict, style: Style) -> String {
         if answers.is_empty() {
             continue;
         }
-        page.gap();
+        doc.gap();
         let title = format!("Every cause, {}", direction.name());
-        page.line(&[(Ink::Bold, &title)], 0);
+        doc.heading(&title);
         let column = answers.iter().map(|a| width_of(a.cause)).max().unwrap_or(0);
         for answer in answers {
-            answered(&mut page, answer, column);
+            answered(&mut doc, answer, column);
         }
     }
-    page.finish()
+    doc
 }
 
 /// All causes, a line each.
-pub fn causes(causes: &[&dyn Cause], style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn causes(causes: &[&dyn Cause]) -> Document {
+    let mut doc = Document::new();
     let column = causes.iter().map(|c| width_of(c.id())).max().unwrap_or(0);
     for cause in causes {
-        let head = format!("{:column$}  {:6}", cause.id(), cause.info().stage.name());
-        page.columns(
-            Ink::Bold,
-            &head,
-            &words::summary(cause.info().page),
-            column + 10,
-        );
+        let info = cause.info();
+        let head = [(cause.id(), column.into()), (info.stage.name(), 6.into())];
+        let item = Item::new(&[(Tone::Plain, &words::summary(info.page))]);
+        doc.item(item.head(Tone::Strong, &head).indent(0, column + 10));
     }
-    page.gap();
-    page.line(&[(Ink::Dim, "linerate causes ID explains one of them.")], 0);
-    page.finish()
+    doc.gap();
+    doc.line(
+        &[(Tone::Dim, "linerate causes ID explains one of them.")],
+        0,
+    );
+    doc
 }
 
 /// The page of a cause, wrapped: headings, paragraphs and lists are all the Markdown that it has.
-pub fn cause(source: &str, style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn cause(source: &str) -> Document {
+    let mut doc = Document::new();
     for block in source.trim().split("\n\n") {
-        page.gap();
+        doc.gap();
         let mut items: Vec<String> = Vec::new();
         for line in block.lines().map(str::trim) {
             match items.last_mut() {
@@ -104,94 +103,95 @@ pub fn cause(source: &str, style: Style) -> String {
             }
         }
         for item in &items {
-            let spans = match item.strip_prefix("# ") {
-                Some(title) => vec![(Ink::Bold, title)],
-                None => emphasis(item),
-            };
-            page.line(&spans, if item.starts_with("- ") { 2 } else { 0 });
+            match item.strip_prefix("# ") {
+                Some(title) => doc.title(title),
+                None => doc.line(&emphasis(item), if item.starts_with("- ") { 2 } else { 0 }),
+            }
         }
     }
-    page.finish()
+    doc
 }
 
 /// `**bold**` and `*bold*` as bold; stars within backquotes are meant.
 fn emphasis(text: &str) -> Vec<Span<'_>> {
-    let (mut spans, mut ink, mut code, mut from) = (Vec::new(), Ink::Plain, false, 0);
+    let (mut spans, mut tone, mut code, mut from) = (Vec::new(), Tone::Plain, false, 0);
     for (at, found) in text.match_indices(['*', '`']) {
         if found == "`" {
             code = !code;
         } else if !code {
-            spans.push((ink, &text[from..at]));
+            spans.push((tone, &text[from..at]));
             // The second star of two changes nothing more.
             if !text[..at].ends_with('*') {
-                ink = if ink == Ink::Plain {
-                    Ink::Bold
+                tone = if tone == Tone::Plain {
+                    Tone::Strong
                 } else {
-                    Ink::Plain
+                    Tone::Plain
                 };
             }
             from = at + 1;
         }
     }
-    spans.push((ink, &text[from..]));
+    spans.push((tone, &text[from..]));
     spans
 }
 
-fn answered(page: &mut Page, answer: &Answered, column: usize) {
-    let ink = match answer.outcome {
-        "finding" => Ink::Warn,
-        "unknown" => Ink::Bold,
-        _ => Ink::Dim,
+fn answered(doc: &mut Document, answer: &Answered, column: usize) {
+    let tone = match answer.outcome {
+        "finding" => Tone::Warning,
+        "unknown" => Tone::Strong,
+        _ => Tone::Dim,
     };
-    let pad = if page.is_narrow() { 0 } else { column };
-    let head = format!("  {:pad$}  {:8}", answer.cause, answer.outcome);
-    let indent = if page.is_narrow() { 4 } else { column + 14 };
-    // Words wrap; the head is set as it stands.
-    page.columns(ink, &head, &answer.why.join("; "), indent);
+    let least = Columns {
+        wide: column,
+        narrow: 0,
+    };
+    let hang = Columns {
+        wide: column + 14,
+        narrow: 4,
+    };
+    let head = [(answer.cause, least), (answer.outcome, 8.into())];
+    let item = Item::new(&[(Tone::Plain, &answer.why.join("; "))]);
+    doc.item(item.head(tone, &head).indent(2, hang));
 }
 
-fn hosts(page: &mut Page, model: &Model) {
-    let column = |text: fn(&linerate_core::record::Host) -> String| {
+fn hosts(doc: &mut Document, model: &Model) {
+    let column = |text: fn(&Host) -> String| {
         let width = model.hosts.iter().map(|h| width_of(&text(h))).max();
         width.map_or(0, |w| w + 3)
     };
-    let widths = [
-        6,
-        column(|h| h.facts.name.clone()),
-        column(|h| words::processors(&h.facts)),
-        0,
-    ];
+    let name = column(|h| h.facts.name.clone());
+    let processors = column(|h| words::processors(&h.facts));
+    let mut table = Table::new(&[6, name, processors, 0]);
     let stages = linerate_core::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
         let cells = [
-            (Ink::Bold, host.side.name()),
-            (Ink::Bold, host.facts.name.as_str()),
-            (Ink::Plain, &words::processors(&host.facts)),
-            (Ink::Plain, &port.unwrap_or_default()),
+            (Tone::Strong, host.side.name()),
+            (Tone::Strong, host.facts.name.as_str()),
+            (Tone::Plain, &words::processors(&host.facts)),
+            (Tone::Plain, &port.unwrap_or_default()),
         ];
-        let needed = widths[0] + widths[1] + widths[2] + width_of(cells[3].1);
-        if needed <= page.width() {
-            page.row(&cells, &widths);
-        } else {
-            let known = cells[1..]
-                .iter()
-                .map(|c| c.1)
-                .filter(|text| !text.is_empty());
-            let text = known.collect::<Vec<_>>().join(", ");
-            page.entry(cells[0].1, &[(Ink::Plain, &text)], 2);
-        }
-        path::below(page, &stages, host);
+        let known = cells[1..]
+            .iter()
+            .map(|c| c.1)
+            .filter(|text| !text.is_empty());
+        let text = known.collect::<Vec<_>>().join(", ");
+        table.row_or(&cells, Entry::new(cells[0].1, &[(Tone::Plain, &text)], 2));
+        path::below(&mut table, &stages, host);
     }
+    doc.table(table);
 }
 
-fn notes(page: &mut Page, record: &Record, model: &Model) {
-    if record.start.plan.peer.is_none() {
+fn notes(doc: &mut Document, record: &Record, model: &Model) {
+    if model.alone {
+        let text = "There is no far end: this machine alone moved the bytes.";
+        doc.line(&[(Tone::Plain, text)], 0);
+    } else if record.start.plan.peer.is_none() {
         let text = "No peer was named: this machine was measured against itself.";
-        page.line(&[(Ink::Plain, text)], 0);
+        doc.line(&[(Tone::Plain, text)], 0);
     } else if model.same_machine {
         let text = "Both ends run on one machine and share its CPUs.";
-        page.line(&[(Ink::Plain, text)], 0);
+        doc.line(&[(Tone::Plain, text)], 0);
     }
     let why = match &record.end {
         Some(End::Complete) => return,
@@ -200,10 +200,10 @@ fn notes(page: &mut Page, record: &Record, model: &Model) {
         None => "its record has no end, as after a crash".to_owned(),
     };
     let text = format!(" {why}. What follows rests on what was measured until then.");
-    page.line(
+    doc.line(
         &[
-            (Ink::Warn, "This run is not complete:"),
-            (Ink::Plain, &text),
+            (Tone::Warning, "This run is not complete:"),
+            (Tone::Plain, &text),
         ],
         0,
     );
@@ -217,10 +217,10 @@ struct Row {
     shared: bool,
 }
 
-fn table(page: &mut Page, model: &Model) {
+fn table(doc: &mut Document, model: &Model) {
     let rows = rows(model);
     if model.directions.is_empty() {
-        page.line(&[(Ink::Warn, "No direction was measured.")], 0);
+        doc.line(&[(Tone::Warning, "No direction was measured.")], 0);
     }
     let column = |i: usize| {
         let cells = rows
@@ -231,11 +231,9 @@ fn table(page: &mut Page, model: &Model) {
         cells.map(|c| width_of(c)).max().unwrap_or(0).max(words)
     };
     let widths = [LABEL, (column(0) + 3).max(30), column(1)];
-    if page.is_narrow() || widths.iter().sum::<usize>() > page.width() {
-        stacked(page, model, &rows);
-    } else {
-        side_by_side(page, model, &rows, &widths);
-    }
+    let least = NARROW.max(widths.iter().sum());
+    let table = side_by_side(model, &rows, &widths);
+    doc.table(table.least(least).narrow(stacked(model, &rows)));
 }
 
 fn heading(direction: &DirectionModel) -> &'static str {
@@ -245,38 +243,48 @@ fn heading(direction: &DirectionModel) -> &'static str {
     }
 }
 
-fn stacked(page: &mut Page, model: &Model, rows: &[Row]) {
+fn stacked(model: &Model, rows: &[Row]) -> Document {
+    let mut doc = Document::new();
     for row in rows.iter().filter(|r| r.shared) {
         let cell = row.cells[0].as_deref().unwrap_or_default();
-        page.entry(row.label, &[(Ink::Plain, cell)], 2);
+        doc.entry(row.label, &[(Tone::Plain, cell)], 2);
     }
     for (i, direction) in model.directions.iter().enumerate() {
-        page.gap();
-        page.line(&[(Ink::Bold, heading(direction))], 0);
+        doc.gap();
+        doc.heading(heading(direction));
         for row in rows.iter().filter(|r| !r.shared) {
             if let Some(cell) = &row.cells[i] {
-                page.entry(row.label, &[(Ink::Plain, cell)], 2);
+                doc.entry(row.label, &[(Tone::Plain, cell)], 2);
             }
         }
     }
+    doc
 }
 
-fn side_by_side(page: &mut Page, model: &Model, rows: &[Row], widths: &[usize]) {
+fn side_by_side(model: &Model, rows: &[Row], widths: &[usize]) -> Table {
+    let mut table = Table::new(widths);
     if !model.directions.is_empty() {
-        let mut head = vec![(Ink::Plain, "")];
-        head.extend(model.directions.iter().map(|d| (Ink::Bold, heading(d))));
-        page.row(&head, widths);
+        let mut head = vec![(Tone::Plain, "")];
+        head.extend(model.directions.iter().map(|d| (Tone::Strong, heading(d))));
+        table = table.head(&head);
     }
     for row in rows {
-        let ink = if row.label == "goodput" {
-            Ink::Bold
+        let tone = if row.label == "goodput" {
+            Tone::Strong
         } else {
-            Ink::Plain
+            Tone::Plain
         };
-        let mut cells = vec![(Ink::Bold, row.label)];
-        cells.extend(row.cells.iter().map(|c| (ink, c.as_deref().unwrap_or(""))));
-        page.row(&cells, widths);
+        let mut cells = vec![(Tone::Strong, row.label)];
+        cells.extend(row.cells.iter().map(|c| (tone, c.as_deref().unwrap_or(""))));
+        table.row(&cells);
     }
+    table
+}
+
+/// Operations, or messages, in a second, of a load that is judged by `measure`.
+fn of_kind(load: &Load, measure: Measure) -> Option<String> {
+    let counted = load.operations.filter(|_| load.measure() == measure);
+    counted.map(|rate| words::per_second(&rate))
 }
 
 fn rows(model: &Model) -> Vec<Row> {
@@ -295,6 +303,8 @@ fn rows(model: &Model) -> Vec<Row> {
             let known = |c: &Ceiling| format!("{} ({})", c.words(), c.stage.name());
             Some(d.ceiling().map_or_else(|| "unknown".to_owned(), known))
         }),
+        row("operations", &|d| of_kind(&d.base, Measure::Operations)),
+        row("messages", &|d| of_kind(&d.base, Measure::Goodput)),
         row("goodput", &|d| Some(words::base(&d.base))),
         row("", &|d| words::copied(d.base.knobs.copy, d.base.copied)),
         row("", &|d| words::lost(&d.base)),
@@ -316,18 +326,12 @@ fn rows(model: &Model) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::{Style, sample};
     use super::*;
 
     fn view((record, model, judged): sample::Result, width: usize, color: bool) -> String {
-        let style = Style { width, color };
-        verdict(
-            &record,
-            &model,
-            &judged,
-            Some(("2026-11-21T10-31-07-brook", "linerate show last")),
-            style,
-        )
+        let saved = ("2026-11-21T10-31-07-brook", "linerate show last");
+        verdict(&record, &model, &judged, Some(saved)).text(Style { width, color })
     }
 
     #[test]
@@ -353,7 +357,7 @@ mod tests {
     #[test]
     fn golden_of_the_explanation() {
         let (_, model, judged) = sample::limited();
-        insta::assert_snapshot!("explain", explain(&model, &judged, Style::PLAIN));
+        insta::assert_snapshot!("explain", explain(&model, &judged).text(Style::PLAIN));
     }
 
     #[test]
@@ -383,15 +387,15 @@ mod tests {
         model.hosts.clear();
         model.directions.clear();
         for width in 0..100 {
-            let style = Style { width, color: true };
-            verdict(&record, &model, &Verdict::default(), None, style);
+            let page = verdict(&record, &model, &Verdict::default(), None);
+            page.text(Style { width, color: true });
         }
     }
 
     #[test]
     fn golden_of_a_page() {
         let source = "# a-cause\n\n**Meaning.** Something is\nslow. See `a * b`.\n\n- *this*: not\n  that\n- other\n";
-        let text = cause(source, Style::PLAIN);
+        let text = cause(source).text(Style::PLAIN);
         assert_eq!(
             text,
             "a-cause\n\nMeaning. Something is slow. See `a * b`.\n\n- this: not that\n- other\n"

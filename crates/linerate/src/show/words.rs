@@ -6,7 +6,7 @@ use linerate_core::path::{Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
 use linerate_core::transport::Transport;
-use linerate_core::units::Rate;
+use linerate_core::units::{PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
 
 /// `1 stream`, `4 streams`.
@@ -35,6 +35,15 @@ pub(crate) fn goodput(estimate: &Estimate) -> String {
         }
         _ => rate.to_string(),
     }
+}
+
+/// `190 k/s ±0.4 %`.
+pub(crate) fn per_second(estimate: &Estimate) -> String {
+    let rate = PerSecond(estimate.mean.max(0.0));
+    let half = estimate.interval.and_then(Interval::relative);
+    half.map_or(rate.to_string(), |half| {
+        format!("{rate} {}", plus_minus(half * 100.0))
+    })
 }
 
 /// `±1.2 %`.

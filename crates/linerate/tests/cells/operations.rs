@@ -318,10 +318,15 @@ fn messages() -> Record {
     record
 }
 
+/// Messages by a transport that the core does not know.
+pub(super) fn of_messages() -> Cell {
+    Cell::new("messages".to_owned(), &messages(), [&[], &[]], "")
+}
+
 #[test]
 fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
     let record = messages();
-    let cell = Cell::new("messages".to_owned(), &record, [&[], &[]], "");
+    let cell = of_messages();
     let direction = &cell.model.directions[0];
     let rate = 8.0 * SIZE as f64 * f64::from(DEPTH) / 21e-6;
     let goodput = direction.base.goodput.mean;

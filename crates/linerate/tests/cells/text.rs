@@ -6,10 +6,10 @@ use std::process::Command;
 
 use linerate_core::causes::CAUSES;
 
-use super::{CELLS, Cell, OF_FLOWS};
+use super::{CELLS, Cell, OF_FLOWS, operations};
 
-/// What the program says of a cell, from the first limit to the last advice.
-fn shown(cell: &Cell, file: &Path) -> String {
+/// What the program says of a cell.
+fn page(cell: &Cell, file: &Path) -> String {
     std::fs::write(file, &cell.bytes).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg("show")
@@ -18,7 +18,12 @@ fn shown(cell: &Cell, file: &Path) -> String {
         .unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {words}", cell.name);
-    let page = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// From the first limit to the last advice.
+fn shown(cell: &Cell, file: &Path) -> String {
+    let page = page(cell, file);
     let lines = page.lines();
     let limits = lines.skip_while(|line| !line.starts_with("Limited by"));
     let ours = limits.take_while(|line| !["Unknown", "Saved"].iter().any(|w| line.starts_with(w)));
@@ -43,4 +48,14 @@ fn golden_of_a_limit_of_each_cause() {
         let _ = writeln!(text, "# {}, on {}\n\n{shown}\n", cause.id(), cell.name);
     }
     insta::assert_snapshot!("limits", text);
+}
+
+/// Loads that no transport of today makes: their rates stand in the table as they are counted.
+#[test]
+fn golden_of_operations_and_of_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let [few, _] = operations::cells();
+    let messages = operations::of_messages();
+    let pages = [few, messages].map(|cell| page(&cell, &folder.path().join("cell.lnr")));
+    insta::assert_snapshot!("operations", pages.join("\n"));
 }

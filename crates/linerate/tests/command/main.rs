@@ -12,6 +12,7 @@ mod document;
 mod fabric;
 mod host;
 mod hostile;
+mod markdown;
 mod program;
 mod schema;
 mod single;

@@ -15,6 +15,16 @@ pub(crate) enum Color {
     Never,
 }
 
+/// In which form people read a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Format {
+    /// Text for a terminal: wrapped to its width, in colour as --color says.
+    Text,
+    /// GitHub-flavoured Markdown for issues and reports: no colour, no wrapped lines.
+    Markdown,
+}
+
 /// How payload is handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

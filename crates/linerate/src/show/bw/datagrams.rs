@@ -5,36 +5,36 @@ use linerate_core::stats::percentile;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::words::{count, share};
-use super::super::{Ink, Page};
+use super::super::{Document, Tone};
 use super::{Datagrams, Way};
 
 /// The lines of a direction that sends datagrams.
-pub(super) fn lines(page: &mut Page, way: &Way, datagrams: &Datagrams) {
+pub(super) fn lines(doc: &mut Document, way: &Way, datagrams: &Datagrams) {
     if let Some(text) = sent(way, datagrams) {
-        page.entry("sent", &[(Ink::Plain, &text)], 2);
+        doc.entry("sent", &[(Tone::Plain, &text)], 2);
     }
     if let Some(text) = bursts(datagrams) {
-        page.entry("bursts", &[(Ink::Plain, &text)], 2);
+        doc.entry("bursts", &[(Tone::Plain, &text)], 2);
     }
     let Datagrams { size, per_sec, .. } = datagrams;
     let text = format!("{per_sec:.0} a second arrived, {} B each", size.0);
-    page.entry("datagrams", &[(Ink::Plain, &text)], 2);
-    let ink = if datagrams.counted.lost > 0 {
-        Ink::Warn
+    doc.entry("datagrams", &[(Tone::Plain, &text)], 2);
+    let tone = if datagrams.counted.lost > 0 {
+        Tone::Warning
     } else {
-        Ink::Plain
+        Tone::Plain
     };
     let text = format!("{}{}", lost(&datagrams.counted), after(datagrams));
-    page.entry("lost", &[(ink, &text)], 2);
+    doc.entry("lost", &[(tone, &text)], 2);
     let order = if datagrams.ordered {
         order(&datagrams.counted)
     } else {
         "not told".to_owned()
     };
-    page.entry("order", &[(Ink::Plain, &order)], 2);
+    doc.entry("order", &[(Tone::Plain, &order)], 2);
     if let Some(jitter) = datagrams.jitter {
         let text = format!("{jitter}, as the receiver smooths it (RFC 3550)");
-        page.entry("jitter", &[(Ink::Plain, &text)], 2);
+        doc.entry("jitter", &[(Tone::Plain, &text)], 2);
     }
 }
 

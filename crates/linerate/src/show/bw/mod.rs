@@ -20,7 +20,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
-pub use text::text;
+pub(crate) use text::page;
 
 use super::flows::Look;
 

@@ -4,19 +4,19 @@ use linerate_core::search::{Look, Search};
 use linerate_core::units::Rate;
 
 use super::super::words::count;
-use super::super::{Ink, Page};
+use super::super::{Document, Tone};
 
 /// The lines of a search.
-pub(super) fn lines(page: &mut Page, search: &Search) {
-    let ink = match search.found() {
-        Some(_) => Ink::Good,
-        None => Ink::Warn,
+pub(super) fn lines(doc: &mut Document, search: &Search) {
+    let tone = match search.found() {
+        Some(_) => Tone::Good,
+        None => Tone::Warning,
     };
-    page.entry("highest rate", &[(ink, &found(search))], 2);
+    doc.entry("highest rate", &[(tone, &found(search))], 2);
     if let Some(next) = next(search) {
-        page.entry("above it", &[(Ink::Plain, &next)], 2);
+        doc.entry("above it", &[(Tone::Plain, &next)], 2);
     }
-    page.entry("search", &[(Ink::Plain, &steps(search))], 2);
+    doc.entry("search", &[(Tone::Plain, &steps(search))], 2);
 }
 
 /// `95.6 Mb/s at which no datagram is lost`.

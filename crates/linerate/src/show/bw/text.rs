@@ -1,4 +1,4 @@
-//! One measurement of throughput, on a page.
+//! One measurement of throughput, for people.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::Estimate;
@@ -8,32 +8,32 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::super::flows;
 use super::super::words::{self, count};
-use super::super::{Ink, Page, Style};
+use super::super::{Document, Tone};
 use super::{End, FarEnd, Probe, Way, datagrams, search};
 
 /// Most figures in the row of intervals; a longer measurement has longer ones.
 const INTERVALS: usize = 12;
 
 /// The page of a measurement.
-pub fn text(probe: &Probe, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.line(&[(Ink::Dim, &head(probe))], 0);
-    ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
+pub(crate) fn page(probe: &Probe) -> Document {
+    let mut doc = Document::new();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
+    ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
     if let Some(found) = &probe.search {
-        page.gap();
-        search::lines(&mut page, found);
+        doc.gap();
+        search::lines(&mut doc, found);
     }
     for way in &probe.ways {
-        page.gap();
+        doc.gap();
         if probe.ways.len() > 1 {
-            page.line(&[(Ink::Bold, way.direction.name())], 0);
+            doc.heading(way.direction.name());
         }
-        goodput(&mut page, way);
-        figures(&mut page, way);
+        goodput(&mut doc, way);
+        figures(&mut doc, way);
     }
-    busiest(&mut page, probe);
-    unknown(&mut page, &probe.gaps);
-    page.finish()
+    busiest(&mut doc, probe);
+    unknown(&mut doc, &probe.gaps);
+    doc
 }
 
 fn head(probe: &Probe) -> String {
@@ -66,7 +66,7 @@ fn head(probe: &Probe) -> String {
 }
 
 /// Why less was measured than was asked for, and how much less; nothing where all was.
-pub(in crate::show) fn ended_early(page: &mut Page, why: &str, lasted: Nanos, asked: Nanos) {
+pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
     if why.is_empty() {
         return;
     }
@@ -75,30 +75,30 @@ pub(in crate::show) fn ended_early(page: &mut Page, why: &str, lasted: Nanos, as
     } else {
         String::new()
     };
-    page.line(
+    doc.line(
         &[
-            (Ink::Warn, "Ended early: "),
-            (Ink::Plain, &format!("{why}{part}")),
+            (Tone::Warning, "Ended early: "),
+            (Tone::Plain, &format!("{why}{part}")),
         ],
         0,
     );
 }
 
-fn goodput(page: &mut Page, way: &Way) {
+fn goodput(doc: &mut Document, way: &Way) {
     let Some(goodput) = &way.goodput else {
-        page.entry("goodput", &[(Ink::Warn, "unknown")], 2);
+        doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
         // What the sender handed over is no goodput, but it is known.
         if let Some((near, time)) = way.near.as_ref().and_then(|near| Some((near, near.time?))) {
             let rate = format!("{} ", Rate::of(near.bytes, time));
             let how = format!("({} in {time}), taken by this end's kernel", near.bytes);
-            page.entry("sent", &[(Ink::Bold, &rate), (Ink::Plain, &how)], 2);
+            doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
         }
         return;
     };
     let how = how(way, goodput);
-    page.entry(
+    doc.entry(
         "goodput",
-        &[(Ink::Good, &words::goodput(goodput)), (Ink::Plain, &how)],
+        &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)],
         2,
     );
 }
@@ -143,7 +143,7 @@ fn handed(way: &Way) -> Option<String> {
 }
 
 /// How goodput went, in a dozen figures at most.
-fn intervals(page: &mut Page, all: &[(Bytes, Nanos)]) {
+fn intervals(doc: &mut Document, all: &[(Bytes, Nanos)]) {
     let parts = all.chunks(all.len().div_ceil(INTERVALS).max(1));
     let parts: Vec<_> = parts.map(together).collect();
     // The last may be shorter.
@@ -153,7 +153,7 @@ fn intervals(page: &mut Page, all: &[(Bytes, Nanos)]) {
     let usual = whole.iter().map(|(_, time)| time.0).min().unwrap_or(0);
     let rates: Vec<String> = parts.iter().map(|part| rate(*part, usual)).collect();
     let label = format!("each {} s", (usual as f64 / 1e9).round());
-    page.entry(&label, &[(Ink::Plain, &rates.join(", "))], 0);
+    doc.entry(&label, &[(Tone::Plain, &rates.join(", "))], 0);
 }
 
 fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
@@ -173,17 +173,17 @@ fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     }
 }
 
-fn figures(page: &mut Page, way: &Way) {
-    intervals(page, &way.intervals);
+fn figures(doc: &mut Document, way: &Way) {
+    intervals(doc, &way.intervals);
     for (at, words) in way.interruptions.iter().enumerate() {
         let label = if at == 0 { "interrupted" } else { "" };
-        page.entry(label, &[(Ink::Warn, words)], 2);
+        doc.entry(label, &[(Tone::Warning, words)], 2);
     }
     if let Some(found) = &way.datagrams {
-        datagrams::lines(page, way, found);
+        datagrams::lines(doc, way, found);
     }
     if let Some(n) = way.again {
-        page.entry("sent again", &[(Ink::Plain, &count(n, "segment"))], 2);
+        doc.entry("sent again", &[(Tone::Plain, &count(n, "segment"))], 2);
     }
     if let Some(rtt) = way.rtt {
         let least = way.min_rtt.map(|least| format!(", {least} at least"));
@@ -191,14 +191,14 @@ fn figures(page: &mut Page, way: &Way) {
             "{rtt} mean{}, as the sender's kernel smooths it",
             least.unwrap_or_default()
         );
-        page.entry("round trip", &[(Ink::Plain, &text)], 2);
+        doc.entry("round trip", &[(Tone::Plain, &text)], 2);
     }
     let cpus: Vec<String> = [(Side::Near, "here"), (Side::Far, "there")]
         .into_iter()
         .filter_map(|(side, place)| cpu(way.end(side)?, place))
         .collect();
     if !cpus.is_empty() {
-        page.entry("CPU", &[(Ink::Plain, &cpus.join("; "))], 2);
+        doc.entry("CPU", &[(Tone::Plain, &cpus.join("; "))], 2);
     }
 }
 
@@ -214,35 +214,36 @@ fn cpu(end: &End, place: &str) -> Option<String> {
 }
 
 /// What holds the busiest connection, where this end alone was looked at.
-fn busiest(page: &mut Page, probe: &Probe) {
+fn busiest(doc: &mut Document, probe: &Probe) {
     let Some(judged) = probe.look.as_ref().and_then(|look| look.flows.first()) else {
         return;
     };
-    page.gap();
+    doc.gap();
     let whose = match probe.streams {
         1 => String::new(),
         n => format!("the busiest of {n}, "),
     };
     let note =
         format!("{whose}seen from this end alone and without its start, proved by no trial:");
-    page.line(&[(Ink::Dim, &note)], 0);
-    flows::one(page, judged);
+    doc.line(&[(Tone::Dim, &note)], 0);
+    flows::one(doc, judged);
 }
 
 /// What is not known, and what would tell.
-pub(in crate::show) fn unknown(page: &mut Page, gaps: &[Gap]) {
+pub(in crate::show) fn unknown(doc: &mut Document, gaps: &[Gap]) {
     for gap in gaps {
-        page.gap();
+        doc.gap();
         let text = format!("{}: {}", gap.what, gap.why);
-        page.entry("Unknown", &[(Ink::Plain, &text)], 2);
+        doc.entry("Unknown", &[(Tone::Plain, &text)], 2);
         if !gap.hint.is_empty() {
-            page.entry("", &[(Ink::Dim, "hint: "), (Ink::Plain, &gap.hint)], 2);
+            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, &gap.hint)], 2);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Style;
     use super::super::sample;
     use super::*;
 
@@ -252,9 +253,9 @@ mod tests {
             let parts = millis
                 .iter()
                 .map(|&ms| (Bytes(ms * 125_000), Nanos::from_millis(ms)));
-            let mut page = Page::new(Style::PLAIN);
-            intervals(&mut page, &parts.collect::<Vec<_>>());
-            page.finish()
+            let mut doc = Document::new();
+            intervals(&mut doc, &parts.collect::<Vec<_>>());
+            doc.text(Style::PLAIN)
         };
         assert_eq!(told(&[1000]), "");
         assert!(told(&[1000, 1010, 400]).ends_with("each 1 s        1 Gb/s, 1 Gb/s, 1 Gb/s\n"));
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn golden_of_a_measurement() {
-        let page = |probe: &Probe| text(probe, Style::PLAIN);
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("bw_forward", page(&sample::whole(Direction::Forward)));
         insta::assert_snapshot!("bw_reverse", page(&sample::whole(Direction::Reverse)));
         let udp = |direction| page(&sample::iperf3_udp(direction));

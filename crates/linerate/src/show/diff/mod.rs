@@ -6,7 +6,7 @@ mod text;
 use linerate_core::diff::{Diff, Judged};
 
 pub use json::{FORMAT, SCHEMA, json};
-pub use text::text;
+pub(crate) use text::page;
 
 /// Two records, and what became of the path from one to the other.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Two records compared, in text.
+//! Two records compared, for people.
 
 use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome};
 use linerate_core::figure::{Unit, Value};
@@ -8,59 +8,56 @@ use linerate_core::stats::Interval;
 use linerate_core::units::digits;
 use linerate_engine::store::stamp;
 
-use super::super::page::{Ink, LABEL, Page, Style, width_of};
-use super::super::words;
+use super::super::document::{Entry, LABEL, Table};
+use super::super::{Document, Tone, words};
 use super::Compared;
 
-/// Width of the columns of values.
-const VALUE: usize = 19;
-
-/// Width of the last column.
-const RATIO: usize = 26;
+/// Columns of labels, of the values before and after, and of what became of them.
+const WIDTHS: [usize; 4] = [LABEL, 19, 19, 26];
 
 /// Percentiles that are shown, as by `show`; the others are in the JSON document.
 const SHOWN: [f64; 2] = [50.0, 99.0];
 
 /// What is different, loudest first: plans, then figures, limits and hosts.
-pub fn text(compared: &Compared<'_>, style: Style) -> String {
+pub(crate) fn page(compared: &Compared<'_>) -> Document {
     let Compared {
         before,
         after,
         diff,
     } = compared;
-    let mut page = Page::new(style);
-    record(&mut page, "before", before);
-    record(&mut page, "after", after);
-    page.gap();
-    plans(&mut page, diff);
+    let mut doc = Document::new();
+    record(&mut doc, "before", before);
+    record(&mut doc, "after", after);
+    doc.gap();
+    plans(&mut doc, diff);
     for note in &diff.notes {
         let note = format!(" {note}");
-        page.line(&[(Ink::Warn, "Note:"), (Ink::Plain, &note)], 2);
+        doc.line(&[(Tone::Warning, "Note:"), (Tone::Plain, &note)], 2);
     }
-    page.gap();
-    figures(&mut page, diff);
-    page.gap();
-    limits(&mut page, diff);
-    page.gap();
-    disturbances(&mut page, diff);
-    page.gap();
-    facts(&mut page, diff);
-    page.gap();
-    legend(&mut page, diff);
-    page.finish()
+    doc.gap();
+    figures(&mut doc, diff);
+    doc.gap();
+    limits(&mut doc, diff);
+    doc.gap();
+    disturbances(&mut doc, diff);
+    doc.gap();
+    facts(&mut doc, diff);
+    doc.gap();
+    legend(&mut doc, diff);
+    doc
 }
 
-fn record(page: &mut Page, label: &str, judged: &Judged<'_>) {
+fn record(doc: &mut Document, label: &str, judged: &Judged<'_>) {
     let start = &judged.record.start;
     let peer = start.plan.peer.as_deref();
     let peer = peer.map_or("this machine against itself".to_owned(), |p| {
         format!("to {p}")
     });
     let text = format!("{}, {peer}", stamp(start.wall_secs));
-    page.entry(label, &[(Ink::Plain, &text)], 0);
+    doc.entry(label, &[(Tone::Plain, &text)], 0);
 }
 
-fn plans(page: &mut Page, diff: &Diff) {
+fn plans(doc: &mut Document, diff: &Diff) {
     if diff.plan.is_empty() {
         return;
     }
@@ -70,11 +67,12 @@ fn plans(page: &mut Page, diff: &Diff) {
     } else {
         "Different plans, with the same load:"
     };
-    page.line(&[(if load { Ink::Warn } else { Ink::Bold }, title)], 0);
+    let tone = if load { Tone::Warning } else { Tone::Strong };
+    doc.line(&[(tone, title)], 0);
     for plan in &diff.plan {
         let change = &plan.change;
         let text = format!("{}: {} -> {}", change.what, change.before, change.after);
-        page.entry("", &[(Ink::Plain, &text)], 2);
+        doc.entry("", &[(Tone::Plain, &text)], 2);
     }
     if load {
         let idle = if diff.plan.iter().any(|p| p.idle) {
@@ -86,19 +84,29 @@ fn plans(page: &mut Page, diff: &Diff) {
             " what was measured under that load: goodput, round trips beside it, segments \
              sent again, CPU time; and limits answer for the load that was asked for.{idle}"
         );
-        page.line(&[(Ink::Warn, "Not comparable:"), (Ink::Plain, &text)], 2);
+        doc.line(
+            &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],
+            2,
+        );
     }
 }
 
-fn figures(page: &mut Page, diff: &Diff) {
-    let mut of = None;
-    for change in diff.figures.iter().filter(|f| is_shown(f)) {
-        let direction = change.of.direction;
-        if of != Some(direction) {
-            of = Some(direction);
-            heading(page, direction);
+fn figures(doc: &mut Document, diff: &Diff) {
+    let shown: Vec<&FigureChange> = diff.figures.iter().filter(|f| is_shown(f)).collect();
+    for alike in shown.chunk_by(|a, b| a.of.direction == b.of.direction) {
+        let of = alike[0].of.direction.map_or("idle path", Direction::name);
+        let cells = [of, "before", "after", "after / before"];
+        let mut narrow = Document::new();
+        narrow.heading(of);
+        let mut table = Table::new(&WIDTHS)
+            .head(&cells.map(|cell| (Tone::Strong, cell)))
+            .least(WIDTHS.iter().sum())
+            .narrow(narrow);
+        for change in alike {
+            row(&mut table, change);
         }
-        row(page, change);
+        doc.gap();
+        doc.table(table);
     }
 }
 
@@ -106,23 +114,7 @@ fn is_shown(change: &FigureChange) -> bool {
     change.of.percentile.is_none_or(|p| SHOWN.contains(&p))
 }
 
-fn heading(page: &mut Page, direction: Option<Direction>) {
-    page.gap();
-    let of = direction.map_or("idle path", Direction::name);
-    if !is_wide(page) {
-        return page.line(&[(Ink::Bold, of)], 0);
-    }
-    let cells = [of, "before", "after", "after / before"];
-    let widths = [LABEL, VALUE, VALUE, 0];
-    page.row(&cells.map(|cell| (Ink::Bold, cell)), &widths);
-}
-
-/// Whether values stand in columns, with their ratio behind them.
-fn is_wide(page: &Page) -> bool {
-    page.width() >= LABEL + 2 * VALUE + RATIO
-}
-
-fn row(page: &mut Page, change: &FigureChange) {
+fn row(table: &mut Table, change: &FigureChange) {
     let cell = |v: &Option<Value>| match v {
         Some(v) => value(change.figure.unit, v),
         None => "-".to_owned(),
@@ -133,25 +125,20 @@ fn row(page: &mut Page, change: &FigureChange) {
         outcome(change.outcome),
     ];
     let label = label(change);
-    let ink = match change.outcome {
-        Outcome::Differ(_) => Ink::Bold,
-        Outcome::OtherPlan => Ink::Warn,
-        _ => Ink::Plain,
+    let tone = match change.outcome {
+        Outcome::Differ(_) => Tone::Strong,
+        Outcome::OtherPlan => Tone::Warning,
+        _ => Tone::Plain,
     };
-    let most = [VALUE - 1, VALUE - 1, RATIO];
-    let fits = cells.iter().zip(most).all(|(c, most)| width_of(c) <= most);
-    if !is_wide(page) || !fits {
-        let text = format!("{}, then {}: ", cells[0], cells[1]);
-        page.entry(&label, &[(Ink::Plain, &text), (ink, &cells[2])], 2);
-        return;
-    }
+    let text = format!("{}, then {}: ", cells[0], cells[1]);
+    let entry = Entry::new(&label, &[(Tone::Plain, &text), (tone, &cells[2])], 2);
     let row = [
-        (Ink::Plain, label.as_str()),
-        (Ink::Plain, &cells[0]),
-        (Ink::Plain, &cells[1]),
-        (ink, &cells[2]),
+        (Tone::Plain, label.as_str()),
+        (Tone::Plain, &cells[0]),
+        (Tone::Plain, &cells[1]),
+        (tone, &cells[2]),
     ];
-    page.row(&row, &[LABEL, VALUE, VALUE, 0]);
+    table.row_or(&row, entry);
 }
 
 /// `goodput`, `round trip p99`, `near CPU time`.
@@ -195,17 +182,17 @@ fn outcome(outcome: Outcome) -> String {
     }
 }
 
-fn limits(page: &mut Page, diff: &Diff) {
-    page.line(&[(Ink::Bold, "Limits")], 0);
+fn limits(doc: &mut Document, diff: &Diff) {
+    doc.heading("Limits");
     if diff.limits.is_empty() {
-        page.line(&[(Ink::Plain, "  none was upheld in either record")], 2);
+        doc.line(&[(Tone::Plain, "  none was upheld in either record")], 2);
     }
     for change in &diff.limits {
-        limit(page, change);
+        limit(doc, change);
     }
 }
 
-fn limit(page: &mut Page, change: &LimitChange) {
+fn limit(doc: &mut Document, change: &LimitChange) {
     let limit = &change.limit;
     let what = format!(
         "{}: {}, {} ({})",
@@ -214,12 +201,12 @@ fn limit(page: &mut Page, change: &LimitChange) {
         words::metric(limit),
         certainty(change),
     );
-    let ink = if change.fate == Fate::Stayed {
-        Ink::Plain
+    let tone = if change.fate == Fate::Stayed {
+        Tone::Plain
     } else {
-        Ink::Bold
+        Tone::Strong
     };
-    page.entry(change.fate.name(), &[(ink, &what)], 2);
+    doc.entry(change.fate.name(), &[(tone, &what)], 2);
     if !change.why.is_empty() {
         let when = if change.after.is_some() {
             "before"
@@ -227,21 +214,21 @@ fn limit(page: &mut Page, change: &LimitChange) {
             "after"
         };
         let why = format!("{when}: {}", change.why);
-        page.entry("", &[(Ink::Dim, &why)], 2);
+        doc.detail(&[(Tone::Dim, &why)], 2);
     }
 }
 
-fn disturbances(page: &mut Page, diff: &Diff) {
+fn disturbances(doc: &mut Document, diff: &Diff) {
     if diff.disturbances.is_empty() {
         return;
     }
-    page.line(&[(Ink::Bold, "Disturbances")], 0);
+    doc.heading("Disturbances");
     for change in &diff.disturbances {
         let disturbance = &change.disturbance;
         let what = words::disturbance(disturbance);
         let most = format!(": {}", words::explains(disturbance));
-        let body = [(Ink::Bold, what.as_str()), (Ink::Plain, &most)];
-        page.entry(change.fate.name(), &body, 2);
+        let body = [(Tone::Strong, what.as_str()), (Tone::Plain, &most)];
+        doc.entry(change.fate.name(), &body, 2);
     }
 }
 
@@ -255,23 +242,23 @@ fn certainty(change: &LimitChange) -> String {
     }
 }
 
-fn facts(page: &mut Page, diff: &Diff) {
-    page.line(&[(Ink::Bold, "Hosts")], 0);
+fn facts(doc: &mut Document, diff: &Diff) {
+    doc.heading("Hosts");
     for side in [Side::Near, Side::Far] {
         let mut label = side.name();
         for (_, change) in diff.facts.iter().filter(|(of, _)| *of == side) {
             let text = format!("{}: {} -> {}", change.what, change.before, change.after);
-            page.entry(label, &[(Ink::Plain, &text)], 2);
+            doc.entry(label, &[(Tone::Plain, &text)], 2);
             label = "";
         }
         if !label.is_empty() {
-            page.entry(label, &[(Ink::Dim, "nothing is known to differ")], 0);
+            doc.entry(label, &[(Tone::Dim, "nothing is known to differ")], 0);
         }
     }
 }
 
 /// What the words of the table mean, as far as they stand there.
-fn legend(page: &mut Page, diff: &Diff) {
+fn legend(doc: &mut Document, diff: &Diff) {
     let shown = || diff.figures.iter().filter(|f| is_shown(f));
     let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));
     let mut text = String::new();
@@ -282,16 +269,18 @@ fn legend(page: &mut Page, diff: &Diff) {
         text += "untold: no difference that could be told; 95 % of the ratio reaches into x0.97 to x1.03. ";
     }
     text += "Intervals hold for these two runs: runs of one path may differ by more.";
-    page.line(&[(Ink::Dim, &text)], 0);
+    doc.line(&[(Tone::Dim, &text)], 0);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Style;
+    use super::super::super::document::width_of;
     use super::super::sample;
     use super::*;
 
     fn view(width: usize, color: bool) -> String {
-        sample::with(|compared| text(compared, Style { width, color }))
+        sample::with(|compared| page(compared).text(Style { width, color }))
     }
 
     #[test]
@@ -301,7 +290,7 @@ mod tests {
 
     #[test]
     fn golden_of_other_plans() {
-        let view = sample::with_other_plans(|compared| text(compared, Style::PLAIN));
+        let view = sample::with_other_plans(|compared| page(compared).text(Style::PLAIN));
         insta::assert_snapshot!("diff_other_plans", view);
     }
 

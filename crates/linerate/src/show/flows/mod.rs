@@ -17,7 +17,7 @@ use linerate_engine::host::Seen;
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use json::{FlowOut, flow as flow_out};
 pub(crate) use text::one;
-pub use text::text;
+pub(crate) use text::page;
 
 /// A look at the connections of this machine, judged.
 #[derive(Debug, Clone, PartialEq)]

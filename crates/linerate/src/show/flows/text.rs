@@ -1,4 +1,4 @@
-//! Connections and what holds them, on a page.
+//! Connections and what holds them, for people.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use linerate_core::path::Direction;
 use linerate_core::verdict::Limit;
 
 use super::super::words::{self, count};
-use super::super::{Ink, Page, Style};
+use super::super::{Document, Tone};
 use super::{Judged, Look};
 
 /// The page of a look.
-pub fn text(look: &Look, style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn page(look: &Look) -> Document {
+    let mut doc = Document::new();
     let all = count(look.connections as u64, "connection");
     let busy = match look.flows.len() {
         0 => "none of them carries a transfer".to_owned(),
@@ -22,24 +22,24 @@ pub fn text(look: &Look, style: Style) -> String {
     };
     let cut = if look.complete { "" } else { " (interrupted)" };
     let head = format!("{all}, {busy}; looked for {:.1} s{cut}", look.time.secs());
-    page.line(&[(Ink::Dim, &head)], 0);
+    doc.line(&[(Tone::Dim, &head)], 0);
     for judged in &look.flows {
-        page.gap();
-        one(&mut page, judged);
+        doc.gap();
+        one(&mut doc, judged);
     }
     for gap in &look.gaps {
-        page.gap();
+        doc.gap();
         let text = format!("{}: {}", gap.what, gap.why);
-        page.entry("Unknown", &[(Ink::Plain, &text)], 2);
+        doc.entry("Unknown", &[(Tone::Plain, &text)], 2);
         if !gap.hint.is_empty() {
-            page.entry("", &[(Ink::Dim, "hint: "), (Ink::Plain, &gap.hint)], 2);
+            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, &gap.hint)], 2);
         }
     }
-    page.finish()
+    doc
 }
 
 /// One connection.
-pub(crate) fn one(page: &mut Page, judged: &Judged) {
+pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     let Some(main) = judged.main() else {
         return;
     };
@@ -51,38 +51,38 @@ pub(crate) fn one(page: &mut Page, judged: &Judged) {
     let ended = if judged.flow.ended { ", ended" } else { "" };
     let ends = format!("{} {toward} {}", judged.near(), judged.far());
     let who = format!("{}{ended}", owners(judged));
-    page.entry(&label, &[(Ink::Bold, &ends), (Ink::Plain, &who)], 2);
+    doc.entry(&label, &[(Tone::Strong, &ends), (Tone::Plain, &who)], 2);
     for limit in &judged.verdict.limits {
-        supported(page, limit);
+        supported(doc, limit);
     }
     if judged.verdict.limits.is_empty() {
-        suspected(page, judged);
+        suspected(doc, judged);
     }
     for disturbance in &judged.verdict.disturbances {
         let what = words::disturbance(disturbance);
         let most = format!(": {}", words::explains(disturbance));
         let body = [
-            (Ink::Plain, "disturbed by "),
-            (Ink::Bold, &what),
-            (Ink::Plain, &most),
+            (Tone::Plain, "disturbed by "),
+            (Tone::Strong, &what),
+            (Tone::Plain, &most),
         ];
-        page.entry("", &body, 2);
+        doc.entry("", &body, 2);
         for evidence in &disturbance.evidence {
-            page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+            doc.evidence(evidence);
         }
     }
     if let Some(numbers) = numbers(&main.base.tcp, main.direction) {
-        page.entry("", &[(Ink::Dim, &numbers)], 2);
+        doc.entry("", &[(Tone::Dim, &numbers)], 2);
     }
     for note in judged.notes() {
-        page.entry("", &[(Ink::Dim, "note: "), (Ink::Plain, &note)], 2);
+        doc.entry("", &[(Tone::Dim, "note: "), (Tone::Plain, &note)], 2);
     }
     for advice in judged.verdict.limits.iter().flat_map(|l| &l.advice) {
-        advise(page, advice);
+        advise(doc, advice);
     }
     if let Some(command) = judged.proof() {
         let text = format!("{command}, with `linerate serve` on that host");
-        page.entry("", &[(Ink::Dim, "prove: "), (Ink::Plain, &text)], 2);
+        doc.entry("", &[(Tone::Dim, "prove: "), (Tone::Plain, &text)], 2);
     }
 }
 
@@ -92,22 +92,22 @@ fn owners(judged: &Judged) -> String {
     judged.flow.owners.iter().map(named).collect()
 }
 
-fn supported(page: &mut Page, limit: &Limit) {
+fn supported(doc: &mut Document, limit: &Limit) {
     let place = format!("{}: ", words::place(limit));
     let certainty = format!(" ({})", limit.certainty.name());
     let body = [
-        (Ink::Plain, place.as_str()),
-        (Ink::Bold, limit.cause),
-        (Ink::Warn, &certainty),
+        (Tone::Plain, place.as_str()),
+        (Tone::Strong, limit.cause),
+        (Tone::Warning, &certainty),
     ];
-    page.entry("", &body, 2);
+    doc.entry("", &body, 2);
     for evidence in &limit.evidence {
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+        doc.evidence(evidence);
     }
 }
 
 /// What it may be, with what speaks for it, and what would tell.
-fn suspected(page: &mut Page, judged: &Judged) {
+fn suspected(doc: &mut Document, judged: &Judged) {
     let suspects = judged.suspects();
     let names: Vec<&str> = suspects.iter().map(|s| s.cause).collect();
     let text = match names.split_last() {
@@ -115,35 +115,39 @@ fn suspected(page: &mut Page, judged: &Judged) {
         Some((one, [])) => format!(": it may be {one}"),
         Some((last, rest)) => format!(": it may be {} or {last}", rest.join(", ")),
     };
-    page.entry("", &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+    doc.entry("", &[(Tone::Warning, "unknown"), (Tone::Plain, &text)], 2);
     let mut told = BTreeSet::new();
     let found = suspects.iter().filter(|s| s.outcome == "finding");
     for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, why)], 2);
+        doc.evidence(why);
     }
     if let Some(rate) = judged.network_rate() {
         let text = format!(
             "the network holds it at {rate}: one flow alone does not show whether that is a rate of the \
              whole path or a cap of each flow"
         );
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, &text)], 2);
+        doc.evidence(&text);
     }
     let gaps = judged.unknown();
     for gap in &gaps {
         let text = format!("{}: {}", gap.what, gap.why);
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, &text)], 2);
+        doc.evidence(&text);
     }
     let mut told = BTreeSet::new();
     let hints = gaps.iter().map(|gap| &gap.hint).filter(|h| !h.is_empty());
     for hint in hints.filter(|hint| told.insert(*hint)) {
-        page.entry("", &[(Ink::Dim, "hint: "), (Ink::Plain, hint)], 2);
+        doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, hint)], 2);
     }
 }
 
-fn advise(page: &mut Page, advice: &Advice) {
-    page.entry("", &[(Ink::Dim, "do: "), (Ink::Bold, &advice.action)], 2);
+fn advise(doc: &mut Document, advice: &Advice) {
+    doc.entry(
+        "",
+        &[(Tone::Dim, "do: "), (Tone::Strong, &advice.action)],
+        2,
+    );
     if !advice.undo.is_empty() {
-        page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
+        doc.detail(&[(Tone::Dim, "undo: "), (Tone::Dim, &advice.undo)], 2);
     }
 }
 
@@ -177,14 +181,20 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Style;
     use super::super::sample;
     use super::*;
+
+    fn text(look: &Look, style: Style) -> String {
+        page(look).text(style)
+    }
 
     #[test]
     fn golden_of_a_look() {
         insta::assert_snapshot!("flows", text(&sample::look(), Style::PLAIN));
         insta::assert_snapshot!("flows_idle", text(&sample::idle(), Style::PLAIN));
         insta::assert_snapshot!("flows_nagle", text(&sample::small_writes(), Style::PLAIN));
+        insta::assert_snapshot!("flows_markdown", page(&sample::look()).markdown());
     }
 
     #[test]

@@ -3,19 +3,21 @@
 use linerate_core::facts::Inventory;
 use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 
-use super::super::Page;
+use super::super::Document;
 use super::super::words::count;
 use super::ports::{few, place};
-use super::{alike, put};
+use super::{alike, more, put};
 
 /// What all other block devices are made of in the end; those that are alike on one line. Below a disk stand the ways
 /// to it.
-pub(super) fn disks(page: &mut Page, inventory: &Inventory) {
+pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
     let disks = inventory.storage.disks();
     let lines = alike(disks.map(|disk| (disk.name.as_str(), lines(inventory, disk))));
-    let lines = lines.iter().flat_map(|lines| lines.split('\n'));
-    for (i, line) in lines.enumerate() {
-        put(page, if i == 0 { "Disks" } else { "" }, line);
+    for (i, lines) in lines.iter().enumerate() {
+        let mut lines = lines.split('\n');
+        let disk = lines.next().unwrap_or_default();
+        put(doc, if i == 0 { "Disks" } else { "" }, disk);
+        lines.for_each(|way| more(doc, way));
     }
 }
 
@@ -45,11 +47,11 @@ fn way(path: &Path) -> String {
 }
 
 /// File systems, those that are alike on one line.
-pub(super) fn filesystems(page: &mut Page, storage: &Storage) {
+pub(super) fn filesystems(doc: &mut Document, storage: &Storage) {
     let all = storage.filesystems.iter();
     let lines = alike(all.map(|fs| (fs.point.as_str(), lies_on(storage, fs))));
     for (i, line) in lines.iter().enumerate() {
-        put(page, if i == 0 { "File systems" } else { "" }, line);
+        put(doc, if i == 0 { "File systems" } else { "" }, line);
     }
 }
 

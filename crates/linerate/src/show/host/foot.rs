@@ -2,11 +2,11 @@
 
 use linerate_core::facts::{Gap, Tunable};
 
-use super::super::{Ink, Page};
+use super::super::{Document, Tone};
 use super::put;
 
 /// Settings, those of one part of the kernel together.
-pub(super) fn settings(page: &mut Page, tunables: &[Tunable]) {
+pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
     let mut parts: Vec<(&str, Vec<String>)> = Vec::new();
     for tunable in tunables {
         let (part, name) = tunable.name.rsplit_once('.').unwrap_or(("", &tunable.name));
@@ -20,8 +20,8 @@ pub(super) fn settings(page: &mut Page, tunables: &[Tunable]) {
         let label = if i == 0 { "Settings" } else { "" };
         let words = words.join(", ");
         match *part {
-            "" => put(page, label, &words),
-            part => put(page, label, &format!("{part}: {words}")),
+            "" => put(doc, label, &words),
+            part => put(doc, label, &format!("{part}: {words}")),
         }
     }
 }
@@ -36,17 +36,17 @@ struct Group<'a> {
 
 /// What is unknown: gaps that the same command would close together, those that no command would
 /// close last.
-pub(super) fn unknown(page: &mut Page, gaps: &[Gap]) {
+pub(super) fn unknown(doc: &mut Document, gaps: &[Gap]) {
     let mut groups = groups(gaps);
     groups.sort_by_key(|group| group.hint.is_empty());
     let mut label = "Unknown";
     for group in &groups {
         for (why, whats) in &group.whys {
-            put(page, label, &format!("{}: {why}", whats.join(", ")));
+            put(doc, label, &format!("{}: {why}", whats.join(", ")));
             label = "";
         }
         if !group.hint.is_empty() {
-            page.entry("", &[(Ink::Dim, "hint: "), (Ink::Plain, group.hint)], 6);
+            doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, group.hint)], 6);
         }
     }
 }
@@ -101,9 +101,9 @@ mod tests {
             gap("c", "cannot read z: gone (os error 2)", "do"),
             gap("d", "x", "do"),
         ];
-        let mut page = Page::new(Style::PLAIN);
-        unknown(&mut page, &gaps);
-        let page = page.finish();
+        let mut doc = Document::new();
+        unknown(&mut doc, &gaps);
+        let page = doc.text(Style::PLAIN);
         let lines: Vec<&str> = page.lines().map(str::trim_end).collect();
         let want = [
             "Unknown         a, d: x",

@@ -11,14 +11,19 @@ mod text;
 mod watch;
 
 pub use json::{FORMAT, SCHEMA, json};
-pub use text::text;
-pub use watch::watch;
+pub(crate) use text::page;
+pub(crate) use watch::watch;
 
-use super::{Ink, Page};
+use super::{Document, Tone};
 
-/// One line under a label, or beside none.
-fn put(page: &mut Page, label: &str, text: &str) {
-    page.entry(label, &[(Ink::Plain, text)], 2);
+/// A value under a label, or one more of the label above.
+fn put(doc: &mut Document, label: &str, text: &str) {
+    doc.entry(label, &[(Tone::Plain, text)], 2);
+}
+
+/// More about the value above.
+fn more(doc: &mut Document, text: &str) {
+    doc.detail(&[(Tone::Plain, text)], 2);
 }
 
 /// A line for each sort: the names of all of it, then what they are.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use linerate_core::facts::crossing::shows_tunnel;
 use linerate_core::facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
 
-use super::super::page::LABEL;
+use super::super::document::{Columns, Item, LABEL};
 use super::super::words::count;
-use super::super::{Ink, Page};
+use super::super::{Document, Tone};
 
 /// Vendors of what stands on a path, by their ids.
 const VENDORS: [(u16, &str); 18] = [
@@ -31,13 +31,19 @@ const VENDORS: [(u16, &str); 18] = [
     (0x8086, "Intel"),
 ];
 
+/// Columns before a device below no bridge.
+const MARGIN: Columns = Columns {
+    wide: LABEL,
+    narrow: 2,
+};
+
 /// The link of the device at an address, as it runs.
 pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
     pci::at(all, address.parse().ok()?)?.now
 }
 
 /// Devices that carry data, under the bridges that they hang from.
-pub(super) fn tree(page: &mut Page, all: &[Device]) {
+pub(super) fn tree(doc: &mut Document, all: &[Device]) {
     let shown: Vec<&Device> = all
         .iter()
         .filter(|d| d.carries_data() && !d.is_virtual)
@@ -52,15 +58,15 @@ pub(super) fn tree(page: &mut Page, all: &[Device]) {
             more => format!(" ({more} more in --json)"),
         };
         let text = format!("{}{more}", count(all.len() as u64, "device"));
-        page.entry("PCI", &[(Ink::Plain, &text)], 0);
+        doc.entry("PCI", &[(Tone::Plain, &text)], 0);
     }
-    below(page, all, &kept, None, 0);
+    below(doc, all, &kept, None, 0);
 }
 
 /// The devices right below a bridge, each followed by what is below it. Each is on a higher bus
 /// than the one above, so this ends.
 fn below(
-    page: &mut Page,
+    doc: &mut Document,
     all: &[Device],
     kept: &BTreeSet<Address>,
     parent: Option<Address>,
@@ -68,10 +74,12 @@ fn below(
 ) {
     let here = |d: &&Device| d.parent == parent && kept.contains(&d.address);
     for device in all.iter().filter(here) {
-        let margin = if page.is_narrow() { 2 } else { LABEL } + 2 * depth;
-        let head = format!("{}{}", " ".repeat(margin), device.address);
-        page.columns(Ink::Plain, &head, &words(all, device), margin + 4);
-        below(page, all, kept, Some(device.address), depth + 1);
+        let margin = MARGIN.plus(2 * depth);
+        let item = Item::new(&[(Tone::Plain, &words(all, device))]).depth(depth + 1);
+        let address = device.address.to_string();
+        let item = item.head(Tone::Plain, &[(&address, 0.into())]);
+        doc.item(item.indent(margin, margin.plus(4)));
+        below(doc, all, kept, Some(device.address), depth + 1);
     }
 }
 

@@ -9,7 +9,7 @@ use linerate_core::facts::nic::{Counter, Direction, Network, Nic, Offloads, Sett
 pub(super) use linerate_core::facts::odd::few;
 use linerate_core::facts::odd::ranges;
 
-use super::super::Page;
+use super::super::Document;
 use super::{alike, pci, put};
 
 /// Kind of ports of IP over InfiniBand.
@@ -17,7 +17,7 @@ const IPOIB: &str = "ipoib";
 
 /// Ports with a device of their own, each by itself; then those made by software, those that are
 /// alike on one line.
-pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
+pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
         network.nics.iter().partition(|nic| has_device(nic));
@@ -27,7 +27,7 @@ pub(super) fn ports(page: &mut Page, inventory: &Inventory) {
         .map(|nic| (nic.name.as_str(), made(network, nic)));
     lines.extend(alike(software));
     for (i, line) in lines.iter().enumerate() {
-        put(page, if i == 0 { "Ports" } else { "" }, line);
+        put(doc, if i == 0 { "Ports" } else { "" }, line);
     }
 }
 
@@ -245,14 +245,14 @@ pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<
 }
 
 /// Ports of RDMA devices.
-pub(super) fn infiniband(page: &mut Page, inventory: &Inventory) {
+pub(super) fn infiniband(doc: &mut Document, inventory: &Inventory) {
     let devices = inventory.infiniband.devices.iter();
     let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
     for (i, (device, port)) in ports.enumerate() {
         let label = if i == 0 { "InfiniBand" } else { "" };
         let words = ib_port(inventory, device, port);
         put(
-            page,
+            doc,
             label,
             &format!("{} port {}: {words}", device.name, port.number),
         );

@@ -7,8 +7,8 @@ use linerate_core::facts::{Inventory, machine::Machine};
 use linerate_core::units::{Hertz, Transfers};
 
 use super::super::words::count;
-use super::super::{Ink, Page, Style};
-use super::{disks, foot, pci, ports, put};
+use super::super::{Document, Tone};
+use super::{disks, foot, more, pci, ports, put};
 
 /// Oddities of one sort that are told in full; of more only the subjects are.
 const ODD_SHOWN: usize = 4;
@@ -18,42 +18,42 @@ const COMMANDS_SHOWN: usize = 16;
 const SHOWN: f64 = 0.05;
 
 /// The page.
-pub fn text(inventory: &Inventory, style: Style) -> String {
-    let mut page = Page::new(style);
-    oddities(&mut page, inventory);
-    page.gap();
-    machine(&mut page, &inventory.machine, &inventory.processors);
-    page.gap();
-    processors(&mut page, &inventory.processors);
-    nodes(&mut page, &inventory.processors);
-    page.gap();
-    memory(&mut page, &inventory.memory);
-    page.gap();
-    pci::tree(&mut page, &inventory.pci);
-    page.gap();
-    ports::ports(&mut page, inventory);
-    page.gap();
-    ports::infiniband(&mut page, inventory);
-    page.gap();
-    disks::disks(&mut page, inventory);
-    disks::filesystems(&mut page, &inventory.storage);
-    page.gap();
+pub(crate) fn page(inventory: &Inventory) -> Document {
+    let mut doc = Document::new();
+    oddities(&mut doc, inventory);
+    doc.gap();
+    machine(&mut doc, &inventory.machine, &inventory.processors);
+    doc.gap();
+    processors(&mut doc, &inventory.processors);
+    nodes(&mut doc, &inventory.processors);
+    doc.gap();
+    memory(&mut doc, &inventory.memory);
+    doc.gap();
+    pci::tree(&mut doc, &inventory.pci);
+    doc.gap();
+    ports::ports(&mut doc, inventory);
+    doc.gap();
+    ports::infiniband(&mut doc, inventory);
+    doc.gap();
+    disks::disks(&mut doc, inventory);
+    disks::filesystems(&mut doc, &inventory.storage);
+    doc.gap();
     if let Some(busy) = &inventory.busy {
-        self::busy(&mut page, "Busy now", busy);
-        page.gap();
+        self::busy(&mut doc, "Busy now", busy);
+        doc.gap();
     }
-    foot::settings(&mut page, &inventory.tunables);
-    page.gap();
-    foot::unknown(&mut page, &inventory.gaps);
-    page.finish()
+    foot::settings(&mut doc, &inventory.tunables);
+    doc.gap();
+    foot::unknown(&mut doc, &inventory.gaps);
+    doc
 }
 
-fn oddities(page: &mut Page, inventory: &Inventory) {
+fn oddities(doc: &mut Document, inventory: &Inventory) {
     let found = odd::find(inventory);
     if found.is_empty() {
-        page.entry(
+        doc.entry(
             "Odd",
-            &[(Ink::Good, "nothing, as far as it could be read")],
+            &[(Tone::Good, "nothing, as far as it could be read")],
             0,
         );
     }
@@ -61,17 +61,17 @@ fn oddities(page: &mut Page, inventory: &Inventory) {
     for alike in found.chunk_by(|a, b| a.id == b.id) {
         let (shown, more) = alike.split_at(alike.len().min(ODD_SHOWN));
         for odd in shown {
-            self::odd(page, label, odd);
+            self::odd(doc, label, odd);
             label = "";
         }
         let more: Vec<&str> = more.iter().map(|odd| odd.subject.as_str()).collect();
         if !more.is_empty() {
             let text = format!("the same sort of thing ({}, see --json)", shown[0].id);
-            page.entry(
+            doc.entry(
                 "",
                 &[
-                    (Ink::Warn, &ports::few(&more)),
-                    (Ink::Plain, &format!(": {text}")),
+                    (Tone::Warning, &ports::few(&more)),
+                    (Tone::Plain, &format!(": {text}")),
                 ],
                 2,
             );
@@ -79,35 +79,32 @@ fn oddities(page: &mut Page, inventory: &Inventory) {
     }
 }
 
-fn odd(page: &mut Page, label: &str, odd: &Oddity) {
-    page.entry(
+fn odd(doc: &mut Document, label: &str, odd: &Oddity) {
+    doc.entry(
         label,
         &[
-            (Ink::Warn, &odd.subject),
-            (Ink::Plain, ": "),
-            (Ink::Plain, &odd.what),
+            (Tone::Warning, &odd.subject),
+            (Tone::Plain, ": "),
+            (Tone::Plain, &odd.what),
         ],
         2,
     );
-    page.entry("", &[(Ink::Dim, "why: "), (Ink::Plain, odd.why)], 5);
+    doc.detail(&[(Tone::Dim, "why: "), (Tone::Plain, odd.why)], 5);
     // Lines behind the first are commands, which stand by themselves.
     let mut lines = odd.fix.lines();
     let fix = lines.next().unwrap_or_default();
-    page.entry("", &[(Ink::Dim, "do: "), (Ink::Plain, fix)], 5);
+    doc.detail(&[(Tone::Dim, "do: "), (Tone::Plain, fix)], 5);
     for line in lines.by_ref().take(COMMANDS_SHOWN) {
-        page.entry("", &[(Ink::Plain, line)], 0);
+        doc.detail_command((Tone::Plain, line), 0);
     }
-    let more = lines.count();
-    if more > 0 {
-        page.entry(
-            "",
-            &[(Ink::Plain, &format!("... and {more} more in --json"))],
-            0,
-        );
+    let left = lines.count();
+    if left > 0 {
+        let text = format!("... and {left} more in --json");
+        doc.detail(&[(Tone::Plain, &text)], 0);
     }
 }
 
-fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {
+fn machine(doc: &mut Document, machine: &Machine, processors: &Processors) {
     let named = [&machine.name, &machine.vendor, &machine.product];
     let named: Vec<&str> = named
         .into_iter()
@@ -115,7 +112,7 @@ fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {
         .filter(|t| !t.is_empty())
         .collect();
     put(
-        page,
+        doc,
         "Machine",
         &or_unknown(named.join(", "), "of unknown make"),
     );
@@ -149,7 +146,7 @@ fn machine(page: &mut Page, machine: &Machine, processors: &Processors) {
     if !machine.clock_source.is_empty() {
         parts.push(format!("time from {}", machine.clock_source));
     }
-    put(page, "", &parts.join(", "));
+    more(doc, &parts.join(", "));
 }
 
 fn or_unknown(text: String, unknown: &str) -> String {
@@ -160,16 +157,16 @@ fn or_unknown(text: String, unknown: &str) -> String {
     }
 }
 
-fn processors(page: &mut Page, all: &Processors) {
+fn processors(doc: &mut Document, all: &Processors) {
     if all.cpus.is_empty() && all.model.is_empty() {
-        put(page, "CPUs", "unknown");
+        put(doc, "CPUs", "unknown");
         return;
     }
     let mut parts = vec![count(all.cpus.len() as u64, "CPU")];
     parts.extend(all.cores().map(|n| count(n as u64, "core")));
     parts.extend(all.packages().map(|n| count(n as u64, "package")));
     put(
-        page,
+        doc,
         "CPUs",
         &format!(
             "{}: {}",
@@ -178,25 +175,21 @@ fn processors(page: &mut Page, all: &Processors) {
         ),
     );
     for kind in &all.kinds {
-        put(
-            page,
-            "",
-            &format!("{}: CPUs {}", kind.name, ranges(&kind.cpus)),
-        );
+        more(doc, &format!("{}: CPUs {}", kind.name, ranges(&kind.cpus)));
     }
     for (clock, cpus) in all.clocks() {
-        put(page, "", &clock_line(&clock, &cpus, &all.cpus));
+        more(doc, &clock_line(&clock, &cpus, &all.cpus));
     }
     if let Some(on) = all.turbo {
-        put(page, "", if on { "turbo on" } else { "turbo off" });
+        more(doc, if on { "turbo on" } else { "turbo off" });
     }
     let caches: Vec<String> = all.caches.iter().map(cache_words).collect();
-    put_list(page, "caches:", &caches);
+    put_list(doc, "caches:", &caches);
     let idle: Vec<String> = all.idle.iter().map(idle_words).collect();
-    put_list(page, "idle states (time to wake):", &idle);
+    put_list(doc, "idle states (time to wake):", &idle);
     for (what, cpus) in [("isolated", &all.isolated), ("offline", &all.offline)] {
         if !cpus.is_empty() {
-            put(page, "", &format!("{what}: {}", ranges(cpus)));
+            more(doc, &format!("{what}: {}", ranges(cpus)));
         }
     }
 }
@@ -222,9 +215,9 @@ fn idle_words(state: &IdleState) -> String {
     format!("{} {}{off}", state.name, state.latency)
 }
 
-fn put_list(page: &mut Page, what: &str, parts: &[String]) {
+fn put_list(doc: &mut Document, what: &str, parts: &[String]) {
     if !parts.is_empty() {
-        put(page, "", &format!("{what} {}", parts.join(", ")));
+        more(doc, &format!("{what} {}", parts.join(", ")));
     }
 }
 
@@ -257,7 +250,7 @@ fn clock_line(clock: &Clock, cpus: &[u32], all: &[Cpu]) -> String {
     format!("CPUs {}: {}", ranges(cpus), parts.join(", "))
 }
 
-fn nodes(page: &mut Page, all: &Processors) {
+fn nodes(doc: &mut Document, all: &Processors) {
     for (i, node) in all.nodes.iter().enumerate() {
         let mut parts = vec![match node.cpus.as_deref() {
             None => "CPUs unknown".to_owned(),
@@ -273,24 +266,23 @@ fn nodes(page: &mut Page, all: &Processors) {
             parts.push(format!("distances {}", distances.join(" ")));
         }
         let label = if i == 0 { "Nodes" } else { "" };
-        put(page, label, &format!("{}: {}", node.id, parts.join(", ")));
+        put(doc, label, &format!("{}: {}", node.id, parts.join(", ")));
     }
 }
 
-fn memory(page: &mut Page, memory: &Memory) {
+fn memory(doc: &mut Document, memory: &Memory) {
     let mut parts = vec![memory.total.map_or("unknown".to_owned(), |t| t.to_string())];
     parts.extend(memory.available.map(|a| format!("{a} available")));
     if let (Some(pages), Some(size)) = (memory.huge_pages, memory.huge_page) {
         parts.push(format!("{} of {size}", count(pages, "huge page")));
     }
-    put(page, "Memory", &parts.join(", "));
+    put(doc, "Memory", &parts.join(", "));
     let Some(modules) = &memory.modules else {
         return;
     };
     let filled = modules.iter().filter(|m| m.size.is_some()).count();
-    put(
-        page,
-        "",
+    more(
+        doc,
         &format!(
             "{filled} of {} hold a module",
             count(modules.len() as u64, "slot")
@@ -305,9 +297,8 @@ fn memory(page: &mut Page, memory: &Memory) {
         }
     }
     for (words, places) in sorts {
-        put(
-            page,
-            "",
+        more(
+            doc,
             &format!("{} x {words}: {}", places.len(), places.join(", ")),
         );
     }
@@ -331,7 +322,7 @@ fn module_words(module: &Module) -> String {
     parts.join(" ")
 }
 
-pub(super) fn busy(page: &mut Page, label: &str, busy: &Busy) {
+pub(super) fn busy(doc: &mut Document, label: &str, busy: &Busy) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mean = busy.cpus.iter().map(|l| l.busy).sum::<f64>() / busy.cpus.len().max(1) as f64;
     let most: Option<&Load> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
@@ -344,7 +335,7 @@ pub(super) fn busy(page: &mut Page, label: &str, busy: &Busy) {
             percent(l.interrupts)
         )
     }));
-    put(page, label, &parts.join(", "));
+    put(doc, label, &parts.join(", "));
     for process in busy.processes.iter().filter(|p| p.cpus >= SHOWN) {
         let text = format!(
             "{} ({}) {} of a CPU, last on CPU {}",
@@ -353,7 +344,7 @@ pub(super) fn busy(page: &mut Page, label: &str, busy: &Busy) {
             percent(process.cpus),
             process.last_cpu
         );
-        put(page, "", &text);
+        more(doc, &text);
     }
 }
 
@@ -362,19 +353,25 @@ mod tests {
     use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
     use linerate_core::units::Rate;
 
+    use super::super::super::Style;
     use super::super::sample::inventory;
     use super::*;
 
+    fn text(inventory: &Inventory, style: Style) -> String {
+        page(inventory).text(style)
+    }
+
     #[test]
     fn what_is_odd_comes_first() {
-        let page = text(&inventory(), Style::PLAIN);
-        assert!(page.starts_with("Odd"), "{page}");
-        insta::assert_snapshot!("host_page", page);
+        let plain = text(&inventory(), Style::PLAIN);
+        assert!(plain.starts_with("Odd"), "{plain}");
+        insta::assert_snapshot!("host_page", plain);
         let narrow = Style {
             width: 40,
             color: false,
         };
         insta::assert_snapshot!("host_page_narrow", text(&inventory(), narrow));
+        insta::assert_snapshot!("host_page_markdown", page(&inventory()).markdown());
     }
 
     #[test]

@@ -3,36 +3,36 @@
 use linerate_core::facts::watch::{Change, Grown, PortChange};
 
 use super::super::words::count;
-use super::super::{Page, Style};
+use super::super::{Document, Tone};
 use super::ports::few;
-use super::{foot, put, text};
+use super::{foot, more, put, text};
 
 /// Most counters of a driver that are told of a port.
 const SHOWN: usize = 8;
 
 /// One look: who was busy, then ports that did something.
-pub fn watch(change: &Change, style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn watch(change: &Change) -> Document {
+    let mut doc = Document::new();
     if let Some(busy) = &change.busy {
-        text::busy(&mut page, "Busy", busy);
+        text::busy(&mut doc, "Busy", busy);
     }
     let (quiet, active): (Vec<_>, Vec<_>) = change.ports.iter().partition(|p| p.is_quiet());
     for port in active {
-        put(&mut page, &port.name, &traffic(port));
+        put(&mut doc, &port.name, &traffic(port));
         for words in [interrupts(port), counted(port)].into_iter().flatten() {
-            put(&mut page, "", &words);
+            more(&mut doc, &words);
         }
         for grown in port.grown.iter().take(SHOWN) {
-            put(&mut page, "", &driver_counter(port, grown));
+            more(&mut doc, &driver_counter(port, grown));
         }
     }
     if !quiet.is_empty() {
         let words = format!("{} without traffic", count(quiet.len() as u64, "port"));
-        put(&mut page, "", &words);
+        doc.remark(&[(Tone::Plain, &words)]);
     }
-    foot::unknown(&mut page, &change.gaps);
-    page.gap();
-    page.finish()
+    foot::unknown(&mut doc, &change.gaps);
+    doc.gap();
+    doc
 }
 
 fn traffic(port: &PortChange) -> String {
@@ -86,6 +86,7 @@ mod tests {
     use linerate_core::facts::nic::counted::Meaning;
     use linerate_core::units::{Nanos, Rate};
 
+    use super::super::super::Style;
     use super::*;
 
     #[test]
@@ -131,6 +132,6 @@ mod tests {
             ports: vec![port, quiet("eth1"), quiet("eth2")],
             gaps: Vec::new(),
         };
-        insta::assert_snapshot!("host_watch", watch(&change, Style::PLAIN));
+        insta::assert_snapshot!("host_watch", watch(&change).text(Style::PLAIN));
     }
 }

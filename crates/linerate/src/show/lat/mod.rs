@@ -16,7 +16,7 @@ use linerate_core::units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
-pub use text::text;
+pub(crate) use text::page;
 
 use super::bw::own::{broken, lasted, refused};
 

@@ -1,4 +1,4 @@
-//! Round trips timed once, on a page.
+//! Round trips timed once, for people.
 
 use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::percentile_ci;
@@ -6,15 +6,15 @@ use linerate_core::units::{Nanos, Rate};
 
 use super::super::bw::text::{ended_early, unknown};
 use super::super::words::{count, share};
-use super::super::{Ink, Page, Style};
+use super::super::{Document, Tone};
 use super::{Beside, PERCENTILES, Probe};
 
 /// The page of a measurement.
-pub fn text(probe: &Probe, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.line(&[(Ink::Dim, &head(probe))], 0);
-    ended_early(&mut page, &probe.broken, probe.lasted, probe.time);
-    page.gap();
+pub(crate) fn page(probe: &Probe) -> Document {
+    let mut doc = Document::new();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
+    ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
+    doc.gap();
     if let (Some(latency), Some(longest)) = (&probe.latency, probe.longest()) {
         let extent = format!(
             "{}, {} to {longest}",
@@ -26,21 +26,25 @@ pub fn text(probe: &Probe, style: Style) -> String {
         } else {
             "answered"
         };
-        page.entry(label, &[(Ink::Plain, &extent)], 2);
-        lost(&mut page, probe);
-        rate(&mut page, probe);
-        percentiles(&mut page, probe);
-        unread(&mut page, probe);
+        doc.entry(label, &[(Tone::Plain, &extent)], 2);
+        lost(&mut doc, probe);
+        rate(&mut doc, probe);
+        percentiles(&mut doc, probe);
+        unread(&mut doc, probe);
     } else {
-        page.entry(&format!("{}s", probe.unit()), &[(Ink::Warn, "unknown")], 2);
-        lost(&mut page, probe);
+        doc.entry(
+            &format!("{}s", probe.unit()),
+            &[(Tone::Warning, "unknown")],
+            2,
+        );
+        lost(&mut doc, probe);
     }
     for load in &probe.beside {
-        beside(&mut page, load, &probe.knobs);
+        beside(&mut doc, load, &probe.knobs);
     }
-    histogram(&mut page, probe);
-    unknown(&mut page, &probe.gaps);
-    page.finish()
+    histogram(&mut doc, probe);
+    unknown(&mut doc, &probe.gaps);
+    doc
 }
 
 fn head(probe: &Probe) -> String {
@@ -76,7 +80,7 @@ fn head(probe: &Probe) -> String {
 }
 
 /// A load beside the round trips, and what of it was lost.
-fn beside(page: &mut Page, load: &Beside, knobs: &Knobs) {
+fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     let rate = load.goodput.map(|g| Rate(g as u64).to_string());
     let rate = rate.as_deref().unwrap_or("unknown");
     let text = format!("{rate} {}, {}", load.direction.name(), with(knobs));
@@ -84,7 +88,7 @@ fn beside(page: &mut Page, load: &Beside, knobs: &Knobs) {
     let lost = lost.map_or_else(String::new, |lost| {
         format!(", lost {:.2} % of its datagrams", lost * 100.0)
     });
-    page.entry("beside", &[(Ink::Plain, &text), (Ink::Warn, &lost)], 2);
+    doc.entry("beside", &[(Tone::Plain, &text), (Tone::Warning, &lost)], 2);
 }
 
 /// What the load beside round trips is made with: `4 streams, bbr, at most 1 Gb/s each`.
@@ -105,25 +109,25 @@ fn with(knobs: &Knobs) -> String {
 }
 
 /// Messages without an answer, of an engine that may lose them.
-fn lost(page: &mut Page, probe: &Probe) {
+fn lost(doc: &mut Document, probe: &Probe) {
     let Some(lost) = probe.lost() else { return };
     let answered = probe.latency.as_ref().map_or(0, |latency| latency.samples);
-    let (ink, text) = match lost {
-        0 => (Ink::Plain, "none".to_owned()),
+    let (tone, text) = match lost {
+        0 => (Tone::Plain, "none".to_owned()),
         n => {
             let all = answered + n;
             let text = format!(
                 "{} ({n} of {all}) never answered; they stand in no figure below",
                 share(n, all)
             );
-            (Ink::Warn, text)
+            (Tone::Warning, text)
         }
     };
-    page.entry("lost", &[(ink, &text)], 2);
+    doc.entry("lost", &[(tone, &text)], 2);
 }
 
 /// The part of round trips that an answer was with the kernel of this end.
-fn unread(page: &mut Page, probe: &Probe) {
+fn unread(doc: &mut Document, probe: &Probe) {
     let Some(unread) = probe.unread() else { return };
     let told: Vec<String> = PERCENTILES
         .iter()
@@ -137,29 +141,29 @@ fn unread(page: &mut Page, probe: &Probe) {
             "{}, from the kernel's receipt of an answer here to its reading",
             told.join(", ")
         );
-        page.entry("unread", &[(Ink::Plain, &text)], 2);
+        doc.entry("unread", &[(Tone::Plain, &text)], 2);
     }
 }
 
 /// The rate asked for and the one achieved, in open loop; the one achieved of connections.
-fn rate(page: &mut Page, probe: &Probe) {
+fn rate(doc: &mut Document, probe: &Probe) {
     if let (true, Some(achieved)) = (probe.makes_connections(), probe.rate) {
         let text = format!("{achieved:.0} connections a second, one after another");
-        page.entry("rate", &[(Ink::Good, &text)], 2);
+        doc.entry("rate", &[(Tone::Good, &text)], 2);
     }
     let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
         return;
     };
     let text = format!("{asked:.0} a second asked for, {achieved:.0} a second achieved");
-    let ink = if probe.unanswered() > 0 {
-        Ink::Warn
+    let tone = if probe.unanswered() > 0 {
+        Tone::Warning
     } else {
-        Ink::Plain
+        Tone::Plain
     };
-    page.entry("rate", &[(ink, &text)], 2);
+    doc.entry("rate", &[(tone, &text)], 2);
 }
 
-fn percentiles(page: &mut Page, probe: &Probe) {
+fn percentiles(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let mut missing = Vec::new();
     for percent in PERCENTILES {
@@ -168,25 +172,25 @@ fn percentiles(page: &mut Page, probe: &Probe) {
             Some(found) if probe.is_least(percent) => {
                 let value = format!("at least {}", Nanos(found.mid as u64));
                 let why = " (not answered by the end)";
-                page.entry(&label, &[(Ink::Warn, &value), (Ink::Plain, why)], 2);
+                doc.entry(&label, &[(Tone::Warning, &value), (Tone::Plain, why)], 2);
             }
             Some(found) => {
                 let value = Nanos(found.mid as u64).to_string();
                 let (low, high) = (Nanos(found.low as u64), Nanos(found.high as u64));
                 let range = format!(" ({low} to {high})");
-                page.entry(&label, &[(Ink::Good, &value), (Ink::Plain, &range)], 2);
+                doc.entry(&label, &[(Tone::Good, &value), (Tone::Plain, &range)], 2);
             }
             None => missing.push(label),
         }
     }
     if !missing.is_empty() {
         let text = format!("too few {}s for {}", probe.unit(), missing.join(", "));
-        page.entry("", &[(Ink::Dim, &text)], 2);
+        doc.remark(&[(Tone::Dim, &text)]);
     }
 }
 
 /// Round trips by powers of two of a microsecond, from the first to the last that there are.
-fn histogram(page: &mut Page, probe: &Probe) {
+fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let mut bins = [0_u64; 64];
     for &(value, n) in &times.counts {
@@ -199,28 +203,30 @@ fn histogram(page: &mut Page, probe: &Probe) {
     else {
         return;
     };
-    page.gap();
+    doc.gap();
     for (bin, n) in bins.iter().enumerate().take(last + 1).skip(first) {
         let below = Nanos((2_u64 << bin).saturating_mul(1000));
         let share = *n as f64 / all as f64;
         let bar = "#".repeat((share * 40.0).round() as usize);
         let text = format!("{n} {bar}");
-        page.entry(&format!("below {below}"), &[(Ink::Plain, &text)], 2);
+        doc.entry(&format!("below {below}"), &[(Tone::Plain, &text)], 2);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Style;
     use super::super::sample;
     use super::*;
 
     #[test]
     fn golden_of_round_trips() {
-        let page = |probe: &Probe| text(probe, Style::PLAIN);
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("lat_idle", page(&sample::idle()));
         insta::assert_snapshot!("lat_beside", page(&sample::beside()));
         insta::assert_snapshot!("lat_udp", page(&sample::udp()));
         insta::assert_snapshot!("lat_lossy", page(&sample::lossy()));
+        insta::assert_snapshot!("lat_markdown", super::page(&sample::beside()).markdown());
     }
 
     #[test]

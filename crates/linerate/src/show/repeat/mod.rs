@@ -12,7 +12,7 @@ use linerate_core::path::{Direction, Slowness};
 use linerate_core::verdict::{Certainty, Disturbance, Entry, Limit, entries};
 
 pub use json::{FORMAT, SCHEMA, json};
-pub use text::{run, summary};
+pub(crate) use text::{run, summary};
 
 /// One of several runs.
 #[derive(Debug)]

@@ -1,46 +1,39 @@
-//! Several runs together, in text.
+//! Several runs together, for people.
 
 use linerate_core::diff::Judged;
 use linerate_core::figure::{ALL, Figure, GOODPUT, LATENCY, Merge, Spread, Subject};
 use linerate_core::path::{Direction, Slowness};
 use linerate_core::verdict::Entry;
 
-use super::super::page::{Ink, Page, Style};
-use super::super::words;
+use super::super::{Document, Tone, words};
 use super::{Answer, IDLE, Run, answers, directions, disturbances, spread};
 
 /// One run in short, as soon as it has ended: goodput and limits of each direction, and the command that shows
 /// it, where it was kept.
-pub fn run(
-    run: &Run<'_>,
-    number: usize,
-    of: usize,
-    shown_by: Option<&str>,
-    style: Style,
-) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn run(run: &Run<'_>, number: usize, of: usize, shown_by: Option<&str>) -> Document {
+    let mut doc = Document::new();
     let mut label = format!("Run {number} of {of}");
     let alone = std::slice::from_ref(run);
     for direction in directions(alone) {
         if let Some(text) = measured(&run.judged, direction) {
-            page.entry(&label, &[(Ink::Plain, &text)], 2);
+            doc.entry(&label, &[(Tone::Plain, &text)], 2);
             label.clear();
         }
     }
     for (disturbance, _) in disturbances(alone) {
         let text = format!("disturbed by {}", words::disturbance(disturbance));
-        page.entry(&label, &[(Ink::Plain, &text)], 2);
+        doc.entry(&label, &[(Tone::Plain, &text)], 2);
         label.clear();
     }
     if !run.judged.model.complete {
         let text = "ended early: not all of it was measured";
-        page.entry(&label, &[(Ink::Warn, text)], 2);
+        doc.entry(&label, &[(Tone::Warning, text)], 2);
         label.clear();
     }
     if let Some(command) = shown_by {
-        page.entry(&label, &[(Ink::Dim, command)], 2);
+        doc.command(&label, (Tone::Dim, command), 2);
     }
-    page.finish()
+    doc
 }
 
 /// `forward 4.71 Gb/s ±0.4 %, 1 stream: receive-window (proved)`.
@@ -64,48 +57,52 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
 }
 
 /// What the runs say together.
-pub fn summary(runs: &[Run<'_>], style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn summary(runs: &[Run<'_>]) -> Document {
+    let mut doc = Document::new();
     for direction in directions(runs) {
         let mut label = direction.name();
         for text in measured_together(runs, direction) {
-            page.entry(label, &[(Ink::Plain, &text)], 2);
+            doc.entry(label, &[(Tone::Plain, &text)], 2);
             label = "";
         }
     }
     if let Some(spread) = spread(runs, &LATENCY, IDLE) {
         let text = format!("p50 on the idle path {}", told(&LATENCY, spread));
-        page.entry("Round trip", &[(Ink::Plain, &text)], 2);
+        doc.entry("Round trip", &[(Tone::Plain, &text)], 2);
     }
-    page.gap();
+    doc.gap();
     let of = words::count(runs.len() as u64, "run");
     let mut label = "Limited by";
     for answer in answers(runs) {
-        answered(&mut page, label, &answer, &of);
+        answered(&mut doc, label, &answer, &of);
         label = "";
     }
     let mut label = "Disturbed by";
     for (disturbance, runs) in disturbances(runs) {
         let what = words::disturbance(disturbance);
         let text = format!(" in {runs} of {of}: {}", words::explains(disturbance));
-        page.entry(label, &[(Ink::Bold, &what), (Ink::Plain, &text)], 2);
+        doc.entry(label, &[(Tone::Strong, &what), (Tone::Plain, &text)], 2);
         label = "";
     }
-    page.finish()
+    doc
 }
 
-fn answered(page: &mut Page, label: &str, answer: &Answer<'_>, of: &str) {
+fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
     let runs = answer.runs;
     match answer.told {
         Entry::Limit(limit) => {
             let (place, metric) = (words::place(limit), words::metric(limit));
             let name = format!("{place}: {}, {metric}", limit.cause);
             let text = format!(" in {runs} of {of}, proved in {}", answer.proved);
-            page.entry(label, &[(Ink::Bold, &name), (Ink::Plain, &text)], 2);
+            doc.entry(label, &[(Tone::Strong, &name), (Tone::Plain, &text)], 2);
         }
         Entry::Unknown(direction) => {
             let text = format!(", {}, in {runs} of {of}", direction.name());
-            page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+            doc.entry(
+                label,
+                &[(Tone::Warning, "unknown"), (Tone::Plain, &text)],
+                2,
+            );
         }
     }
 }
@@ -142,28 +139,36 @@ fn told(figure: &Figure, spread: Spread) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::page::width_of;
-    use super::super::super::sample;
+    use super::super::super::document::width_of;
+    use super::super::super::{Style, sample};
     use super::super::tests::sample_runs;
     use super::*;
 
     fn view(width: usize, color: bool) -> String {
+        rendered(|document| document.text(Style { width, color }))
+    }
+
+    fn rendered(render: impl Fn(&Document) -> String) -> String {
         let results = [
             sample::limited(),
             sample::healthy(),
             sample::limited(),
             sample::interrupted(),
         ];
-        let style = Style { width, color };
         let runs = sample_runs(&results);
         let each = runs.iter().zip(1..);
         let one = |(r, number): (&Run<'_>, usize)| {
             let command = r.saved.map(|name| format!("linerate show {name}"));
-            run(r, number, 5, command.as_deref(), style)
+            render(&run(r, number, 5, command.as_deref()))
         };
         let mut text: String = each.map(one).collect();
         text.push('\n');
-        text + &summary(&runs, style)
+        text + &render(&summary(&runs))
+    }
+
+    #[test]
+    fn golden_of_markdown() {
+        insta::assert_snapshot!("repeat_markdown", rendered(Document::markdown));
     }
 
     #[test]
@@ -183,7 +188,7 @@ mod tests {
     #[test]
     fn where_no_run_names_a_limit_they_say_so_together() {
         let results = [sample::unknowing()];
-        let text = summary(&sample_runs(&results), Style::PLAIN);
+        let text = summary(&sample_runs(&results)).text(Style::PLAIN);
         for direction in ["forward", "reverse"] {
             let unknown = format!("unknown, {direction}, in 1 of 1 run");
             assert!(text.contains(&unknown), "{text}");

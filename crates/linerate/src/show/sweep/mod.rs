@@ -15,7 +15,7 @@ use linerate_engine::run::Sweep;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
-pub use text::text;
+pub(crate) use text::page;
 
 use super::bw::own::{broken, refused};
 

@@ -1,4 +1,4 @@
-//! A sweep, on a page.
+//! A sweep, for people.
 
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::path::Side;
@@ -6,31 +6,37 @@ use linerate_core::stats::Interval;
 use linerate_core::sweep::Swept;
 
 use super::super::bw::text::unknown;
-use super::super::page::LABEL;
+use super::super::document::{Columns, Entry, Item, LABEL, NARROW, Table};
 use super::super::words::{self, count};
-use super::super::{Ink, Page, Style};
+use super::super::{Document, Tone};
 use super::{Probe, copied, cpu};
 
 /// Columns of goodput, and of CPU time at either end.
 const WIDTHS: [usize; 4] = [LABEL, 22, 20, 20];
 
+/// Columns before what belongs to a row.
+const BELOW: Columns = Columns {
+    wide: LABEL,
+    narrow: 2,
+};
+
 /// The page of a sweep.
-pub fn text(probe: &Probe, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.line(&[(Ink::Dim, &head(probe))], 0);
+pub(crate) fn page(probe: &Probe) -> Document {
+    let mut doc = Document::new();
+    doc.line(&[(Tone::Dim, &head(probe))], 0);
     if !probe.broken.is_empty() {
         let why = format!("{}; what was measured until then is told", probe.broken);
-        page.line(&[(Ink::Warn, "Ended early: "), (Ink::Plain, &why)], 0);
+        doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &why)], 0);
     }
-    page.gap();
-    settings(&mut page, probe);
-    page.gap();
+    doc.gap();
+    settings(&mut doc, probe);
+    doc.gap();
     match probe.swept {
-        Swept::Copy => pays(&mut page, probe),
-        Swept::Size | Swept::Streams => knee(&mut page, probe),
+        Swept::Copy => pays(&mut doc, probe),
+        Swept::Size | Swept::Streams => knee(&mut doc, probe),
     }
-    unknown(&mut page, &probe.gaps);
-    page.finish()
+    unknown(&mut doc, &probe.gaps);
+    doc
 }
 
 fn head(probe: &Probe) -> String {
@@ -71,41 +77,38 @@ fn rounds(probe: &Probe) -> String {
     }
 }
 
-fn settings(page: &mut Page, probe: &Probe) {
-    if !page.is_narrow() {
-        let heads = [
-            (Ink::Dim, probe.swept.name()),
-            (Ink::Dim, "goodput"),
-            (Ink::Dim, "CPU here, ns/byte"),
-            (Ink::Dim, "CPU there, ns/byte"),
-        ];
-        page.row(&heads, &WIDTHS);
-    }
+fn settings(doc: &mut Document, probe: &Probe) {
+    let heads = [
+        (Tone::Dim, probe.swept.name()),
+        (Tone::Dim, "goodput"),
+        (Tone::Dim, "CPU here, ns/byte"),
+        (Tone::Dim, "CPU there, ns/byte"),
+    ];
+    let mut table = Table::new(&WIDTHS).head(&heads).least(NARROW);
     for (at, setting) in probe.found.settings.iter().enumerate() {
         let name = probe.name(at);
         let goodput = setting
             .goodput
             .as_ref()
             .map_or("not measured".to_owned(), words::goodput);
-        let ink = setting.goodput.map_or(Ink::Warn, |_| Ink::Good);
+        let tone = setting.goodput.map_or(Tone::Warning, |_| Tone::Good);
         let [here, there] = [Side::Near, Side::Far].map(|side| spent(setting, probe, side));
-        if page.is_narrow() {
-            let cpu = format!(", CPU {here} here, {there} there, ns a byte");
-            page.entry(&name, &[(ink, &goodput), (Ink::Plain, &cpu)], 2);
-        } else {
-            let cells = [
-                (Ink::Bold, &*name),
-                (ink, &*goodput),
-                (Ink::Plain, &*here),
-                (Ink::Plain, &*there),
-            ];
-            page.row(&cells, &WIDTHS);
-        }
+        let cpu = format!(", CPU {here} here, {there} there, ns a byte");
+        let entry = Entry::new(&name, &[(tone, &goodput), (Tone::Plain, &cpu)], 2);
+        let cells = [
+            (Tone::Strong, &*name),
+            (tone, &*goodput),
+            (Tone::Plain, &*here),
+            (Tone::Plain, &*there),
+        ];
+        table.row_or(&cells, entry);
         if let Some(share) = copied(setting) {
             let text = format!("the kernel copied {:.1} % all the same", share * 100.0);
-            page.entry("", &[(Ink::Warn, &text)], 2);
+            let item = Item::new(&[(Tone::Warning, &text)]).depth(1);
+            table.below(item.indent(BELOW, BELOW.plus(2)));
         }
     }
+    doc.table(table);
 }
 
 /// `0.180 ±1.2 %`.
@@ -119,7 +122,7 @@ fn spent(setting: &Setting, probe: &Probe, side: Side) -> String {
 }
 
 /// Which ways to hand payload over cost the sender less than copies.
-fn pays(page: &mut Page, probe: &Probe) {
+fn pays(doc: &mut Document, probe: &Probe) {
     let place = match probe.direction.sender() {
         Side::Near => "here",
         Side::Far => "there",
@@ -128,46 +131,46 @@ fn pays(page: &mut Page, probe: &Probe) {
         if Some(at) == probe.found.reference {
             continue;
         }
-        let (label, ink, told) = cost(setting);
+        let (label, tone, told) = cost(setting);
         let told = told.replace("{}", place);
         let goodput = setting
             .goodput_ratio
             .map(|ratio| format!(", at {} of their goodput", words::effect(ratio)));
         let text = format!(": {told}{}", goodput.unwrap_or_default());
-        page.entry(label, &[(ink, &probe.name(at)), (Ink::Plain, &text)], 2);
+        doc.entry(label, &[(tone, &probe.name(at)), (Tone::Plain, &text)], 2);
     }
 }
 
-/// What a setting costs beside copies: its label, how it is drawn, and the words for it, where `{}` stands for the
+/// What a setting costs beside copies: its label, its tone, and the words for it, where `{}` stands for the
 /// sender's place.
-fn cost(setting: &Setting) -> (&'static str, Ink, String) {
+fn cost(setting: &Setting) -> (&'static str, Tone, String) {
     let Some((cost, ratio)) = setting.cost().zip(setting.cpu_ratio) else {
         let why = "not compared with copies: too few rounds have both";
-        return ("Unknown", Ink::Warn, why.to_owned());
+        return ("Unknown", Tone::Warning, why.to_owned());
     };
     let times = words::effect(ratio);
     let text = format!("{times} of the CPU time of copies for each byte {{}}");
     match cost {
-        Cost::Less => ("Pays", Ink::Good, text),
-        Cost::More => ("Costs", Ink::Warn, text),
+        Cost::Less => ("Pays", Tone::Good, text),
+        Cost::More => ("Costs", Tone::Warning, text),
         Cost::Same => (
             "No gain",
-            Ink::Bold,
+            Tone::Strong,
             format!("{text}, the same to within 3 %"),
         ),
         Cost::Untold => {
             let text = format!("{text}: no difference that could be told");
-            ("Not told", Ink::Bold, text)
+            ("Not told", Tone::Strong, text)
         }
     }
 }
 
 /// Where larger settings gain nothing.
-fn knee(page: &mut Page, probe: &Probe) {
+fn knee(doc: &mut Document, probe: &Probe) {
     let found = &probe.found;
     let (Some(knee), Some(best)) = (found.knee, found.reference) else {
         let why = "unknown: too few rounds of two settings were measured";
-        page.entry("Knee", &[(Ink::Warn, why)], 2);
+        doc.entry("Knee", &[(Tone::Warning, why)], 2);
         return;
     };
     let last = found.settings.iter().rposition(|s| s.goodput.is_some());
@@ -193,9 +196,9 @@ fn knee(page: &mut Page, probe: &Probe) {
         let (from, to) = (probe.name(knee.from), probe.name(knee.to));
         format!("; by the intervals it may be from {from} to {to}")
     };
-    page.entry(
+    doc.entry(
         "Knee",
-        &[(Ink::Good, &head), (Ink::Plain, &format!("{how}{doubt}"))],
+        &[(Tone::Good, &head), (Tone::Plain, &format!("{how}{doubt}"))],
         2,
     );
 }
@@ -204,12 +207,13 @@ fn knee(page: &mut Page, probe: &Probe) {
 mod tests {
     use linerate_core::path::Direction;
 
+    use super::super::super::Style;
     use super::super::sample;
     use super::*;
 
     #[test]
     fn golden_of_a_sweep() {
-        let page = |probe: &Probe| text(probe, Style::PLAIN);
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("sweep_copy", page(&sample::copy(Direction::Forward)));
         insta::assert_snapshot!(
             "sweep_copy_reverse",
@@ -222,6 +226,7 @@ mod tests {
             color: false,
         };
         let copy = sample::copy(Direction::Forward);
-        insta::assert_snapshot!("sweep_narrow", text(&copy, narrow));
+        insta::assert_snapshot!("sweep_markdown", super::page(&copy).markdown());
+        insta::assert_snapshot!("sweep_narrow", super::page(&copy).text(narrow));
     }
 }

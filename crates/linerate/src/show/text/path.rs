@@ -4,13 +4,20 @@ use linerate_core::model::{Ceiling, Model, PathStage};
 use linerate_core::path::{Place, Stage};
 use linerate_core::record::Host;
 
-use super::super::page::{Ink, Page, width_of};
+use super::super::document::{Columns, Item, Table};
+use super::super::{Document, Tone};
 
 /// Columns before the name of a host.
-const MARGIN: usize = 6;
+const MARGIN: Columns = Columns { wide: 6, narrow: 2 };
+
+/// Columns before the parts of a stage.
+const PARTS: Columns = Columns {
+    wide: 15,
+    narrow: 4,
+};
 
 /// What lies below a host's port and in which slot it is, where there is more to tell than the port.
-pub(super) fn below(page: &mut Page, stages: &[PathStage], host: &Host) {
+pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
     let parts = |stage| {
         let own = |s: &&PathStage| s.stage == stage && s.side == Place::from(host.side);
         let found = stages.iter().find(own);
@@ -29,32 +36,29 @@ pub(super) fn below(page: &mut Page, stages: &[PathStage], host: &Host) {
         told.push(format!("slot {}", slot.join(", ")));
     }
     for text in told {
-        let margin = if page.is_narrow() { 2 } else { MARGIN };
-        page.columns(Ink::Plain, &" ".repeat(margin - 2), &text, margin + 2);
+        let item = Item::new(&[(Tone::Plain, &text)]).depth(1);
+        table.below(item.indent(MARGIN, MARGIN.plus(2)));
     }
 }
 
 /// Every stage, from the near program to the far one.
-pub(super) fn stages(page: &mut Page, model: &Model) {
-    page.line(&[(Ink::Bold, "The path, near to far")], 0);
+pub(super) fn stages(doc: &mut Document, model: &Model) {
+    doc.heading("The path, near to far");
     for stage in linerate_core::model::stages(model) {
         let side = match stage.side {
             Place::Path => "",
             side => side.name(),
         };
-        let head = format!("  {side:4} {:6}", stage.stage.name());
-        let indent = if page.is_narrow() {
-            4
-        } else {
-            width_of(&head) + 2
-        };
+        let head = format!("{side:4} {:6}", stage.stage.name());
         let parts = match stage.parts.as_slice() {
             [] => "not read".to_owned(),
             parts => parts.join(", "),
         };
-        page.columns(Ink::Bold, &head, &parts, indent);
+        let item = Item::new(&[(Tone::Plain, &parts)]).indent(2, PARTS);
+        doc.item(item.head(Tone::Strong, &[(&head, 0.into())]));
         for text in carried(&stage.ceilings) {
-            page.columns(Ink::Plain, &" ".repeat(indent - 2), &text, indent + 2);
+            let item = Item::new(&[(Tone::Plain, &text)]).depth(1);
+            doc.item(item.indent(PARTS, PARTS.plus(2)));
         }
     }
 }

@@ -8,11 +8,12 @@ use linerate_core::model::{Load, Model};
 use linerate_core::path::{Direction, Side};
 use linerate_core::placement::{Seat, seats};
 
-use super::super::page::{Ink, Page};
+use super::super::document::Item;
+use super::super::{Document, Tone};
 
 /// A line for the CPUs of each end that have the same reasons; nothing where nothing tells CPUs
 /// apart.
-pub(super) fn threads(page: &mut Page, model: &Model) {
+pub(super) fn threads(doc: &mut Document, model: &Model) {
     let mut lines = Vec::new();
     for direction in &model.directions {
         for host in &model.hosts {
@@ -20,17 +21,18 @@ pub(super) fn threads(page: &mut Page, model: &Model) {
             for (cpus, why) in reasons(&host.facts, cpus) {
                 let (side, way) = (host.side.name(), direction.direction.name());
                 let s = if cpus.len() == 1 { "" } else { "s" };
-                lines.push((format!("  {side} CPU{s} {}, {way}", ranges(&cpus)), why));
+                lines.push((format!("{side} CPU{s} {}, {way}:", ranges(&cpus)), why));
             }
         }
     }
     if lines.is_empty() {
         return;
     }
-    page.gap();
-    page.line(&[(Ink::Bold, "Where threads were placed")], 0);
+    doc.gap();
+    doc.heading("Where threads were placed");
     for (head, why) in lines {
-        page.columns(Ink::Plain, &format!("{head}:"), &why, 4);
+        let item = Item::new(&[(Tone::Plain, &why)]).indent(2, 4);
+        doc.item(item.head(Tone::Plain, &[(&head, 0.into())]));
     }
 }
 
@@ -109,17 +111,16 @@ fn reason(
 mod tests {
     use linerate_core::facts::topology::Node;
 
-    use super::super::super::page::Style;
-    use super::super::super::sample;
+    use super::super::super::{Style, sample};
     use super::*;
 
     fn shown(change: fn(&mut HostFacts)) -> String {
         let (_, mut model, _) = sample::limited();
         change(&mut model.hosts[1].facts);
         model.directions[0].base.made[1].cpus = vec![1, 4];
-        let mut page = Page::new(Style::PLAIN);
-        threads(&mut page, &model);
-        page.finish()
+        let mut doc = Document::new();
+        threads(&mut doc, &model);
+        doc.text(Style::PLAIN)
     }
 
     #[test]

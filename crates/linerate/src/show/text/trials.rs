@@ -5,21 +5,23 @@ use linerate_core::transport::Transport;
 use linerate_core::trial;
 use linerate_core::units::Rate;
 
-use super::super::page::{Ink, Page};
-use super::super::words;
+use super::super::document::Item;
+use super::super::{Document, Tone, words};
 
 /// A line for each trial, under the number by which causes name it; nothing where none was made.
-pub(super) fn tried(page: &mut Page, model: &Model) {
+pub(super) fn tried(doc: &mut Document, model: &Model) {
     if model.trials.is_empty() {
         return;
     }
-    page.gap();
-    page.line(&[(Ink::Bold, "Every trial")], 0);
+    doc.gap();
+    doc.heading("Every trial");
     for trial in &model.trials {
-        let head = format!("  {:>2}  {:7}", trial.plan.id, trial.plan.direction.name());
+        let number = format!("{:>2}", trial.plan.id);
+        let direction = trial.plan.direction.name();
         let of = model.direction(trial.plan.direction).map(|d| &d.base);
         let transport = of.map_or(Transport::Other, |load| load.transport);
-        page.columns(Ink::Plain, &head, &told(trial, transport), 6);
+        let item = Item::new(&[(Tone::Plain, &told(trial, transport))]).indent(2, 6);
+        doc.item(item.head(Tone::Plain, &[(&number, 0.into()), (direction, 7.into())]));
     }
 }
 

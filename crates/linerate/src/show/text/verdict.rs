@@ -4,35 +4,38 @@ use std::fmt::Write as _;
 
 use linerate_core::causes::{Advice, CAUSES};
 use linerate_core::model::Model;
-use linerate_core::path::Direction;
+use linerate_core::path::{Direction, Measure};
 use linerate_core::verdict::{Answered, Certainty, Decided, Entry, Limit, Verdict, entries};
 
-use super::super::page::{Ink, Page};
-use super::super::words;
+use super::super::{Document, Tone, words};
 
-pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
+pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict) {
     let mut label = "Limited by";
     let mut explained: Vec<&str> = Vec::new();
     let mut was_limit = true;
     for told in entries(model, verdict) {
         // A blank line before each limit; unknown directions that follow each other are one block.
         if was_limit || matches!(told, Entry::Limit(_)) {
-            page.gap();
+            doc.gap();
         }
         was_limit = matches!(told, Entry::Limit(_));
         match told {
             Entry::Limit(limit) => {
-                limit_title(page, label, limit);
-                limit_body(page, limit, explained.contains(&limit.cause));
+                limit_title(doc, label, limit);
+                limit_body(doc, limit, explained.contains(&limit.cause));
                 if let Some(trial) = &limit.trial {
                     let of = |answer: &&Answered| answer.direction == limit.direction;
-                    tried(page, trial, verdict.answers.iter().filter(of));
+                    tried(doc, trial, verdict.answers.iter().filter(of));
                 }
                 explained.push(limit.cause);
             }
             Entry::Unknown(direction) => {
                 let text = format!(", {}: no cause could be supported", direction.name());
-                page.entry(label, &[(Ink::Warn, "unknown"), (Ink::Plain, &text)], 2);
+                doc.entry(
+                    label,
+                    &[(Tone::Warning, "unknown"), (Tone::Plain, &text)],
+                    2,
+                );
             }
         }
         label = "";
@@ -40,49 +43,49 @@ pub(super) fn limits(page: &mut Page, model: &Model, verdict: &Verdict) {
 }
 
 /// What disturbed the measurement, and how much of the goodput that can explain.
-pub(super) fn disturbances(page: &mut Page, verdict: &Verdict) {
+pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict) {
     let mut label = "Disturbed by";
     for disturbance in &verdict.disturbances {
         let what = words::disturbance(disturbance);
         let most = format!(": {}", words::explains(disturbance));
-        page.entry(label, &[(Ink::Bold, &what), (Ink::Plain, &most)], 2);
+        doc.entry(label, &[(Tone::Strong, &what), (Tone::Plain, &most)], 2);
         for evidence in &disturbance.evidence {
-            page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+            doc.evidence(evidence);
         }
         label = "";
     }
 }
 
-fn limit_title(page: &mut Page, label: &str, limit: &Limit) {
-    let ink = match limit.certainty {
-        Certainty::Proved => Ink::Good,
-        Certainty::Supported => Ink::Warn,
+fn limit_title(doc: &mut Document, label: &str, limit: &Limit) {
+    let tone = match limit.certainty {
+        Certainty::Proved => Tone::Good,
+        Certainty::Supported => Tone::Warning,
     };
     let place = format!("{}: ", words::place(limit));
     let metric = format!(", {} ", words::metric(limit));
     let certainty = format!("({})", limit.certainty.name());
     let body = [
-        (Ink::Plain, place.as_str()),
-        (Ink::Bold, limit.cause),
-        (Ink::Plain, &metric),
-        (ink, &certainty),
+        (Tone::Plain, place.as_str()),
+        (Tone::Strong, limit.cause),
+        (Tone::Plain, &metric),
+        (tone, &certainty),
     ];
-    page.entry(label, &body, 2);
+    doc.entry(label, &body, 2);
 }
 
 /// `told`: what the cause means was said before.
-fn limit_body(page: &mut Page, limit: &Limit, told: bool) {
+fn limit_body(doc: &mut Document, limit: &Limit, told: bool) {
     let cause = CAUSES.iter().find(|c| c.id() == limit.cause && !told);
     if let Some(summary) = cause.map(|c| words::summary(c.info().page)) {
-        page.entry("", &[(Ink::Plain, &summary)], 0);
+        doc.detail(&[(Tone::Plain, &summary)], 0);
     }
     for evidence in &limit.evidence {
-        page.entry("", &[(Ink::Dim, "- "), (Ink::Plain, evidence)], 2);
+        doc.evidence(evidence);
     }
 }
 
 /// The trial that decided.
-fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a Answered>) {
+fn tried<'a>(doc: &mut Document, trial: &Decided, answers: impl Iterator<Item = &'a Answered>) {
     let slices = words::count(u64::from(trial.slices), "slice");
     // Where what is lost, or waits, decided, goodput only follows what was changed.
     let effect = match (trial.loss, trial.latency) {
@@ -94,7 +97,7 @@ fn tried<'a>(page: &mut Page, trial: &Decided, answers: impl Iterator<Item = &'a
     if !trial.excluded.is_empty() {
         let _ = write!(text, "; excludes {}", excluded(trial, answers));
     }
-    page.entry("", &[(Ink::Bold, "tried "), (Ink::Plain, &text)], 2);
+    doc.detail(&[(Tone::Strong, "tried "), (Tone::Plain, &text)], 2);
 }
 
 /// The causes that a trial excluded: by name those that something spoke for, or all where they are few.
@@ -114,7 +117,7 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-pub(super) fn next(page: &mut Page, verdict: &Verdict) {
+pub(super) fn next(doc: &mut Document, verdict: &Verdict) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
         let mut text = format!(
@@ -126,11 +129,11 @@ pub(super) fn next(page: &mut Page, verdict: &Verdict) {
         if let Some(evidence) = limit.evidence.first() {
             let _ = write!(text, ": {evidence}");
         }
-        page.entry(label, &[(Ink::Plain, &text)], 2);
+        doc.entry(label, &[(Tone::Plain, &text)], 2);
     }
 }
 
-pub(super) fn advice(page: &mut Page, verdict: &Verdict) {
+pub(super) fn advice(doc: &mut Document, model: &Model, verdict: &Verdict) {
     let limits = verdict.limits.iter();
     let limits = limits.flat_map(|l| l.advice.iter().map(|advice| (l.direction, advice)));
     let mut all: Vec<(Direction, &Advice)> = limits.collect();
@@ -146,29 +149,31 @@ pub(super) fn advice(page: &mut Page, verdict: &Verdict) {
     let mut label = "Do";
     for (direction, advice) in &all {
         let way = format!(" ({})", direction.name());
-        let mut body = vec![(Ink::Bold, advice.action.as_str())];
+        let mut body = vec![(Tone::Strong, advice.action.as_str())];
         if several {
-            body.push((Ink::Dim, &way));
+            body.push((Tone::Dim, &way));
         }
-        page.entry(label, &body, 2);
+        doc.entry(label, &body, 2);
         if let Some(gain) = advice.gain {
-            let text = format!("expect {} goodput x{gain:.2}", direction.name());
-            page.entry("", &[(Ink::Plain, &text)], 2);
+            let judged = model.direction(*direction).map(|d| d.base.measure());
+            let what = judged.unwrap_or(Measure::Goodput).name();
+            let text = format!("expect {} {what} x{gain:.2}", direction.name());
+            doc.detail(&[(Tone::Plain, &text)], 2);
         }
         if !advice.undo.is_empty() {
-            page.entry("", &[(Ink::Dim, "undo: "), (Ink::Dim, &advice.undo)], 2);
+            doc.detail(&[(Tone::Dim, "undo: "), (Tone::Dim, &advice.undo)], 2);
         }
         label = "";
     }
 }
 
-pub(super) fn unknown(page: &mut Page, verdict: &Verdict) {
+pub(super) fn unknown(doc: &mut Document, verdict: &Verdict) {
     for (i, unknown) in verdict.unknown.iter().enumerate() {
         let label = if i == 0 { "Unknown" } else { "" };
         let mut text = format!("{}: {}", unknown.what, unknown.why);
         if !unknown.hint.is_empty() {
             let _ = write!(text, " (hint: {})", unknown.hint);
         }
-        page.entry(label, &[(Ink::Plain, &text)], 2);
+        doc.entry(label, &[(Tone::Plain, &text)], 2);
     }
 }

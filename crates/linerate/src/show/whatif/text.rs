@@ -7,49 +7,50 @@ use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
-use super::super::{Ink, Page, Style};
+use super::super::document::Item;
+use super::super::{Document, Tone};
 use super::Change;
 
 /// The whole page.
-pub(crate) fn page(change: &Change<'_>, style: Style) -> String {
-    let mut page = Page::new(style);
+pub(crate) fn page(change: &Change<'_>) -> Document {
+    let mut doc = Document::new();
     let (case, answer) = change.after.unwrap_or(change.before);
-    page.line(&[(Ink::Bold, &case.title)], 0);
+    doc.title(&case.title);
     if change.after.is_none() {
-        story(&mut page, &case.story);
+        story(&mut doc, &case.story);
     }
-    host(&mut page, "near", &case.near);
-    host(&mut page, "far", &case.far);
-    page.gap();
+    host(&mut doc, "near", &case.near);
+    host(&mut doc, "far", &case.far);
+    doc.gap();
     match change.after {
-        Some((_, after)) => compared(&mut page, change.before.1, after, change.sets),
-        None => goodputs(&mut page, answer),
+        Some((_, after)) => compared(&mut doc, change.before.1, after, change.sets),
+        None => goodputs(&mut doc, answer),
     }
-    page.gap();
-    ceilings(&mut page, answer);
-    page.gap();
-    beside(&mut page, answer);
-    price(&mut page, change);
-    media(&mut page, case, answer);
+    doc.gap();
+    ceilings(&mut doc, answer);
+    doc.gap();
+    beside(&mut doc, answer);
+    price(&mut doc, change);
+    media(&mut doc, case, answer);
     if change.after.is_none() {
-        page.gap();
-        published(&mut page, change.told);
-        sweeps(&mut page, &case.sweep);
+        doc.gap();
+        published(&mut doc, change.told);
+        sweeps(&mut doc, &case.sweep);
     }
-    page.finish()
+    doc
 }
 
 /// Its paragraphs, wrapped anew.
-fn story(page: &mut Page, story: &str) {
+fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
-        page.gap();
-        page.line(&[(Ink::Plain, &words.join(" "))], 0);
+        doc.gap();
+        doc.line(&[(Tone::Plain, &words.join(" "))], 0);
     }
-    page.gap();
+    doc.gap();
 }
 
-fn host(page: &mut Page, side: &str, host: &Host) {
+fn host(doc: &mut Document, side: &str, host: &Host) {
     let port = &host.port;
     let times = |n: Option<u32>, what: &str| n.filter(|n| *n > 1).map(|n| format!("{n} {what}"));
     let card = (!port.card.is_empty()).then(|| port.card.clone());
@@ -73,30 +74,30 @@ fn host(page: &mut Page, side: &str, host: &Host) {
     } else {
         parts.join(", ")
     };
-    page.entry(side, &[(Ink::Plain, &words)], 2);
+    doc.entry(side, &[(Tone::Plain, &words)], 2);
 }
 
-fn goodputs(page: &mut Page, answer: &Answer) {
+fn goodputs(doc: &mut Document, answer: &Answer) {
     for way in Direction::ALL {
         match answer.way(way) {
-            Some(solved) => goodput(page, way.name(), solved),
-            None => unknown(page, way.name()),
+            Some(solved) => goodput(doc, way.name(), solved),
+            None => unknown(doc, way.name()),
         }
     }
     if let Some(both) = &answer.both {
-        goodput(page, "both at once", both);
+        goodput(doc, "both at once", both);
     }
 }
 
 /// Why there is no ceiling.
 const NOT_DESCRIBED: &str = ": nothing on the way is described that has one";
 
-fn unknown(page: &mut Page, label: &str) {
+fn unknown(doc: &mut Document, label: &str) {
     let words = format!("no ceiling{NOT_DESCRIBED}");
-    page.entry(label, &[(Ink::Warn, &words)], 2);
+    doc.entry(label, &[(Tone::Warning, &words)], 2);
 }
 
-fn goodput(page: &mut Page, label: &str, solved: &Solution) {
+fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     let goodput = rates(solved.goodput);
     let each = match solved.each.as_slice() {
         [forward, reverse] => format!(
@@ -107,7 +108,7 @@ fn goodput(page: &mut Page, label: &str, solved: &Solution) {
         _ => String::new(),
     };
     let rest = format!("{each}, {}", bound(solved));
-    page.entry(label, &[(Ink::Bold, &goodput), (Ink::Plain, &rest)], 2);
+    doc.entry(label, &[(Tone::Strong, &goodput), (Tone::Plain, &rest)], 2);
 }
 
 /// What binds, and what would bind next.
@@ -122,22 +123,27 @@ fn bound(solved: &Solution) -> String {
     }
 }
 
-fn compared(page: &mut Page, before: &Answer, after: &Answer, sets: &[String]) {
-    page.entry("what if", &[(Ink::Bold, &sets.join(", "))], 2);
+fn compared(doc: &mut Document, before: &Answer, after: &Answer, sets: &[String]) {
+    doc.entry("what if", &[(Tone::Strong, &sets.join(", "))], 2);
     for way in Direction::ALL {
-        compared_way(page, way.name(), before.way(way), after.way(way));
+        compared_way(doc, way.name(), before.way(way), after.way(way));
     }
     compared_way(
-        page,
+        doc,
         "both at once",
         before.both.as_ref(),
         after.both.as_ref(),
     );
 }
 
-fn compared_way(page: &mut Page, label: &str, before: Option<&Solution>, after: Option<&Solution>) {
+fn compared_way(
+    doc: &mut Document,
+    label: &str,
+    before: Option<&Solution>,
+    after: Option<&Solution>,
+) {
     if before.is_none() && after.is_none() {
-        unknown(page, label);
+        unknown(doc, label);
         return;
     }
     let words = |solved: Option<&Solution>| match solved {
@@ -146,19 +152,23 @@ fn compared_way(page: &mut Page, label: &str, before: Option<&Solution>, after: 
     };
     let (was, rest) = words(before);
     let was = was + &rest;
-    page.entry(label, &[(Ink::Dim, "before: "), (Ink::Plain, &was)], 2);
+    doc.entry(label, &[(Tone::Dim, "before: "), (Tone::Plain, &was)], 2);
     let (now, rest) = words(after);
-    page.entry(
+    doc.entry(
         "",
         &[
-            (Ink::Dim, "after: "),
-            (Ink::Bold, &now),
-            (Ink::Plain, &rest),
+            (Tone::Dim, "after: "),
+            (Tone::Strong, &now),
+            (Tone::Plain, &rest),
         ],
         2,
     );
     if let (Some(before), Some(after)) = (before, after) {
-        page.entry("", &[(Ink::Bold, &gain(before.goodput, after.goodput))], 2);
+        doc.entry(
+            "",
+            &[(Tone::Strong, &gain(before.goodput, after.goodput))],
+            2,
+        );
     }
 }
 
@@ -183,7 +193,7 @@ fn gain(before: Bounds, after: Bounds) -> String {
 }
 
 /// Each stage; those of the way back only where they differ.
-fn ceilings(page: &mut Page, answer: &Answer) {
+fn ceilings(doc: &mut Document, answer: &Answer) {
     let forward = answer.ceilings(Direction::Forward);
     let reverse = answer.ceilings(Direction::Reverse);
     let differs = |c: &&Ceiling<'_>| {
@@ -191,37 +201,37 @@ fn ceilings(page: &mut Page, answer: &Answer) {
         twin.is_none_or(|t| t.formula != c.formula)
     };
     stages(
-        page,
+        doc,
         "Ceilings, forward",
         forward.iter(),
         answer.forward.as_ref(),
     );
     let others: Vec<_> = reverse.iter().filter(differs).collect();
     if !others.is_empty() {
-        page.gap();
+        doc.gap();
         let title = "Ceilings, reverse, where they differ";
-        stages(page, title, others.into_iter(), answer.reverse.as_ref());
+        stages(doc, title, others.into_iter(), answer.reverse.as_ref());
     }
 }
 
 fn stages<'a>(
-    page: &mut Page,
+    doc: &mut Document,
     title: &str,
     ceilings: impl Iterator<Item = &'a Ceiling<'a>>,
     solved: Option<&Solution>,
 ) {
-    page.line(&[(Ink::Bold, title)], 0);
+    doc.heading(title);
     for ceiling in ceilings {
         let name = &ceiling.resource.name;
         let binds = solved.is_some_and(|s| s.binding.contains(name));
-        let ink = if binds { Ink::Warn } else { Ink::Bold };
+        let tone = if binds { Tone::Warning } else { Tone::Strong };
         let formula = format!(" = {}", ceiling.formula);
-        page.entry(
+        doc.entry(
             name,
-            &[(ink, &rates(ceiling.goodput)), (Ink::Plain, &formula)],
+            &[(tone, &rates(ceiling.goodput)), (Tone::Plain, &formula)],
             2,
         );
-        page.entry("", &[(Ink::Dim, &inputs(&ceiling.resource.inputs))], 2);
+        doc.detail(&[(Tone::Dim, &inputs(&ceiling.resource.inputs))], 2);
     }
 }
 
@@ -235,13 +245,13 @@ fn inputs(inputs: &[Input]) -> String {
 }
 
 /// What is no ceiling of goodput.
-fn beside(page: &mut Page, answer: &Answer) {
+fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
         let place = format!("{} {}: ", estimate.side.name(), estimate.stage.name());
-        page.entry(
+        doc.entry(
             label,
-            &[(Ink::Plain, &place), (Ink::Plain, &estimate.words)],
+            &[(Tone::Plain, &place), (Tone::Plain, &estimate.words)],
             2,
         );
     }
@@ -255,14 +265,14 @@ fn beside(page: &mut Page, answer: &Answer) {
         .collect();
     let floor = Nanos((answer.floor_seconds() * 1e9) as u64).to_string();
     let rest = format!(" one way: {}", parts.join(", "));
-    page.entry(
+    doc.entry(
         "latency floor",
-        &[(Ink::Bold, &floor), (Ink::Plain, &rest)],
+        &[(Tone::Strong, &floor), (Tone::Plain, &rest)],
         2,
     );
 }
 
-fn price(page: &mut Page, change: &Change<'_>) {
+fn price(doc: &mut Document, change: &Change<'_>) {
     let words = |answer: &Answer| {
         let price = answer.price.as_ref()?;
         let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
@@ -278,58 +288,56 @@ fn price(page: &mut Page, change: &Change<'_>) {
     let after = change.after.and_then(|(_, answer)| words(answer));
     match (before, after) {
         (Some(before), Some(after)) if before != after => {
-            page.entry(
+            doc.entry(
                 "cost",
-                &[(Ink::Plain, &format!("before: {before}; after: {after}"))],
+                &[(Tone::Plain, &format!("before: {before}; after: {after}"))],
                 2,
             );
         }
-        (Some(one), _) | (None, Some(one)) => page.entry("cost", &[(Ink::Plain, &one)], 2),
+        (Some(one), _) | (None, Some(one)) => doc.entry("cost", &[(Tone::Plain, &one)], 2),
         (None, None) => {}
     }
 }
 
 /// The path among other things that move bytes, slowest first.
-fn media(page: &mut Page, case: &Case, answer: &Answer) {
+fn media(doc: &mut Document, case: &Case, answer: &Answer) {
     let Some(solved) = answer.forward.as_ref().filter(|_| !case.media.is_empty()) else {
         return;
     };
-    let row = |rate: Bounds, name, ink| {
+    let row = |rate: Bounds, name, tone| {
         let words = rate.words(|bits| format!("{:.0} MB/s", bits / 8e6));
-        (rate.low(), format!("{words} {name}"), ink)
+        (rate.low(), format!("{words} {name}"), tone)
     };
     let media = case.media.iter();
-    let mut rows: Vec<(f64, String, Ink)> = media
-        .map(|m| row(Bounds::exact(m.rate.0 as f64), m.name.as_str(), Ink::Plain))
-        .chain([row(solved.goodput, "this path", Ink::Bold)])
+    let mut rows: Vec<(f64, String, Tone)> = media
+        .map(|m| row(Bounds::exact(m.rate.0 as f64), m.name.as_str(), Tone::Plain))
+        .chain([row(solved.goodput, "this path", Tone::Strong)])
         .collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (i, (_, words, ink)) in rows.iter().enumerate() {
+    for (i, (_, words, tone)) in rows.iter().enumerate() {
         let label = if i == 0 { "beside others" } else { "" };
-        page.entry(label, &[(*ink, words)], 2);
+        doc.entry(label, &[(*tone, words)], 2);
     }
 }
 
-fn published(page: &mut Page, told: &[Told]) {
+fn published(doc: &mut Document, told: &[Told]) {
     if told.is_empty() {
         return;
     }
-    page.line(&[(Ink::Bold, "Published, and what is computed for it")], 0);
+    doc.heading("Published, and what is computed for it");
     for one in told {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
-        let (ink, claim) = if one.holds {
-            (Ink::Good, one.claim.to_owned())
+        let (tone, claim) = if one.holds {
+            (Tone::Good, one.claim.to_owned())
         } else {
-            (Ink::Warn, format!("it is not so that it {}", one.claim))
+            (Tone::Warning, format!("it is not so that it {}", one.claim))
         };
-        page.line(
-            &[
-                (Ink::Bold, &one.figure),
-                (Ink::Plain, &words),
-                (ink, &claim),
-            ],
-            4,
-        );
+        let body = [
+            (Tone::Strong, one.figure.as_str()),
+            (Tone::Plain, &words),
+            (tone, &claim),
+        ];
+        doc.item(Item::new(&body).indent(0, 4));
     }
 }
 
@@ -337,16 +345,16 @@ fn published(page: &mut Page, told: &[Told]) {
 const NAMED: usize = 5;
 
 /// What the slopes of times over sizes agree with.
-fn sweeps(page: &mut Page, sweeps: &[Sweep]) {
+fn sweeps(doc: &mut Document, sweeps: &[Sweep]) {
     if sweeps.is_empty() {
         return;
     }
-    page.gap();
-    page.line(&[(Ink::Bold, "What times by size say of the hardware")], 0);
+    doc.gap();
+    doc.heading("What times by size say of the hardware");
     for sweep in sweeps {
         let Some(fit) = fit(&sweep.points) else {
             let text = format!("{}: too few large messages to show a rate", sweep.what);
-            page.line(&[(Ink::Warn, &text)], 4);
+            doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
             continue;
         };
         let text = format!(
@@ -359,31 +367,32 @@ fn sweeps(page: &mut Page, sweeps: &[Sweep]) {
             fit.floor
         );
         let rate = fine(Bounds::exact(fit.rate));
-        page.line(&[(Ink::Bold, &rate), (Ink::Plain, &text)], 4);
+        let body = [(Tone::Strong, rate.as_str()), (Tone::Plain, &text)];
+        doc.item(Item::new(&body).indent(0, 4));
         for knee in &fit.knees {
             let rate = Rate(knee.rate as u64);
             below(
-                page,
+                doc,
                 &format!("but {rate} from {} to {}", knee.from, knee.to),
             );
         }
         let all = candidates(fit.rate);
         for candidate in all.iter().take(NAMED) {
-            below(page, &agrees(candidate));
+            below(doc, &agrees(candidate));
         }
         if all.len() > NAMED {
             let more = all.len() - NAMED;
             below(
-                page,
+                doc,
                 &format!("and {more} more links within 5 %: --json has them"),
             );
         }
     }
 }
 
-/// A line that belongs to the one above it.
-fn below(page: &mut Page, text: &str) {
-    page.columns(Ink::Plain, "  ", text, 8);
+/// An item that belongs to the one above it.
+fn below(doc: &mut Document, text: &str) {
+    doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
 }
 
 fn agrees(candidate: &Candidate) -> String {

@@ -1,0 +1,268 @@
+//! Documents: what a view says, as typed blocks. A view builds one; a renderer lays it out. A document knows neither
+//! width nor colour nor markup. Hints for the layout of text are the exception: other renderers ignore them.
+
+mod inline;
+mod markdown;
+mod table;
+mod text;
+
+pub(crate) use table::Table;
+pub(crate) use text::{Style, width_of};
+
+/// What a piece of text means; a renderer decides how that looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// Names, and what to look at first.
+    Strong,
+    /// What may be passed over.
+    Dim,
+    /// As it should be, or known for sure.
+    Good,
+    /// A problem, or not known.
+    Warning,
+}
+
+/// A piece of text with its meaning, as views write it.
+pub(crate) type Span<'a> = (Tone, &'a str);
+
+/// Spans that a document keeps.
+type Spans = Vec<(Tone, String)>;
+
+fn kept(spans: &[Span<'_>]) -> Spans {
+    let owned = |&(tone, text): &Span<'_>| (tone, text.to_owned());
+    spans.iter().map(owned).collect()
+}
+
+/// Width of the column of labels.
+pub(crate) const LABEL: usize = 16;
+/// Pages of text narrower than this put labels on lines of their own.
+pub(crate) const NARROW: usize = 48;
+
+/// A number of columns of text, on most pages and on narrow ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub(crate) wide: usize,
+    pub(crate) narrow: usize,
+}
+
+impl From<usize> for Columns {
+    fn from(both: usize) -> Self {
+        Self {
+            wide: both,
+            narrow: both,
+        }
+    }
+}
+
+impl Columns {
+    /// So many more on all pages.
+    pub(crate) fn plus(self, more: usize) -> Self {
+        Self {
+            wide: self.wide + more,
+            narrow: self.narrow + more,
+        }
+    }
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Block {
+    /// Space before what follows; never two in a row, and none at the start.
+    Gap,
+    Heading(Heading, String),
+    /// A paragraph; later lines are indented by `hang`.
+    Line {
+        body: Spans,
+        hang: usize,
+    },
+    Entry(Entry),
+    /// An entry that is a command to copy.
+    Command(Entry),
+    Item(Item),
+    Table(Table),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heading {
+    /// Of the whole document.
+    Title,
+    Part,
+}
+
+/// How an entry belongs to what stands above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// What the label says; without a label, one more value of the label above.
+    Value,
+    /// More about the value above.
+    Detail,
+    /// A detail that supports the value above.
+    Evidence,
+}
+
+/// A label and what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    label: String,
+    rank: Rank,
+    body: Spans,
+    /// Columns by which later lines are indented further.
+    hang: usize,
+}
+
+impl Entry {
+    pub(crate) fn new(label: &str, body: &[Span<'_>], hang: usize) -> Self {
+        Self {
+            label: label.to_owned(),
+            rank: Rank::Value,
+            body: kept(body),
+            hang,
+        }
+    }
+}
+
+/// An item of a list: a head, if it has one, and text beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
+    body: Spans,
+    /// What it is about, in one or more cells with the columns that each takes at least.
+    head: Vec<(String, Columns)>,
+    tone: Tone,
+    /// Items and entries above it with a lower number contain it.
+    depth: usize,
+    /// Columns before the item.
+    margin: Columns,
+    /// Columns before later lines.
+    hang: Columns,
+}
+
+impl Item {
+    pub(crate) fn new(body: &[Span<'_>]) -> Self {
+        Self {
+            body: kept(body),
+            head: Vec::new(),
+            tone: Tone::Plain,
+            depth: 0,
+            margin: 0.into(),
+            hang: 0.into(),
+        }
+    }
+
+    pub(crate) fn head(mut self, tone: Tone, cells: &[(&str, Columns)]) -> Self {
+        self.tone = tone;
+        let owned = |&(text, least): &(&str, Columns)| (text.to_owned(), least);
+        self.head = cells.iter().map(owned).collect();
+        self
+    }
+
+    pub(crate) fn depth(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    pub(crate) fn indent(mut self, margin: impl Into<Columns>, hang: impl Into<Columns>) -> Self {
+        (self.margin, self.hang) = (margin.into(), hang.into());
+        self
+    }
+}
+
+/// Blocks, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Document {
+    blocks: Vec<Block>,
+}
+
+impl Document {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Space before what follows.
+    pub(crate) fn gap(&mut self) {
+        self.blocks.push(Block::Gap);
+    }
+
+    /// What the whole document is about.
+    pub(crate) fn title(&mut self, text: &str) {
+        self.blocks
+            .push(Block::Heading(Heading::Title, text.to_owned()));
+    }
+
+    /// What the blocks below are about.
+    pub(crate) fn heading(&mut self, text: &str) {
+        self.blocks
+            .push(Block::Heading(Heading::Part, text.to_owned()));
+    }
+
+    /// A paragraph.
+    pub(crate) fn line(&mut self, body: &[Span<'_>], hang: usize) {
+        let body = kept(body);
+        self.blocks.push(Block::Line { body, hang });
+    }
+
+    /// A label and its value. Without a label it is one more value of the label above.
+    pub(crate) fn entry(&mut self, label: &str, body: &[Span<'_>], hang: usize) {
+        self.blocks
+            .push(Block::Entry(Entry::new(label, body, hang)));
+    }
+
+    /// More about the value above.
+    pub(crate) fn detail(&mut self, body: &[Span<'_>], hang: usize) {
+        let rank = Rank::Detail;
+        let entry = Entry::new("", body, hang);
+        self.blocks.push(Block::Entry(Entry { rank, ..entry }));
+    }
+
+    /// What supports the value above.
+    pub(crate) fn evidence(&mut self, text: &str) {
+        let rank = Rank::Evidence;
+        let entry = Entry::new("", &[(Tone::Plain, text)], 2);
+        self.blocks.push(Block::Entry(Entry { rank, ..entry }));
+    }
+
+    /// A command to copy, as a value of a label.
+    pub(crate) fn command(&mut self, label: &str, command: Span<'_>, hang: usize) {
+        let entry = Entry::new(label, &[command], hang);
+        self.blocks.push(Block::Command(entry));
+    }
+
+    /// A command to copy, which belongs to the value above.
+    pub(crate) fn detail_command(&mut self, command: Span<'_>, hang: usize) {
+        let rank = Rank::Detail;
+        let entry = Entry::new("", &[command], hang);
+        self.blocks.push(Block::Command(Entry { rank, ..entry }));
+    }
+
+    /// An entry that belongs to no label.
+    pub(crate) fn remark(&mut self, body: &[Span<'_>]) {
+        let margin = Columns {
+            wide: LABEL,
+            narrow: 2,
+        };
+        self.item(Item::new(body).indent(margin, margin.plus(2)));
+    }
+
+    /// An item of a list.
+    pub(crate) fn item(&mut self, item: Item) {
+        self.blocks.push(Block::Item(item));
+    }
+
+    /// A table.
+    pub(crate) fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    /// As text for a terminal or a file.
+    pub(crate) fn text(&self, style: Style) -> String {
+        text::render(&self.blocks, style)
+    }
+
+    /// As Markdown in GitHub's flavour.
+    pub(crate) fn markdown(&self) -> String {
+        markdown::render(&self.blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Tables, and what stands in for them on pages of text that are too narrow.
+
+use super::{Block, Document, Entry, Item, Span, Spans, kept};
+
+/// A head, and rows of cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Columns of text of each cell in a row, with the space behind it. The last may be 0: all that is left.
+    pub(super) widths: Vec<usize>,
+    pub(super) head: Spans,
+    pub(super) rows: Vec<Row>,
+    /// A page of text that is narrower shows `narrow`, and the entries of the rows.
+    pub(super) least: usize,
+    pub(super) narrow: Vec<Block>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) cells: Spans,
+    /// What stands in for the cells where they do not fit.
+    pub(super) entry: Option<Entry>,
+    /// What belongs to the row and stands below it.
+    pub(super) below: Vec<Block>,
+}
+
+impl Table {
+    pub(crate) fn new(widths: &[usize]) -> Self {
+        Self {
+            widths: widths.to_vec(),
+            head: Vec::new(),
+            rows: Vec::new(),
+            least: 0,
+            narrow: Vec::new(),
+        }
+    }
+
+    pub(crate) fn head(mut self, cells: &[Span<'_>]) -> Self {
+        self.head = kept(cells);
+        self
+    }
+
+    /// A page of text must have so many columns; a narrower one shows the entries of the rows.
+    pub(crate) fn least(mut self, columns: usize) -> Self {
+        self.least = columns;
+        self
+    }
+
+    /// What a page that is too narrow shows before the entries of the rows.
+    pub(crate) fn narrow(mut self, instead: Document) -> Self {
+        self.narrow = instead.blocks;
+        self
+    }
+
+    /// A row that is set whatever its width.
+    pub(crate) fn row(&mut self, cells: &[Span<'_>]) {
+        self.push(cells, None);
+    }
+
+    /// A row, and the entry that stands in for it where it does not fit.
+    pub(crate) fn row_or(&mut self, cells: &[Span<'_>], entry: Entry) {
+        self.push(cells, Some(entry));
+    }
+
+    fn push(&mut self, cells: &[Span<'_>], entry: Option<Entry>) {
+        self.rows.push(Row {
+            cells: kept(cells),
+            entry,
+            below: Vec::new(),
+        });
+    }
+
+    /// An item that belongs to the last row.
+    pub(crate) fn below(&mut self, item: Item) {
+        if let Some(row) = self.rows.last_mut() {
+            row.below.push(Block::Item(item));
+        }
+    }
+}
