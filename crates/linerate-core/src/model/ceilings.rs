@@ -4,7 +4,7 @@
 use super::{Ceiling, Packets, Shaping};
 use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
 use crate::ceiling::{Bounds, Link, ethernet, pcie};
-use crate::facts::crossing::{Crossing, is_default, is_made_up};
+use crate::facts::crossing::{self, Crossing, is_default, is_made_up};
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::path::{Direction, Place, Side, Stage};
@@ -318,7 +318,7 @@ fn forget_defaults(wires: &mut [Wire<'_>]) {
 fn slot(wire: &Wire<'_>, depth: usize) -> Option<pcie::Slot> {
     let link = wire.crossings.get(depth)?.now;
     let payload = wire.crossings.first()?.device.payload;
-    pcie::Slot::of(link, payload)
+    crossing::slot(link, payload)
 }
 
 #[cfg(test)]
