@@ -1,10 +1,9 @@
 //! What a case comes to: goodput each way and both ways, estimates, floor, cost.
 
-use super::build::{self, channels, express, link_capacity};
-use super::packet::packet;
+use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
 use crate::ceiling::latency::{self, Part};
-use crate::ceiling::{Bounds, Ceiling, Path, Solution, cpu, memory};
+use crate::ceiling::{Bounds, Ceiling, Link, Path, Solution, cpu, memory};
 use crate::path::{Direction, Place, Side, Stage};
 
 /// Bytes whose floor of latency is told: a small message.
@@ -77,8 +76,8 @@ impl Answer {
 
 /// Computes all of it.
 pub fn answer(case: &Case) -> Result<Answer, CaseError> {
-    let path = build::path(case)?;
-    let payload = packet(case)?.payload;
+    let description = description(case)?;
+    let (path, payload) = (description.path(), description.packet.payload);
     let forward = path.solve(&[Direction::Forward]);
     let reverse = path.solve(&[Direction::Reverse]);
     let packets = forward.as_ref().map(|s| cpu::packets(s.goodput, payload));
@@ -171,7 +170,7 @@ fn floor(case: &Case) -> Vec<Part> {
     let mut parts = Vec::new();
     let links = [case.near.port.link, case.far.port.link];
     parts.extend(slot(Side::Near, &case.near));
-    let rates = links.into_iter().flatten().map(link_capacity);
+    let rates = links.into_iter().flatten().map(Link::capacity);
     let slowest = rates.min_by(|a, b| a.high().total_cmp(&b.high()));
     parts.extend(slowest.map(|rate| latency::serialisation("link", SMALL, rate)));
     parts.extend(case.net.cable.map(latency::propagation));

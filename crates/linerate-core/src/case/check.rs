@@ -1,6 +1,7 @@
 //! What a case cannot be, although each of its values could be.
 
-use super::{Case, CaseError, Link, Protocol, Storage};
+use super::{Case, CaseError, Protocol, Storage};
+use crate::ceiling::Link;
 use crate::ceiling::infiniband::MTUS;
 
 /// Smallest MTU of Ethernet that is taken: every host must accept packets of this size.
@@ -10,10 +11,9 @@ const SMALLEST: u32 = 576;
 /// Refuses parts that do not go together.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let links = [&case.near, &case.far].map(|h| h.port.link);
-    let infiniband = |l: &Option<Link>| matches!(l, Some(Link::InfiniBand { .. }));
-    let ethernet = |l: &Option<Link>| matches!(l, Some(Link::Ethernet(_)));
-    let any_infiniband = links.iter().any(infiniband);
-    if any_infiniband && links.iter().any(ethernet) {
+    let links = || links.into_iter().flatten();
+    let any_infiniband = links().any(Link::is_infiniband);
+    if any_infiniband && !links().all(Link::is_infiniband) {
         return refuse("one port is InfiniBand and the other Ethernet: nothing joins them");
     }
     if any_infiniband && matches!(case.protocol, Protocol::RoceV1 | Protocol::RoceV2) {

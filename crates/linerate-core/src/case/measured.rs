@@ -3,8 +3,9 @@
 
 use toml::{Table, Value};
 
-use super::{CaseError, Link};
-use crate::ceiling::pcie;
+use super::CaseError;
+use crate::ceiling::ethernet::{Ip, Transport};
+use crate::ceiling::{Link, pcie};
 use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
@@ -12,11 +13,6 @@ use crate::model::{DirectionModel, Model, derive};
 use crate::path::Side;
 use crate::record::{Host, Record};
 use crate::units::Rate;
-
-/// Bytes of the headers of TCP without options; with timestamps they are 12 more.
-//= RFC 9293, section 3.1; RFC 7323, appendix A
-const TCP: u64 = 20;
-const TIMESTAMPS: u64 = 12;
 
 /// The text of the case file that describes the path of a record.
 pub fn measured(record: &Record) -> Result<String, CaseError> {
@@ -87,22 +83,28 @@ fn packets(case: &mut Table, model: &Model) {
     let Some(peer) = peers.into_iter().next() else {
         return;
     };
-    let (version, header) = if peer.is_ipv4() { (4, 20) } else { (6, 40) };
+    let (version, ip) = if peer.is_ipv4() {
+        (4, Ip::V4)
+    } else {
+        (6, Ip::V6)
+    };
     put(case, "ip", version);
-    let tcp = model.directions.first().map(|d| &d.base.tcp);
-    let sizes = tcp.and_then(|tcp| Some((tcp.path_mtu?.0, tcp.mss?.0)));
-    match sizes.and_then(|(mtu, mss)| mtu.checked_sub(mss + header + TCP)) {
-        Some(0) => put(case, "timestamps", false),
-        Some(TIMESTAMPS) => put(case, "timestamps", true),
-        _ => {}
+    let sizes = model.directions.first().and_then(|d| d.base.packets);
+    let headers = sizes.and_then(|sizes| sizes.path_mtu?.0.checked_sub(sizes.payload.0));
+    let has = |timestamps| {
+        let transport = Transport::Tcp { timestamps };
+        headers == Some(u64::from(ip.header() + transport.header()))
+    };
+    if let Some(timestamps) = [false, true].into_iter().find(|with| has(*with)) {
+        put(case, "timestamps", timestamps);
     }
 }
 
 fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     let facts = &host.facts;
     let mut port = Table::new();
-    let tcp = model.directions.first().map(|d| &d.base.tcp);
-    let mtu = tcp.and_then(|tcp| Some(tcp.path_mtu?.0));
+    let sizes = model.directions.first().and_then(|d| d.base.packets);
+    let mtu = sizes.and_then(|sizes| Some(sizes.path_mtu?.0));
     // An MTU of the loopback is none of a port.
     if let Some(mtu) = mtu
         .and_then(|mtu| i64::try_from(mtu).ok())

@@ -4,16 +4,17 @@
 //! line and reason. What a file leaves out is not guessed; it makes an interval.
 
 mod answer;
-mod build;
 mod check;
 mod measured;
 mod packet;
+mod parts;
 mod published;
 mod typo;
 mod value;
 
 use serde::Deserialize;
 
+use crate::ceiling::Link;
 use crate::ceiling::ethernet::Tunnel;
 use crate::ceiling::fingerprint::Point;
 use crate::ceiling::storage::Policy;
@@ -22,7 +23,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub use answer::{Answer, Estimate, Price, answer};
 pub use measured::measured;
 pub use published::{Told, told};
-pub use value::{Clock, Figure, Link, Slot};
+pub use value::{Clock, Figure, Slot};
 
 /// Why a case is refused, in words; with line and caret where it is the text that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! The packets that a case sends, as far as it says.
 
-use super::{Case, CaseError, Link, Protocol};
-use crate::ceiling::Packet;
+use super::{Case, CaseError, Protocol};
 use crate::ceiling::ethernet::{self, Ip, Transport};
 use crate::ceiling::infiniband::{self, MTUS};
 use crate::ceiling::roce::{self, Version};
+use crate::ceiling::{Link, Packet};
 
 /// MTUs of Ethernet where none is given: the standard's, and the largest in common use.
 const ETHERNET_MTUS: [u32; 2] = [1500, 9000];
@@ -17,9 +17,8 @@ pub(super) fn packet(case: &Case) -> Result<Packet, CaseError> {
     let ports = [&case.near.port, &case.far.port];
     let ips = case.ip.map_or(Ip::ALL.to_vec(), |ip| vec![ip]);
     let mtu = ports.iter().filter_map(|p| p.mtu).min();
-    let on_infiniband = ports
-        .iter()
-        .any(|p| matches!(p.link, Some(Link::InfiniBand { .. })));
+    let links = ports.iter().filter_map(|p| p.link);
+    let on_infiniband = links.into_iter().any(Link::is_infiniband);
     let vlans = case.net.vlans.unwrap_or(0);
     let known = |mtu: Option<u32>, all: &[u32]| mtu.map_or(all.to_vec(), |m| vec![m]);
     let copies = case.protocol.copies();

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
+use crate::ceiling::Link;
 use crate::ceiling::ethernet::{Ip, Tunnel};
 use crate::ceiling::fingerprint::{MOST_POINTS, Point};
 use crate::ceiling::infiniband::{self, Speed};
@@ -17,29 +18,6 @@ use crate::units::{Bytes, Nanos, Rate, UnitError};
 const LONGEST_MICROS: f64 = 1e12;
 /// Largest message of a point: 1 PiB.
 const LARGEST_SIZE: u64 = 1 << 50;
-
-/// What joins the ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// Ethernet of a rate.
-    Ethernet(Rate),
-    /// InfiniBand.
-    InfiniBand {
-        /// Lanes.
-        width: u32,
-        /// Speed of each.
-        speed: Speed,
-    },
-}
-
-impl fmt::Display for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ethernet(rate) => write!(f, "{rate}"),
-            Self::InfiniBand { width, speed } => write!(f, "{width}x {}", speed.name()),
-        }
-    }
-}
 
 impl FromStr for Link {
     type Err = String;

@@ -189,7 +189,8 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
 /// A shaper of our own port just below the rate of the path, so that the queue stands here.
 fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
     let port = &model.host(side)?.facts.port.as_ref()?.name;
-    let (packet, payload) = (load.tcp.packet?.0 as f64, load.tcp.mss?.0.max(1) as f64);
+    let sizes = load.packets?;
+    let (packet, payload) = (sizes.packet?.0 as f64, sizes.payload.0.max(1) as f64);
     let rate = Rate((load.goodput.mean * packet / payload * BELOW) as u64);
     Some(Advice {
         action: format!(

@@ -170,8 +170,7 @@ fn full_packet(model: &Model, direction: Direction) -> u64 {
     let mtu = |side| model.host(side)?.facts.port.as_ref()?.mtu;
     let ports = [direction.sender(), direction.receiver()].map(mtu);
     let base = model.direction(direction).map(|dir| &dir.base);
-    let connections = base.filter(|load| load.transport == Transport::Tcp);
-    let path = connections.and_then(|load| load.tcp.path_mtu);
+    let path = base.and_then(|load| load.packets?.path_mtu);
     let ports = ports.into_iter().flatten().map(u64::from);
     ports.chain(path.map(|mtu| mtu.0)).min().unwrap_or(USUAL)
 }

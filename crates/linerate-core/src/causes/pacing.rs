@@ -43,10 +43,10 @@ impl Cause for Pacing {
         };
         // The pace counts packets, goodput their payload; that of datagrams counts payload as well.
         let payload = load
-            .tcp
-            .mss
+            .packets
             .filter(|_| load.transport == Transport::Tcp)
-            .map_or(1.0, |mss| mss.0 as f64 / (mss.0 as f64 + HEADERS));
+            .map(|sizes| sizes.payload.0 as f64)
+            .map_or(1.0, |bytes| bytes / (bytes + HEADERS));
         let each = load.goodput.mean / f64::from(load.streams.max(1));
         let reached = each / (pace.0 as f64 * payload).max(1.0);
         if reached < NEARLY {

@@ -237,10 +237,10 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
 
 /// Whether some version of BBR sends less for losing such a share.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
-    let (flight, mss) = (load.tcp.in_flight, load.tcp.mss.filter(|mss| mss.0 > 0));
-    let segments = flight
-        .zip(mss)
-        .map(|(flight, mss)| flight.0 as f64 / mss.0 as f64);
+    let payload = load.packets.map(|sizes| sizes.payload);
+    let payload = payload.filter(|bytes| bytes.0 > 0);
+    let segments = load.tcp.in_flight.zip(payload);
+    let segments = segments.map(|(flight, payload)| flight.0 as f64 / payload.0 as f64);
     lost > BBR3_MINDS || segments.is_some_and(|n| n * lost >= EACH_ROUND)
 }
 

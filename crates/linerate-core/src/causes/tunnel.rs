@@ -194,8 +194,9 @@ fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
 
 /// Fragments for each packet of a load.
 fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
-    let size = load.tcp.mss.filter(|mss| mss.0 > 0);
-    let packets = size.map(|mss| load.goodput.mean / 8.0 / mss.0 as f64);
+    let payload = load.packets.map(|sizes| sizes.payload.0 as f64);
+    let payload = payload.filter(|bytes| *bytes > 0.0);
+    let packets = payload.map(|bytes| load.goodput.mean / 8.0 / bytes);
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 

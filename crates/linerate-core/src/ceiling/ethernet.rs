@@ -152,6 +152,16 @@ pub fn packet(
     Packet::any(&kinds)
 }
 
+/// Full packets of a known size that hold so much payload.
+pub fn sized(payload: u32, mtu: u32, vlans: u32) -> Packet {
+    Packet::sized(payload, wire(mtu, vlans))
+}
+
+/// Bytes of a frame that a card moves to memory or from it: check sequence, preamble and gap never leave the card.
+pub fn frame(mtu: u32, vlans: u32) -> f64 {
+    f64::from(mtu) + f64::from(ETHERNET + VLAN * vlans)
+}
+
 /// Bytes per second of a port.
 pub fn capacity(bits_per_second: f64) -> Bounds {
     Bounds::exact(bits_per_second / 8.0)

@@ -1,11 +1,14 @@
 //! Ceilings: the most goodput that each part of a path leaves, from what it is made of.
 //!
-//! One kind of part is one file here: it turns hardware into a capacity and into what a payload
-//! byte, a packet or an operation costs of it. [`Path`] puts the parts together and [`Path::solve`]
-//! shares them among the flows. Nothing here is measured, and nothing is guessed: an input that is
-//! not known makes an interval of all that it could be.
+//! One kind of hardware is one file here: it turns that into a capacity and into what a payload byte, a
+//! packet or an operation costs of it. A case file and a run describe their paths by the same
+//! [parts](part); [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares that
+//! among the flows. Nothing here is measured, and nothing is guessed: an input that is not known makes
+//! an interval of all that it could be.
 
 mod bounds;
+mod build;
+mod link;
 mod resource;
 mod solve;
 
@@ -16,6 +19,7 @@ pub mod fingerprint;
 pub mod infiniband;
 pub mod latency;
 pub mod memory;
+pub mod part;
 pub mod pci;
 pub mod pcie;
 pub mod roce;
@@ -23,5 +27,6 @@ pub mod storage;
 pub mod usb;
 
 pub use bounds::{Bounds, End};
+pub use link::Link;
 pub use resource::{Cost, Demand, Flow, Input, Packet, Path, Resource, Source};
 pub use solve::{Ceiling, Next, Solution};

@@ -5,7 +5,6 @@
 //! data are on the link, at the lower one acknowledgements and credits as often as recommended.
 
 use super::{Bounds, Cost};
-use crate::facts::pci::{Link, Payload, line_code};
 use crate::units::Transfers;
 
 /// Bytes around the payload of a memory write: framing and data link 8, header 4, address 12.
@@ -51,6 +50,16 @@ pub struct Slot {
     pub payloads: Vec<u32>,
     /// Largest read that is requested, from [`SIZES`].
     pub requests: Vec<u32>,
+}
+
+/// How many bits of data stand in how many that are transferred, at this speed of a lane.
+//= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
+pub fn line_code(speed: Transfers) -> (u64, u64) {
+    match speed.0 {
+        0..=5_000_000_000 => (8, 10),
+        5_000_000_001..=32_000_000_000 => (128, 130),
+        _ => (242, 256),
+    }
 }
 
 /// Data of one lane, bits per second, after the line code.
@@ -104,18 +113,6 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
-    /// A link, with packets as large as the card at its end makes them; `None` where its speed or its width
-    /// is not known.
-    pub fn of(link: Link, payload: Option<Payload>) -> Option<Self> {
-        let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
-        Some(Self {
-            generations: vec![generation(link.speed?)?],
-            lanes: vec![link.width?.into()],
-            payloads: one_or(payload.map(|p| p.now), &USUAL_PAYLOADS),
-            requests: one_or(payload.map(|p| p.read_request), &SIZES),
-        })
-    }
-
     /// Bits per second of frames that it leaves a card each way: from what it writes at the least to what it
     /// reads at the most.
     pub fn leaves(&self) -> Bounds {
@@ -278,24 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leaves_what_both_ways_and_all_payloads_allow() {
-        let link = Link {
-            speed: Some(Transfers(8_000_000_000)),
-            width: Some(8),
-        };
-        let payload = |now| Payload {
-            now,
-            max: 512,
-            read_request: 512,
-        };
-        let known = Slot::of(link, Some(payload(256))).unwrap();
-        assert_eq!(known, slot(3, 8, &[256]));
+    fn a_slot_leaves_what_both_ways_and_all_payloads_allow() {
         // 63.02 Gb/s x 256/280 less 8 %, and x 256/276.
-        about(known.leaves().low() / 1e9, 52.91);
-        about(known.leaves().high() / 1e9, 58.45);
-        let open = Slot::of(link, None).unwrap().leaves();
-        assert!(open.low() < known.leaves().low() && known.leaves().high() < open.high());
-        assert_eq!(Slot::of(Link::default(), None), None);
+        let known = slot(3, 8, &[256]).leaves();
+        about(known.low() / 1e9, 52.91);
+        about(known.high() / 1e9, 58.45);
+        let open = slot(3, 8, &USUAL_PAYLOADS).leaves();
+        assert!(open.low() < known.low() && known.high() < open.high());
     }
 
     #[test]

@@ -118,6 +118,16 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// A packet whose payload takes so many bytes on the wire.
+    pub(super) fn sized(payload: u32, wire: u32) -> Self {
+        let payload_bytes = f64::from(payload);
+        Self {
+            payload: Bounds::exact(payload_bytes),
+            wire_per_byte: Bounds::exact(f64::from(wire) / payload_bytes),
+            words: format!("{payload}/{wire}"),
+        }
+    }
+
     /// A packet that could be any of `kinds`, each a payload and the bytes that it takes on the
     /// wire. `None` when there is none, or one without payload.
     pub(super) fn any(kinds: &[(u32, u32)]) -> Option<Self> {

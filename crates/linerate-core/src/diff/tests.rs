@@ -81,6 +81,7 @@ fn load() -> Load {
         ticks: vec![1e9; 30],
         steady: true,
         tcp: TcpShares::default(),
+        packets: None,
         datagrams: None,
         senders: Vec::new(),
         receivers: Vec::new(),

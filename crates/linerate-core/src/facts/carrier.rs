@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Inventory;
-use super::crossing::{Crossing, crossings, is_made_up};
+use super::crossing::{Crossing, crossings, is_made_up, slot};
 use super::infiniband::{IbPort, Layer};
 use super::nic::{Nic, mode_speed};
 use super::pci::{self, Address, Device};
 use crate::ceiling::infiniband::Speed;
-use crate::ceiling::{Bounds, ethernet, infiniband, pcie, usb};
+use crate::ceiling::{Bounds, ethernet, infiniband, usb};
 use crate::units::Rate;
 
 /// MTU of a port whose MTU is unknown.
@@ -245,7 +245,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<Load> {
         modes.filter_map(|mode| mode_speed(mode)).max()
     };
     let mtu = nic.mtu.unwrap_or(USUAL_MTU).max(1);
-    let (frame, wire) = (f64::from(mtu) + 14.0, f64::from(ethernet::wire(mtu, 0)));
+    let (frame, wire) = (ethernet::frame(mtu, 0), f64::from(ethernet::wire(mtu, 0)));
     let load = |rate: Rate| Load {
         name: nic.name.clone(),
         rate,
@@ -298,7 +298,7 @@ fn links<'a>(all: &'a [Device], card: &str, port: Rate) -> Chain<'a> {
         return Vec::new();
     }
     let known = links.into_iter().filter_map(|link| {
-        let leaves = pcie::Slot::of(link.now, card.payload)?.leaves();
+        let leaves = slot(link.now, card.payload)?.leaves();
         Some((Key::Link(link.slot.address), Via::Link(link), leaves))
     });
     known.collect()

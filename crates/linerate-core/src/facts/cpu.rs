@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::{CPUS, at_most};
 use super::topology::{self, Topology};
-use crate::parse::proc_stat::CpuTimes;
 use crate::units::{Bytes, Hertz, Nanos};
 
 /// All processors.
@@ -246,6 +245,15 @@ pub struct Process {
     pub cpus: f64,
     /// CPU that its main thread was last on.
     pub last_cpu: u32,
+}
+
+/// Time of one CPU since boot, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// User, nice, system, idle, iowait, irq, softirq, steal.
+    pub ticks: [u64; 8],
 }
 
 /// Ticks that passed, on the mean CPU; `None` when none did, as in files that stand still.

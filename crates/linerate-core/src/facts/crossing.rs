@@ -1,6 +1,7 @@
 //! The PCI Express links between a card and the processor, and which of their figures mean something.
 
-use super::pci::{self, Device, Link};
+use super::pci::{self, Device, Link, Payload};
+use crate::ceiling::pcie::{self, SIZES, Slot, USUAL_PAYLOADS};
 use crate::units::{Rate, Transfers};
 
 /// A PCI Express link that the bytes cross.
@@ -46,6 +47,18 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
     let ends = std::iter::once(card).chain(pci::bridges_above(all, card));
     ends.filter_map(|device| Crossing::above(all, device))
         .collect()
+}
+
+/// A link as the formulas of PCI Express take it, with packets as large as the card behind it makes them; `None` where its
+/// speed or its width is not known.
+pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
+    let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
+    Some(Slot {
+        generations: vec![pcie::generation(link.speed?)?],
+        lanes: vec![link.width?.into()],
+        payloads: one_or(payload.map(|p| p.now), &USUAL_PAYLOADS),
+        requests: one_or(payload.map(|p| p.read_request), &SIZES),
+    })
 }
 
 /// Whether a card's link figures are placeholders, as those of ports inside the processor are. No card is built whose
@@ -257,5 +270,22 @@ mod tests {
         assert!(default(None, 25, 1));
         assert!(!default(None, 25, 2) && !default(None, 50, 1));
         assert!(!default(Some((2, 2)), 25, 1));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_link_may_be_all_that_there_is() {
+        let payload = Payload {
+            now: 256,
+            max: 512,
+            read_request: 1024,
+        };
+        let known = slot(lanes(80, 8), Some(payload)).unwrap();
+        assert_eq!((known.generations, known.lanes), (vec![3], vec![8]));
+        assert_eq!((known.payloads, known.requests), (vec![256], vec![1024]));
+        let open = slot(lanes(80, 8), None).unwrap();
+        assert_eq!(open.payloads, USUAL_PAYLOADS);
+        assert_eq!(open.requests, SIZES);
+        assert_eq!(slot(Link::default(), None), None);
+        assert_eq!(slot(lanes(81, 8), None), None, "there is no such speed");
     }
 }

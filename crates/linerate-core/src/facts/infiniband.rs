@@ -1,6 +1,7 @@
 //! InfiniBand and RoCE: devices and their ports, and what their states mean.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,12 @@ pub struct Guid(pub u64);
 impl Guid {
     /// Value of a device or port that has no GUID.
     pub const NONE: Self = Self(0);
+
+    /// The GUID in the lower half of a GID, which is written as an address of IPv6.
+    pub fn of_gid(gid: &str) -> Option<Self> {
+        let gid: Ipv6Addr = gid.parse().ok()?;
+        Some(Self(gid.to_bits() as u64))
+    }
 }
 
 impl fmt::Display for Guid {
@@ -195,7 +202,7 @@ impl IbPort {
     pub fn guid(&self) -> Option<Guid> {
         let own = self.gids.iter().find(|gid| gid.index == 0);
         let own = own.filter(|_| self.layer == Some(Layer::InfiniBand))?;
-        crate::parse::infiniband::guid_of_gid(&own.gid)
+        Guid::of_gid(&own.gid)
     }
 
     /// LID of the subnet manager that set this port up, or is about to.
@@ -271,6 +278,14 @@ impl PhysicalState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lower_half_of_a_gid_is_a_guid() {
+        let of = |gid| Guid::of_gid(gid).map(|guid| guid.to_string());
+        let own = of("fe80:0000:0000:0000:0002:c903:004c:5e32");
+        assert_eq!(own.as_deref(), Some("0x0002c903004c5e32"));
+        assert_eq!((of("0002:c903:004c:5e32"), of("masked")), (None, None));
+    }
 
     #[test]
     fn numbers_of_states_are_the_kernels() {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling::pcie::line_code;
 use crate::units::{Rate, Transfers};
 
 /// Where a device is: `0000:82:00.0`.
@@ -139,16 +140,6 @@ pub struct Link {
     pub speed: Option<Transfers>,
     /// Lanes.
     pub width: Option<u8>,
-}
-
-/// How many bits of data stand in how many that are transferred, at this speed of a lane.
-//= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
-pub fn line_code(speed: Transfers) -> (u64, u64) {
-    match speed.0 {
-        0..=5_000_000_000 => (8, 10),
-        5_000_000_001..=32_000_000_000 => (128, 130),
-        _ => (242, 256),
-    }
 }
 
 impl Link {

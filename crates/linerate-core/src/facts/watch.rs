@@ -6,7 +6,6 @@ use super::Gap;
 use super::cpu::Busy;
 use super::nic::Counter;
 use super::nic::counted::{Meaning, is_of_kernel, meaning, sounds_bad};
-use crate::parse::link::LinkStats;
 use crate::units::{Nanos, Rate};
 
 /// What happened between two looks.
@@ -20,6 +19,35 @@ pub struct Change {
     pub ports: Vec<PortChange>,
     /// New gaps.
     pub gaps: Vec<Gap>,
+}
+
+/// Counters of a port: the part of `struct rtnl_link_stats64` that is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Bad packets received.
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    pub tx_errors: u64,
+    /// Packets received but dropped by the host.
+    pub rx_dropped: u64,
+    /// Packets dropped on their way out.
+    pub tx_dropped: u64,
+    /// Collisions.
+    pub collisions: u64,
+    /// Packets received with a bad checksum.
+    pub rx_crc_errors: u64,
+    /// Packets lost to an overrun of the receive queue.
+    pub rx_fifo_errors: u64,
+    /// Packets lost because the host had no buffer for them.
+    pub rx_missed: u64,
 }
 
 /// A port's counters at one moment.

@@ -1,49 +1,44 @@
-//! The ceilings of a direction: what the wires and the slots at its ends leave, from what they are
-//! and from the packets that were sent.
+//! The ceilings of a direction of a run: its path as what was read of the hosts describes it, and the packets that
+//! were sent.
 
-use super::{Ceiling, Shaping, TcpShares};
-use crate::ceiling::{Bounds, Cost, Demand, Flow, Path, Resource, ethernet, pcie, usb};
-use crate::facts::crossing::{Crossing, is_default, is_made_up};
+use super::{Ceiling, Packets, Shaping};
+use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
+use crate::ceiling::{Bounds, Link, ethernet, pcie};
+use crate::facts::crossing::{self, Crossing, is_default, is_made_up};
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
 use crate::units::{Bytes, Rate};
 
-/// Bytes of a frame that a card moves beside the packet: the header of Ethernet. Check sequence,
-/// preamble and gap never leave the card.
-//= IEEE 802.3-2022, section 3.1.1
-const HEADER: f64 = 14.0;
-
 /// So many times its ceiling no link can carry, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
 
-/// Packets of the base load.
-struct Packets {
-    payload: u32,
-    mtu: u32,
-}
-
 /// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the
-/// lowest first. Empty where nothing with a capacity of its own is known: no ceiling is better than a
-/// false one.
+/// lowest first. Empty where nothing with a capacity of its own is known, or no size of packets: no ceiling is better
+/// than a false one.
 ///
 /// A link or a wire that carried more than it could is not what it says: a hypervisor emulates it.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
-    tcp: &TcpShares,
+    packets: Option<Packets>,
     shapers: &[Shaping],
     goodput: f64,
 ) -> Vec<Ceiling> {
-    let Some(packets) = Packets::of(tcp) else {
+    let Some(sizes) = packets.and_then(Sizes::of) else {
         return Vec::new();
     };
     let ends = hosts.iter().filter_map(Ports::of);
+    let ends = ends.map(|ports| ports.describe(direction, sizes));
+    let shapers = shapers
+        .iter()
+        .filter_map(|s| shaped(s, direction, packets?));
+    let shapers = sizes.describe(direction, (0, 1), shapers.collect());
     let mut all: Vec<Ceiling> = ends
-        .flat_map(|end| end.ceilings(direction, &packets))
+        .chain([shapers])
+        .flat_map(|description| of(&description, direction))
         .collect();
-    all.extend(shapers.iter().filter_map(|s| shaped(s, direction, tcp)));
     all.retain(|c| goodput <= c.rate.0 as f64 * BEYOND);
     all.sort_by_key(|ceiling| ceiling.rate);
     all
@@ -55,10 +50,10 @@ pub(super) fn ceilings(
 pub(crate) fn least_of(
     host: &Host,
     ports: &[&Nic],
-    (direction, tcp): (Direction, &TcpShares),
+    (direction, packets): (Direction, Option<Packets>),
     stage: Stage,
 ) -> Option<Rate> {
-    let packets = Packets::of(tcp)?;
+    let sizes = packets.and_then(Sizes::of)?;
     let route = host.facts.route.as_ref()?;
     let mut least = Rate(u64::MAX);
     for nic in ports {
@@ -69,35 +64,78 @@ pub(crate) fn least_of(
             wires: vec![wire(route, nic, nic.link.speed?)],
             sends_by_one: false,
         };
-        let own = one.ceilings(direction, &packets).into_iter();
-        let own = own.filter(|c| c.stage == stage).map(|c| c.least);
-        least = own.chain([least]).min()?;
+        let own = of(&one.describe(direction, sizes), direction).into_iter();
+        let own = own.filter(|c| c.stage == stage);
+        least = own.map(|c| c.least).chain([least]).min()?;
     }
     Some(least)
 }
 
-impl Packets {
-    fn of(tcp: &TcpShares) -> Option<Self> {
-        let size = |bytes: Option<Bytes>| u32::try_from(bytes?.0.max(1)).ok();
-        Some(Self {
-            payload: size(tcp.mss)?,
-            mtu: size(tcp.packet)?,
-        })
-    }
+/// The ceilings of what is described.
+fn of(description: &Description, direction: Direction) -> Vec<Ceiling> {
+    let path = description.path();
+    let ceilings = path.ceilings(direction).into_iter().map(|found| Ceiling {
+        rate: Rate(found.goodput.high() as u64),
+        least: Rate(found.goodput.low() as u64),
+        stage: found.resource.stage,
+        side: found.resource.side,
+        name: found.resource.name.clone(),
+        formula: found.formula.to_owned(),
+    });
+    ceilings.collect()
 }
 
-/// The ceiling of a shaper. One that limits each stream by itself is none of the path.
-fn shaped(shaper: &Shaping, direction: Direction, tcp: &TcpShares) -> Option<Ceiling> {
+/// A shaper of the sender's own port. One that limits each stream by itself is none of the path.
+fn shaped(shaper: &Shaping, direction: Direction, packets: Packets) -> Option<Part> {
     shaper.rate?;
-    let (rate, formula) = shaper.ceiling(tcp, 1)?;
-    Some(Ceiling {
-        rate,
-        least: rate,
+    Some(Part {
+        name: format!("{} shaper {}", direction.sender().name(), shaper.subject),
         stage: Stage::Port,
         side: Place::from(direction.sender()),
-        name: format!("{} shaper {}", direction.sender().name(), shaper.subject),
-        formula,
+        ways: vec![direction],
+        inputs: Vec::new(),
+        kind: Kind::Shared(shaper.shared(packets, 1)?),
     })
+}
+
+/// Sizes of full packets that a wire can have.
+#[derive(Clone, Copy)]
+struct Sizes {
+    payload: u32,
+    mtu: u32,
+}
+
+impl Sizes {
+    fn of(packets: Packets) -> Option<Self> {
+        let size = |bytes: Bytes| u32::try_from(bytes.0.max(1)).ok();
+        Some(Self {
+            payload: size(packets.payload)?,
+            mtu: size(packets.packet?)?,
+        })
+    }
+
+    /// Parts that such packets with so many tags pass, over so many links. However many streams there are, they share a
+    /// link.
+    fn describe(
+        self,
+        direction: Direction,
+        (tags, links): (u32, usize),
+        parts: Vec<Part>,
+    ) -> Description {
+        let packet = ethernet::sized(self.payload, self.mtu, tags);
+        Description {
+            directions: vec![direction],
+            streams: vec![Bounds::exact(1.0); links],
+            operation: packet.payload,
+            packet,
+            parts,
+        }
+    }
+
+    /// Bytes that a card moves for each payload byte.
+    fn frame_per_byte(self, tags: u32) -> f64 {
+        ethernet::frame(self.mtu, tags) / f64::from(self.payload)
+    }
 }
 
 /// The Ethernet wires of an end.
@@ -117,6 +155,12 @@ struct Wire<'a> {
     crossings: Vec<Crossing<'a>>,
     /// The slowest USB wire above it, with the name of its hub, if it is one of a hub.
     usb: Option<(Option<&'a str>, Rate)>,
+}
+
+impl<'a> Wire<'a> {
+    fn hub(&self) -> Option<&'a str> {
+        self.usb.and_then(|(hub, _)| hub)
+    }
 }
 
 impl<'a> Ports<'a> {
@@ -160,163 +204,88 @@ impl<'a> Ports<'a> {
     }
 
     /// Of a bond that sends all to one host by one member the fastest counts.
-    fn ceilings(mut self, direction: Direction, packets: &Packets) -> Vec<Ceiling> {
+    fn describe(mut self, direction: Direction, sizes: Sizes) -> Description {
         if self.sends_by_one && self.side == direction.sender() {
             self.wires.sort_by_key(|wire| std::cmp::Reverse(wire.speed));
             self.wires.truncate(1);
         }
-        let mut path = Path {
-            resources: Vec::new(),
-            flows: vec![flow(direction, packets); self.wires.len()],
+        let part = |(stage, name, kind)| Part {
+            name,
+            stage,
+            side: Place::from(self.side),
+            ways: vec![direction],
+            inputs: Vec::new(),
+            kind,
         };
-        self.wires(&mut path, packets);
+        let slots = self.slots(sizes.frame_per_byte(self.tags));
+        let usb = self.usb(sizes.frame_per_byte(0));
+        let parts = std::iter::once(self.links()).chain(slots).chain(usb);
+        let parts = parts.map(part).collect();
+        sizes.describe(direction, (self.tags, self.wires.len()), parts)
+    }
+
+    fn links(&self) -> (Stage, String, Kind) {
+        let links = Links {
+            links: self.wires.iter().map(|w| Link::Ethernet(w.speed)).collect(),
+            times: match self.wires.len() {
+                1 => String::new(),
+                many => format!("{many} x "),
+            },
+        };
+        (Stage::Net, self.called("port"), Kind::Links(links))
+    }
+
+    /// The links of PCI Express that are as far from the cards as each other, where all of them are known. Cards behind
+    /// one link share it.
+    fn slots(&self, frame_per_byte: f64) -> impl Iterator<Item = (Stage, String, Kind)> {
         let deepest = self.wires.iter().map(|w| w.crossings.len()).min();
-        for depth in 0..deepest.unwrap_or(0) {
-            self.slots(&mut path, depth, packets);
-        }
-        self.usb(&mut path, packets);
-        let ceilings = path.ceilings(direction).into_iter().map(|found| Ceiling {
-            rate: Rate(found.goodput.high() as u64),
-            least: Rate(found.goodput.low() as u64),
-            stage: found.resource.stage,
-            side: found.resource.side,
-            name: found.resource.name.clone(),
-            formula: found.formula.to_owned(),
-        });
-        ceilings.collect()
-    }
-
-    fn wires(&self, path: &mut Path, packets: &Packets) {
-        let (payload, frame) = (packets.payload, ethernet::wire(packets.mtu, self.tags));
-        let cost = Cost::bytes(Bounds::exact(f64::from(frame) / f64::from(payload)));
-        let times = match self.wires.len() {
-            1 => String::new(),
-            many => format!("{many} x "),
-        };
-        for (at, wire) in self.wires.iter().enumerate() {
-            let name = format!("port {}", self.name);
-            let capacity = ethernet::capacity(wire.speed.0 as f64);
-            let resource = self.add(path, Stage::Net, &name, capacity);
-            path.flows[at].demands.push(Demand {
-                resource,
-                cost,
-                formula: format!("{times}{} x {payload}/{frame}", wire.speed),
-            });
-        }
-    }
-
-    /// The links that are this far from the cards, if all of them are known. Cards behind one link
-    /// share it.
-    fn slots(&self, path: &mut Path, depth: usize, packets: &Packets) {
-        let links: Option<Vec<_>> = self
-            .wires
-            .iter()
-            .map(|w| Some((w.crossings[depth].slot.address, slot(&w.crossings, depth)?)))
-            .collect();
-        let name = match depth {
-            0 => format!("slot of {}", self.name),
-            _ => format!("switch {depth} above {}", self.name),
-        };
-        let mut known = Vec::new();
-        for (at, (address, slot)) in links.into_iter().flatten().enumerate() {
-            let there = known.iter().find(|(known, _)| *known == address);
-            let pair = there.map_or_else(
-                || [0, 1].map(|_| self.add(path, Stage::Pcie, &name, slot.capacity())),
-                |(_, pair)| *pair,
-            );
-            known.push((address, pair));
-            self.cross(&mut path.flows[at], pair, &slot, packets);
-        }
+        (0..deepest.unwrap_or(0)).filter_map(move |depth| {
+            let at = |wire: &Wire<'_>| wire.crossings[depth].slot.address;
+            let of_links: Option<Vec<_>> = self
+                .wires
+                .iter()
+                .map(|wire| Some((self.first(|w| at(w) == at(wire)), slot(wire, depth)?)))
+                .collect();
+            let what = match depth {
+                0 => "slot of".to_owned(),
+                _ => format!("switch {depth} above"),
+            };
+            let slots = Slots {
+                of_links: of_links?,
+                times: String::new(),
+                frame_per_byte: Some(frame_per_byte),
+                request_inputs: Vec::new(),
+            };
+            Some((Stage::Pcie, self.called(&what), Kind::Slots(slots)))
+        })
     }
 
     /// The USB that all of the wires hang on, if they do. Adapters on one hub share its wire.
-    fn usb(&self, path: &mut Path, packets: &Packets) {
-        let wires: Option<Vec<_>> = self.wires.iter().map(|wire| wire.usb).collect();
-        let frame = (f64::from(packets.mtu) + HEADER) / f64::from(packets.payload);
-        let cost = Cost::bytes(Bounds::exact(frame.max(1.0)));
-        let mut known: Vec<(&str, usize)> = Vec::new();
-        for (at, (hub, signals)) in wires.into_iter().flatten().enumerate() {
-            let shared = known.iter().find(|(name, _)| Some(*name) == hub);
-            let resource = shared.map_or_else(
-                || {
-                    let bits = usb::leaves(signals);
-                    let bytes = Bounds::new(bits.low() / 8.0, bits.high() / 8.0);
-                    self.add(path, Stage::Pcie, &format!("USB of {}", self.name), bytes)
-                },
-                |(_, resource)| *resource,
-            );
-            known.extend(hub.map(|hub| (hub, resource)));
-            path.flows[at].demands.push(Demand {
-                resource,
-                cost,
-                formula: format!(
-                    "{}, at the most, and {:.0} % for headers",
-                    usb::words(signals),
-                    (frame - 1.0) * 100.0
-                ),
-            });
-        }
+    fn usb(&self, frame_per_byte: f64) -> Option<(Stage, String, Kind)> {
+        let of_links: Option<Vec<_>> = self
+            .wires
+            .iter()
+            .enumerate()
+            .map(|(own, wire)| {
+                let (hub, signals) = wire.usb?;
+                let hub = hub.map(|name| self.first(|w| w.hub() == Some(name)));
+                Some((hub.unwrap_or(own), signals))
+            })
+            .collect();
+        let usb = Usb {
+            of_links: of_links?,
+            frame_per_byte,
+        };
+        Some((Stage::Pcie, self.called("USB of"), Kind::Usb(usb)))
     }
 
-    /// A sender's card reads memory and asks for it; a receiver's writes.
-    fn cross(
-        &self,
-        flow: &mut Flow,
-        [to_card, to_memory]: [usize; 2],
-        slot: &pcie::Slot,
-        packets: &Packets,
-    ) {
-        let frame = f64::from(packets.mtu) + HEADER + f64::from(4 * self.tags);
-        let payload = f64::from(packets.payload);
-        // One header for many packets where the card cuts them, else one for each.
-        let most = (frame / payload).max(1.0);
-        let headers = |cost: Cost| {
-            Cost::bytes(Bounds::new(
-                cost.per_byte.low(),
-                cost.per_byte.high() * most,
-            ))
-        };
-        let words = |words: String| {
-            let percent = (most - 1.0) * 100.0;
-            format!("{words} and {percent:.0} % for headers")
-        };
-        let sends = flow.direction.sender() == self.side;
-        let mut demand = |resource, cost, formula| {
-            flow.demands.push(Demand {
-                resource,
-                cost: headers(cost),
-                formula,
-            });
-        };
-        if sends {
-            demand(to_card, slot.read(), words(slot.read_words()));
-            demand(to_memory, slot.request(), "requests to read".to_owned());
-        } else {
-            demand(to_memory, slot.write(), words(slot.write_words()));
-        }
+    /// The number of the first wire of which something is true.
+    fn first(&self, is: impl Fn(&Wire<'_>) -> bool) -> usize {
+        self.wires.iter().position(is).unwrap_or_default()
     }
 
-    fn add(&self, path: &mut Path, stage: Stage, what: &str, capacity: Bounds) -> usize {
-        path.resources.push(Resource {
-            name: format!("{} {what}", self.side.name()),
-            stage,
-            side: Place::from(self.side),
-            capacity,
-            inputs: Vec::new(),
-        });
-        path.resources.len() - 1
-    }
-}
-
-/// However many streams there are, they share a wire.
-fn flow(direction: Direction, packets: &Packets) -> Flow {
-    let payload = Bounds::exact(f64::from(packets.payload));
-    Flow {
-        direction,
-        streams: Bounds::exact(1.0),
-        packet: payload,
-        operation: payload,
-        demands: Vec::new(),
+    fn called(&self, what: &str) -> String {
+        format!("{} {what} {}", self.side.name(), self.name)
     }
 }
 
@@ -346,10 +315,10 @@ fn forget_defaults(wires: &mut [Wire<'_>]) {
 }
 
 /// A link as the formulas of PCI Express need it; packets are as large as the card makes them.
-fn slot(crossings: &[Crossing<'_>], depth: usize) -> Option<pcie::Slot> {
-    let link = crossings.get(depth)?.now;
-    let payload = crossings.first()?.device.payload;
-    pcie::Slot::of(link, payload)
+fn slot(wire: &Wire<'_>, depth: usize) -> Option<pcie::Slot> {
+    let link = wire.crossings.get(depth)?.now;
+    let payload = wire.crossings.first()?.device.payload;
+    crossing::slot(link, payload)
 }
 
 #[cfg(test)]

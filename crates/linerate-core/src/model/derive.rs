@@ -127,7 +127,7 @@ fn direction(record: &Record, direction: Direction) -> Option<DirectionModel> {
         ceilings: ceilings(
             &record.hosts,
             direction,
-            &base.tcp,
+            base.packets,
             base.shapers.as_deref().unwrap_or_default(),
             base.goodput.mean,
         ),

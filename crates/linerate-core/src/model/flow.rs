@@ -9,16 +9,17 @@ use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::driver::{allowances, paused};
-use super::fragments::{fragments, in_use};
+use super::fragments::fragments;
 use super::load::estimate;
 use super::local::local;
 use super::losses::loses_again;
+use super::packets::{Sender, received};
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::room::Writer;
 use super::shaping::shapers;
 use super::tcp::tcp;
-use super::{DirectionModel, Load, Model, TcpShares, Thread};
+use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use crate::facts::{Gap, HostFacts};
 use crate::metric as m;
 use crate::path::{Direction, Side};
@@ -96,7 +97,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         ceilings: ceilings(
             &hosts,
             direction,
-            &base.tcp,
+            base.packets,
             base.shapers.as_deref().unwrap_or_default(),
             base.goodput.mean,
         ),
@@ -159,6 +160,7 @@ fn load(
         mean(tables.flat_map(|t| gauge(t, metric, window)))
     };
     let [senders, receivers] = placed(sends, own);
+    let (tcp, packets) = counted(flow, (table, &ticks), sends, window);
     Some(Load {
         transport: Transport::Tcp,
         streams: 1,
@@ -168,11 +170,8 @@ fn load(
         operations: None,
         goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
-        tcp: if sends {
-            sending(flow, window)
-        } else {
-            receiving(table, &ticks, window)
-        },
+        tcp,
+        packets,
         datagrams: None,
         senders,
         copied: None,
@@ -200,12 +199,37 @@ fn load(
         paused: paused(hosts, &step, direction, window),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
-        in_use: in_use(near, 0, flow.remote.ip().to_canonical().is_ipv6()).filter(|_| sends),
+        in_use: sender(flow).last_packet(packets).filter(|_| sends),
         collided: [None, None],
         keeps_losing: sends && loses_again(near, 0, window, None),
         interruptions: Vec::new(),
         ticks: rates,
     })
+}
+
+/// What this end counted, and the sizes of packets that it knows.
+fn counted(
+    flow: &Flow,
+    (table, ticks): (&Table, &[Tick]),
+    sends: bool,
+    window: Window,
+) -> (TcpShares, Option<Packets>) {
+    if sends {
+        let packets = sender(flow).packets(&SetEnd::default(), window);
+        (sending(flow, window), packets)
+    } else {
+        (receiving(table, ticks, window), received(table, window))
+    }
+}
+
+/// This end as the one that sends.
+fn sender(flow: &Flow) -> Sender<'_> {
+    Sender {
+        transport: Transport::Tcp,
+        readings: &flow.readings,
+        set: 0,
+        is_ipv6: flow.remote.ip().to_canonical().is_ipv6(),
+    }
 }
 
 /// The shares of a sender, of which nothing is known but its sockets.
@@ -284,8 +308,6 @@ fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
         window: bytes(m::TCP_RCV_WND),
         rtt: rtt.map(micros),
         min_rtt: of(m::TCP_MIN_RTT).map(micros),
-        mss: bytes(m::TCP_RCV_MSS),
-        path_mtu: bytes(m::TCP_PMTU),
         ..TcpShares::default()
     }
 }

@@ -6,11 +6,12 @@ use super::crowd::takes_in;
 use super::datagrams::{datagrams, lost};
 use super::driver::{allowances, packet_bytes, paused};
 use super::ends::{end, index, receiving, sending};
-use super::fragments::{fragments, in_use};
+use super::fragments::fragments;
 use super::handover::copied;
 use super::interruptions::interruptions;
 use super::local::local;
 use super::losses::{loses_again, loses_throughout};
+use super::packets::Sender;
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
@@ -144,16 +145,14 @@ pub(super) fn load_over(
     let goodput = slice_goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
     let datagrams = datagrams([sending, receiving], set.plan.id, window);
-    let mut tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
-    let in_use = match datagrams {
-        Some(_) => of_datagrams(&mut tcp, &made(direction.sender())),
-        None => in_use(sending, set.plan.id, is_ipv6(record)),
-    };
+    let tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
+    let sender = sender(record, sending, set.plan.id);
+    let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
     let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
     let receivers = receivers(receiving, &set.plan, &cpus[1], window);
     Some(Load {
-        transport: Transport::of(&record.start.plan.engine),
+        transport: sender.transport,
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
@@ -182,11 +181,12 @@ pub(super) fn load_over(
         paused: paused(&record.hosts, step, direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
-        in_use,
+        in_use: sender.last_packet(packets),
         collided: ends.map(|side| collided(step, side, window)),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
+        packets,
         datagrams,
         ticks: rates,
     })
@@ -228,7 +228,6 @@ fn connections(
     let counted = counted.filter(told);
     let needless = [shares.needless, counted].into_iter().flatten();
     shares.needless = needless.reduce(f64::max);
-    shares.packet = super::tcp::packet(&shares, sending, set, is_ipv6(record));
     shares
 }
 
@@ -244,25 +243,6 @@ fn receivers(end: &EndReadings, plan: &SetPlan, cpus: &[Cpu], window: Window) ->
     receivers
 }
 
-/// UDP over IPv4, without options; 20 bytes more of IPv6 are 1.3 % of a full packet.
-//= RFC 768 and RFC 791, section 3.1
-const UDP_HEADERS: u64 = 28;
-
-/// Sizes of a load by datagrams, and of the largest packet that it sends.
-fn of_datagrams(shares: &mut TcpShares, sender: &SetEnd) -> Option<Bytes> {
-    let (size, packet) = packet(sender);
-    (shares.mss, shares.path_mtu, shares.packet) = (size, packet, packet);
-    packet
-}
-
-/// Payload of a datagram, and bytes of its packet; nothing of those that travel in fragments.
-fn packet(sender: &SetEnd) -> (Option<Bytes>, Option<Bytes>) {
-    let whole = sender.gaps.iter().all(|gap| gap.what != "set.fragments");
-    let size = Some(sender.write_size).filter(|size| whole && *size > 0);
-    let packet = size.map(|size| Bytes(size.saturating_add(UDP_HEADERS)));
-    (size.map(Bytes), packet)
-}
-
 /// The step with an idle path.
 fn idle(record: &Record) -> Option<&Step> {
     super::derive::first(record, |purpose| matches!(purpose, Purpose::IdleLatency))
@@ -272,6 +252,16 @@ fn idle(record: &Record) -> Option<&Step> {
 fn quiet(record: &Record, side: Side) -> Option<(&EndReadings, Window)> {
     let step = idle(record)?;
     Some((end(step, side)?, Window::of(step)))
+}
+
+/// The sending end of a set.
+fn sender<'a>(record: &Record, readings: &'a EndReadings, set: u32) -> Sender<'a> {
+    Sender {
+        transport: Transport::of(&record.start.plan.engine),
+        readings,
+        set,
+        is_ipv6: is_ipv6(record),
+    }
 }
 
 /// Whether the path is one of IPv6.

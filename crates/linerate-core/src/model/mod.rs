@@ -26,6 +26,7 @@ mod losses;
 mod off_node;
 mod on_purpose;
 mod once;
+mod packets;
 mod probe;
 mod processor;
 mod queues;
@@ -62,6 +63,7 @@ pub use local::{Local, LocalEvent};
 pub use look::looks;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use once::{Once, once};
+pub use packets::Packets;
 pub use processor::{Cpu, Thread};
 pub use queues::Queue;
 pub use shaping::Shaping;
@@ -285,8 +287,10 @@ pub struct Load {
     pub ticks: Vec<f64>,
     /// Whether a steady part was found.
     pub steady: bool,
-    /// What its connections counted at the sender; nothing for other transports but the sizes of packets.
+    /// What its connections counted at the sender; nothing for other transports.
     pub tcp: TcpShares,
+    /// Sizes of the packets that it sends; `None` where they are not known, as those of other transports.
+    pub packets: Option<Packets>,
     /// What became of its datagrams; `None` where they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.

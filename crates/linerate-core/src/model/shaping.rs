@@ -2,7 +2,9 @@
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
-use super::{Load, TcpShares};
+use super::{Load, Packets};
+use crate::ceiling::part::Shared;
+use crate::ceiling::{Bounds, Cost};
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
 use crate::units::Rate;
@@ -37,9 +39,15 @@ impl Shaping {
 
     /// The most goodput that it leaves, and how that comes about: its rate, less what it counts besides
     /// the payload of a full packet.
-    pub fn ceiling(&self, tcp: &TcpShares, streams: u32) -> Option<(Rate, String)> {
-        let (payload, packet) = (tcp.mss?.0 as f64, tcp.packet?.0 as f64);
-        let counted = packet + self.frame;
+    pub fn ceiling(&self, packets: Packets, streams: u32) -> Option<(Rate, String)> {
+        let shared = self.shared(packets, streams)?;
+        Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
+    }
+
+    /// The same as a part of the path, which counts payload alone.
+    pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
+        let payload = packets.payload.0 as f64;
+        let counted = packets.packet?.0 as f64 + self.frame;
         let (rate, times) = match (self.rate, self.flow_rate) {
             (Some(rate), _) => (rate, 1),
             (None, Some(rate)) => (rate, streams),
@@ -51,10 +59,11 @@ impl Shaping {
         } else {
             String::new()
         };
-        Some((
-            Rate(goodput as u64),
-            format!("{times}{rate} x {payload}/{counted}"),
-        ))
+        Some(Shared {
+            capacity: Bounds::exact(goodput / 8.0),
+            cost: Cost::bytes(Bounds::exact(1.0)),
+            formula: format!("{times}{rate} x {payload}/{counted}"),
+        })
     }
 }
 
@@ -62,7 +71,7 @@ impl Load {
     /// The shaper that leaves the least, with that goodput and its formula.
     pub fn shaped(&self) -> Option<(&Shaping, Rate, String)> {
         let all = self.shapers.iter().flatten().filter_map(|shaper| {
-            let (rate, formula) = shaper.ceiling(&self.tcp, self.streams)?;
+            let (rate, formula) = shaper.ceiling(self.packets?, self.streams)?;
             Some((shaper, rate, formula))
         });
         all.min_by_key(|(_, rate, _)| *rate)
@@ -249,17 +258,21 @@ mod tests {
 
     #[test]
     fn a_ceiling_is_the_payload_of_full_packets() {
-        let tcp = TcpShares {
-            mss: Some(Bytes(1448)),
+        let full = Packets {
+            payload: Bytes(1448),
             packet: Some(Bytes(1500)),
-            ..TcpShares::default()
+            path_mtu: None,
         };
         let flow = &passed(&[queue("eth0 fq 1:", 1_000_000, 0, 100_000_000)])[0];
-        let (rate, formula) = flow.ceiling(&tcp, 2).unwrap();
+        let (rate, formula) = flow.ceiling(full, 2).unwrap();
         assert_eq!(formula, "2 x 100 Mb/s x 1448/1514");
         assert_eq!(rate.0 / 1_000_000, 191);
         let total = &passed(&[queue("eth0 tbf 1:", 1_000_000, 100_000_000, 0)])[0];
-        assert_eq!(total.ceiling(&tcp, 2).unwrap().1, "100 Mb/s x 1448/1514");
-        assert_eq!(total.ceiling(&TcpShares::default(), 2), None);
+        assert_eq!(total.ceiling(full, 2).unwrap().1, "100 Mb/s x 1448/1514");
+        let unread = Packets {
+            packet: None,
+            ..full
+        };
+        assert_eq!(total.ceiling(unread, 2), None);
     }
 }

@@ -61,12 +61,6 @@ pub struct TcpShares {
     pub max_pacing: Option<Rate>,
     /// Memory of the send buffer (`sk_sndbuf`), mean.
     pub send_memory: Option<Bytes>,
-    /// Maximum segment size: payload of a full packet. Of a load by datagrams their size.
-    pub mss: Option<Bytes>,
-    /// Maximum transmission unit of the path, as the sender knows it; of a load by datagrams bytes of a packet.
-    pub path_mtu: Option<Bytes>,
-    /// Bytes of a full IP packet: fewer than the path's unit where the receiver takes no larger segments.
-    pub packet: Option<Bytes>,
 }
 
 impl TcpShares {

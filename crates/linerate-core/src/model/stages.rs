@@ -243,7 +243,8 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
             _ => "neighbours".to_owned(),
         },
     });
-    let mtu = model.directions.iter().find_map(|d| d.base.tcp.path_mtu);
+    let mut packets = model.directions.iter().filter_map(|d| d.base.packets);
+    let mtu = packets.find_map(|p| p.path_mtu.or(p.packet));
     by.into_iter()
         .chain(mtu.map(|mtu| format!("packets of {} bytes", mtu.0)))
         .collect()

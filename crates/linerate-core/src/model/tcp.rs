@@ -10,11 +10,10 @@ use crate::record::{EndReadings, Table};
 use crate::stats::{Count, SHORTEST};
 use crate::units::{Bytes, Nanos, Rate};
 
-/// Bits of `tcpi_options`: windows are scaled, acknowledgements are selective, segments have time stamps.
-//= include/uapi/linux/tcp.h, TCPI_OPT_WSCALE
+/// Bits of `tcpi_options`: windows are scaled, acknowledgements are selective.
+//= Linux, include/uapi/linux/tcp.h: TCPI_OPT_WSCALE, TCPI_OPT_SACK
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
-const STAMPED: u8 = 1;
 
 /// Share of a congestion window that is in flight on average where it is what holds the sender.
 const FULL_CWND: f64 = 0.9;
@@ -177,46 +176,7 @@ pub(super) fn tcp(
             .and_then(per_sec),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
-        mss,
-        path_mtu: bytes(m::TCP_PMTU),
-        packet: None,
     }
-}
-
-/// Bytes of IP and TCP before the payload of a segment.
-//= RFC 791, section 3.1; RFC 8200, section 3; RFC 9293, section 3.1; RFC 7323, section 3.2
-const IPV4: u64 = 20;
-const IPV6: u64 = 40;
-const TCP: u64 = 20;
-const TIMESTAMPS: u64 = 12;
-
-/// Bytes of a full packet: what the path carries, or less where the receiver takes no segments of that size. An end
-/// with packets of 9000 bytes sends 1500 to one that takes no more, and the kernel goes on to say 9000 of the path.
-pub(super) fn packet(
-    tcp: &TcpShares,
-    sending: &EndReadings,
-    set: u32,
-    is_ipv6: bool,
-) -> Option<Bytes> {
-    let prefix = format!("s{set}/");
-    let mut sockets = sending.about("tcp", |s| s.starts_with(&prefix));
-    let options = |t: &Table| t.column(m::TCP_OPTIONS)?.last().copied();
-    let stamped = sockets.all(|t| is_stamped(options(t)));
-    let segment = Bytes(tcp.mss?.0 + header_bytes(stamped, is_ipv6));
-    Some(tcp.path_mtu.map_or(segment, |path| path.min(segment)))
-}
-
-/// Bytes of the headers of IP and TCP of a connection with these options; time stamps where they were not read.
-pub(super) fn headers(options: Option<i64>, is_ipv6: bool) -> u64 {
-    header_bytes(is_stamped(options), is_ipv6)
-}
-
-fn is_stamped(options: Option<i64>) -> bool {
-    options.is_none_or(|options| options as u8 & STAMPED != 0)
-}
-
-fn header_bytes(stamped: bool, is_ipv6: bool) -> u64 {
-    TCP + if is_ipv6 { IPV6 } else { IPV4 } + if stamped { TIMESTAMPS } else { 0 }
 }
 
 /// Every value of a metric in a window.
@@ -401,33 +361,6 @@ mod tests {
         assert_eq!(of(grows, 20, enough), None, "it grew");
         assert_eq!(of(|_| 20, 20, enough - 1), None, "too few");
         assert_eq!(stood(&[], WHOLE, None), None);
-    }
-
-    #[test]
-    fn a_full_packet_is_no_larger_than_the_receiver_takes() {
-        let at = |mss, path, options, is_ipv6| {
-            let socket = table("s1/0", &[(m::TCP_OPTIONS, [options; 2])]);
-            let end = EndReadings {
-                tables: vec![socket],
-                ..EndReadings::default()
-            };
-            let told = TcpShares {
-                mss: Some(Bytes(mss)),
-                path_mtu: Some(Bytes(path)),
-                ..TcpShares::default()
-            };
-            packet(&told, &end, 1, is_ipv6).unwrap().0
-        };
-        assert_eq!(at(1448, 1500, 7, false), 1500);
-        assert_eq!(at(1448, 9000, 7, false), 1500, "the receiver takes no more");
-        assert_eq!(at(8948, 9000, 7, false), 9000);
-        assert_eq!(at(1460, 9000, 6, false), 1500, "no time stamps");
-        assert_eq!(at(1428, 9000, 7, true), 1500);
-        assert_eq!(at(1448, 1480, 7, false), 1480, "never more than the path");
-        assert_eq!(
-            packet(&TcpShares::default(), &EndReadings::default(), 1, false),
-            None
-        );
     }
 
     #[test]

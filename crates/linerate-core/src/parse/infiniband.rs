@@ -43,25 +43,18 @@ pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
 pub fn guid(text: &[u8]) -> Result<Guid, Malformed> {
     const WHAT: &str = "GUID";
     let line = text::first_line(text, WHAT)?.trim_ascii();
-    groups::<4>(line)
-        .map(Guid)
-        .ok_or(Malformed::NotANumber(WHAT))
+    groups(line).map(Guid).ok_or(Malformed::NotANumber(WHAT))
 }
 
-/// The GUID in the lower half of a GID such as `fe80:0000:0000:0000:0002:c903:004c:5e32`.
-pub fn guid_of_gid(gid: &str) -> Option<Guid> {
-    groups::<8>(gid.as_bytes()).map(Guid)
-}
-
-/// The last 64 bits of so many groups of four hexadecimal digits.
-fn groups<const COUNT: usize>(text: &[u8]) -> Option<u64> {
+/// Four groups of four hexadecimal digits.
+fn groups(text: &[u8]) -> Option<u64> {
     let (mut value, mut count) = (0, 0);
     for group in text.split(|&b| b == b':') {
         let group = Some(group).filter(|group| group.len() == 4);
         value = value << 16 | text::hexadecimal(group?)?;
         count += 1;
     }
-    (count == COUNT).then_some(value)
+    (count == 4).then_some(value)
 }
 
 /// A number with at most one digit behind the point, in tenths.
@@ -79,7 +72,7 @@ fn tenths(field: &[u8]) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{guid, guid_of_gid, rate, state};
+    use super::{guid, rate, state};
     use crate::units::Rate;
 
     #[test]
@@ -127,17 +120,12 @@ mod tests {
         ] {
             assert!(guid(bad.as_bytes()).is_err(), "{bad:?}");
         }
-        let own = guid_of_gid("fe80:0000:0000:0000:0002:c903:004c:5e32");
-        assert_eq!(own, Some(got));
-        assert_eq!(guid_of_gid("0002:c903:004c:5e32"), None);
-        assert_eq!(guid_of_gid("masked"), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(text: Vec<u8>) {
             let _ = (state(&text), rate(&text), guid(&text));
-            let _ = guid_of_gid(&String::from_utf8_lossy(&text));
             let _ = rate(&[b"18446744073709551615 Gb/sec (4X ", &text[..], b"\n"].concat());
         }
     }

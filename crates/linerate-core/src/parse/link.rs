@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::netlink::{after, attributes, string, u16_at, u32_at, u64_at};
 use super::{Malformed, netlink, tunnel};
+use crate::facts::watch::LinkStats;
 
 const WHAT: &str = "link message";
 const NEW_LINK: u16 = 16;
@@ -57,35 +58,6 @@ pub struct Link<'a> {
     pub carrier_changes: Option<u32>,
     /// Counters.
     pub stats: Option<LinkStats>,
-}
-
-/// Counters of a port: the part of `struct rtnl_link_stats64` that is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets received.
-    pub rx_packets: u64,
-    /// Packets sent.
-    pub tx_packets: u64,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
-    /// Bad packets received.
-    pub rx_errors: u64,
-    /// Packets that could not be sent.
-    pub tx_errors: u64,
-    /// Packets received but dropped by the host.
-    pub rx_dropped: u64,
-    /// Packets dropped on their way out.
-    pub tx_dropped: u64,
-    /// Collisions.
-    pub collisions: u64,
-    /// Packets received with a bad checksum.
-    pub rx_crc_errors: u64,
-    /// Packets lost to an overrun of the receive queue.
-    pub rx_fifo_errors: u64,
-    /// Packets lost because the host had no buffer for them.
-    pub rx_missed: u64,
 }
 
 /// The links of a reply.

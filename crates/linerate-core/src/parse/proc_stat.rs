@@ -1,17 +1,9 @@
 //! `/proc/stat`: where each CPU's time went.
 
 use super::{Malformed, text};
+use crate::facts::cpu::CpuTimes;
 
 const WHAT: &str = "/proc/stat";
-
-/// Time of one CPU since boot, in clock ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CpuTimes {
-    /// Number of the CPU.
-    pub cpu: u32,
-    /// User, nice, system, idle, iowait, irq, softirq, steal.
-    pub ticks: [u64; 8],
-}
 
 /// The CPUs that are online, in the order of the file. The line that sums them up is left out.
 pub fn cpus(text: &[u8]) -> impl Iterator<Item = Result<CpuTimes, Malformed>> {

@@ -4,10 +4,10 @@
 use super::bbr;
 use super::lossy::{FILLED, is_far, loss_leaves, often_sent_again, only_dropped};
 use crate::factor::Factor;
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, Packets};
 use crate::path::Direction;
 use crate::stats::Range;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 
 /// How many times as large a share many streams lose of one rate as a few do. Four times the streams have windows of a
 /// quarter, and lose at least as often as cubic's, whose rate follows loss to the power of -3/4: 6 times.
@@ -63,15 +63,16 @@ const IN_GROUPS: f64 = 10.0;
 /// Whether loss follows from the windows: on short paths a stream has a few segments in flight, loses them in groups, and
 /// waits for timers.
 fn follows_law(load: &Load) -> bool {
-    let in_flight =
-        |rtt: Nanos, mss: Bytes| load.goodput.mean / 8.0 * rtt.secs() / mss.0.max(1) as f64;
-    let flown = load.tcp.min_rtt.zip(load.tcp.mss);
+    let in_flight = |rtt: Nanos, sizes: Packets| {
+        load.goodput.mean / 8.0 * rtt.secs() / sizes.payload.0.max(1) as f64
+    };
+    let flown = load.tcp.min_rtt.zip(load.packets);
     let left = load
         .tcp
         .retransmitted
         .and_then(|lost| loss_leaves(load, lost));
     is_far(load)
-        && flown.is_some_and(|(rtt, mss)| in_flight(rtt, mss) >= WINDOWS)
+        && flown.is_some_and(|(rtt, sizes)| in_flight(rtt, sizes) >= WINDOWS)
         && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)
 }
 

@@ -125,7 +125,9 @@ pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
         let exceeds = local.per_sec >= POLICED;
         return local.per_sec * if exceeds { most_of(load) } else { 1.0 };
     }
-    let full = load.tcp.packet.or(load.tcp.mss);
+    let full = load
+        .packets
+        .map(|sizes| sizes.packet.unwrap_or(sizes.payload));
     let each = local
         .bytes
         .zip(full)
@@ -135,7 +137,7 @@ pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
 
 /// Segments that a host handles as one packet at most.
 pub(crate) fn most_of(load: &Load) -> f64 {
-    (GROUP / load.tcp.mss.map_or(1.0, |mss| mss.0 as f64)).max(1.0)
+    (GROUP / load.packets.map_or(1.0, |sizes| sizes.payload.0 as f64)).max(1.0)
 }
 
 /// Segments sent in a second, and those of them that were sent again; datagrams sent, and lost. `None` where

@@ -88,8 +88,8 @@ pub(crate) fn is_far(load: &Load) -> bool {
 
 /// Bits per second that random loss leaves to the loss-based congestion control of all streams.
 pub(crate) fn loss_leaves(load: &Load, lost: f64) -> Option<f64> {
-    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
-    let each = mss.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
+    let (payload, rtt) = (load.packets?.payload, load.tcp.rtt.filter(|rtt| rtt.0 > 0)?);
+    let each = payload.0 as f64 * 8.0 / rtt.secs() * MATHIS / lost.sqrt();
     (!bbr::sends(load)).then_some(each * f64::from(load.streams))
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn loss_leaves_at_least(load: &Load, lost: f64) -> Option<f64> {
     if load.tcp.timeouts == Some(0.0) {
         return Some(most);
     }
-    let (mss, rtt) = (load.tcp.mss?, load.tcp.rtt?);
-    let each = mss.0 as f64 * 8.0 / segment_time(rtt.secs(), lost);
+    let (payload, rtt) = (load.packets?.payload, load.tcp.rtt?);
+    let each = payload.0 as f64 * 8.0 / segment_time(rtt.secs(), lost);
     let waited = load.tcp.timer_limited.map(|share| share * BACKED_OFF);
     let beside = waited.map_or(0.0, |waited| most * (1.0 - waited));
     let all = each * f64::from(load.streams);

@@ -21,7 +21,7 @@ pub(crate) fn may_bind(
     load: &Load,
     stage: Stage,
 ) -> bool {
-    let least = least_of(host, ports, (direction, &load.tcp), stage);
+    let least = least_of(host, ports, (direction, load.packets), stage);
     let far_below = least.is_some_and(|least| goodput(load) < least.0 as f64 * FAR_BELOW);
     !far_below && !goes_elsewhere(host, ports, load)
 }

@@ -143,7 +143,7 @@ fn without_copy(load: &Load) -> Option<Handover> {
 
 /// Half the segment; where nothing gets through, one that every link carries.
 fn smaller_mss(load: &Load) -> Option<u32> {
-    let mss = u32::try_from(load.tcp.mss?.0).ok()?;
+    let mss = u32::try_from(load.packets?.payload.0).ok()?;
     let half = (mss / 2).max(SMALL_MSS);
     let wanted = load.silent().map_or(half, |_| SMALL_MSS);
     (wanted < mss).then_some(wanted)

@@ -32,7 +32,7 @@ pub fn slice_time(load: &Load, factor: Option<Factor>) -> Nanos {
 
 /// Seconds until so many segments are lost at half the pace that their number tells something.
 fn until_lost(load: &Load) -> Option<f64> {
-    let segments = load.goodput.mean / 8.0 / load.tcp.mss?.0.max(1) as f64;
+    let segments = load.goodput.mean / 8.0 / load.packets?.payload.0.max(1) as f64;
     Some(LOSSES / (often_sent_again(load)? * segments / 2.0))
 }
 

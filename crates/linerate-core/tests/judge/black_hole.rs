@@ -65,7 +65,10 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
 fn segments_are_halved_down_to_what_every_link_carries() {
     let mss = |mss| {
         let mut base = load();
-        base.tcp.mss = Some(Bytes(mss));
+        base.packets = Some(Packets {
+            payload: Bytes(mss),
+            ..FULL
+        });
         let trial = kind("smaller-mss").expect("a known kind");
         trial
             .propose(&model(base), Direction::Forward, 0)

@@ -147,7 +147,7 @@ fn offloads_are_switched_on_where_some_are_off_at_the_sender_first() {
 /// A load of which a queue of a host drops half a per cent.
 fn dropping(side: Side, what: LocalEvent, subject: &str) -> Model {
     let mut base = load();
-    base.tcp.mss = Some(Bytes(1448));
+    base.packets = Some(FULL);
     base.tcp.segments = Some(80_000.0);
     base.tcp.repeated = Some(400.0);
     base.tcp.retransmitted = Some(0.005);

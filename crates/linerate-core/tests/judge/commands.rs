@@ -131,7 +131,10 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
             host.facts.port.as_mut().expect("a port").mtu = mtu;
             host.facts.route.as_mut().expect("a route").peer = peer.parse().ok();
         }
-        m.directions[0].base.tcp.path_mtu = path.map(Bytes);
+        m.directions[0].base.packets = path.map(|mtu| Packets {
+            path_mtu: Some(Bytes(mtu)),
+            ..FULL
+        });
         let advice = cause("mtu-black-hole")
             .expect("a cause")
             .advice(&m, Direction::Forward);

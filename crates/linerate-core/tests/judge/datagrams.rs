@@ -27,11 +27,12 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
     Load {
         goodput: steady(goodput),
         ticks: vec![goodput; 30],
-        tcp: TcpShares {
-            mss: Some(Bytes(1000)),
+        tcp: TcpShares::default(),
+        packets: Some(Packets {
+            payload: Bytes(1000),
             packet: Some(Bytes(1028)),
-            ..TcpShares::default()
-        },
+            path_mtu: None,
+        }),
         transport: Transport::Udp,
         datagrams: Some(told),
         senders: vec![thread(sender)],

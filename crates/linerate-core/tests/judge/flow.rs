@@ -1,6 +1,6 @@
 //! Connections that others made: what this end alone can tell, on both sides of each threshold.
 
-use linerate_core::facts::{BufferLimits, HostFacts};
+use linerate_core::facts::{BufferLimits, HostFacts, Port};
 use linerate_core::metric::{self as m, Kind, Metric};
 use linerate_core::model::{Flow, carried, flow};
 use linerate_core::path::{Direction, Place};
@@ -252,4 +252,36 @@ fn counters_that_are_missing_give_no_answer() {
     let mut fallen = one;
     fallen.readings.tables[0].columns[1].values.reverse();
     assert_eq!(flow(&fallen), None);
+}
+
+#[test]
+fn a_shaper_of_the_own_port_and_its_wire_are_ceilings_of_what_is_sent() {
+    // 40 Mb/s of payload.
+    let at = |share: f64| {
+        let mut own = connection(&upload(0), 0, &[10]);
+        let rate = 40e6 / share * 1514.0 / 1448.0;
+        let subject = "eth0 tbf 1:";
+        let sent = [(m::QDISC_BYTES, 530_000), (m::QDISC_OVERLIMITS, 100)];
+        let shaper = [(m::SHAPER_RATE, rate as i64), (m::SHAPER_FRAME, 14)];
+        let tables = [table(subject, &sent), table(subject, &shaper)];
+        own.readings.tables.extend(tables);
+        own.facts.port = Some(Port {
+            name: "eth0".to_owned(),
+            speed_mbps: Some(100),
+            is_ethernet: true,
+            ..Port::default()
+        });
+        own
+    };
+    let model = flow(&at(0.99)).expect("two rows");
+    let known = model.directions[0].ceilings.iter();
+    let formulas: Vec<&str> = known.map(|c| c.formula.as_str()).collect();
+    let wire = "100 Mb/s x 1448/1538";
+    assert_eq!(formulas, ["42.2 Mb/s x 1448/1514", wire]);
+    let holds = |share| limits(&judged(&at(share))) == [("host-shaping", Place::Near)];
+    assert_eq!([0.985, 0.975].map(holds), [true, false]);
+    let mut received = at(0.99);
+    received.readings.tables[0] = table(Flow::SUBJECT, &download(450_000));
+    let model = flow(&received).expect("two rows");
+    assert_eq!(model.directions[0].ceilings, [], "its sender was not read");
 }

@@ -23,8 +23,7 @@ fn queued() -> Model {
     base.latency = Some(p50(Nanos::from_millis(40)));
     base.tcp.rtt = Some(Nanos::from_millis(40));
     base.tcp.min_rtt = Some(Nanos::from_millis(1));
-    base.tcp.mss = Some(Bytes(1448));
-    base.tcp.packet = Some(Bytes(1500));
+    base.packets = Some(FULL);
     base.probe_waited = [Some(0.01), Some(0.02)];
     base.made[0].congestion = "cubic".into();
     let mut m = model(base);

@@ -36,7 +36,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
     // 12 Mb/s are 1036 segments of 1448 bytes in a second, of which 0.77 % are eight: four at half the pace.
     let m = |share| {
         let mut base = lossy(share);
-        (base.goodput, base.tcp.mss) = (steady(1.2e7), Some(Bytes(1448)));
+        (base.goodput, base.packets) = (steady(1.2e7), Some(FULL));
         base.made[0].congestion = "cubic".into();
         let mut m = model(base);
         m.hosts[0].facts.congestion_available = vec!["cubic".into(), "bbr".into()];
@@ -77,7 +77,7 @@ pub(super) fn held_by_loss(gain: f64) -> Model {
     base.goodput = steady(7e6);
     base.tcp.rtt = Some(Nanos::from_millis(20));
     base.tcp.min_rtt = Some(Nanos::from_millis(20));
-    base.tcp.mss = Some(Bytes(1448));
+    base.packets = Some(FULL);
     base.made[0].congestion = "cubic".into();
     let mut m = model(base);
     let idle = m.idle.as_mut().expect("timed");

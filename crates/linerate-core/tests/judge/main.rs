@@ -37,7 +37,8 @@ mod wire;
 use linerate_core::causes::{NoFinding, cause};
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
-    Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, TcpShares, Thread, TrialModel,
+    Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, Packets, TcpShares, Thread,
+    TrialModel,
 };
 use linerate_core::path::{Direction, Measure, Place, Side, Slowness, Stage};
 use linerate_core::plan::Knobs;
@@ -47,6 +48,13 @@ use linerate_core::transport::Transport;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_core::verdict::{Certainty, Disturbance, Verdict, decides, judge, next_trials, notes};
+
+/// Full packets of TCP over IPv4.
+const FULL: Packets = Packets {
+    payload: Bytes(1448),
+    packet: Some(Bytes(1500)),
+    path_mtu: None,
+};
 
 fn thread(busy: f64) -> Thread {
     Thread {
@@ -99,6 +107,7 @@ fn load() -> Load {
             retransmitted: Some(0.0),
             ..TcpShares::default()
         },
+        packets: None,
         datagrams: None,
         senders: vec![thread(0.2)],
         receivers: vec![thread(0.2)],

@@ -50,7 +50,7 @@ fn what_a_hosts_own_port_loses_on_purpose_is_loss_and_no_want_of_room() {
     let far = own_loss(Side::Far, 10.0, 0.01);
     assert_eq!(outcome(&far, "path-loss"), "suspect", "acknowledgements");
     let mut groups = own_loss(Side::Near, 0.5, 0.001);
-    groups.directions[0].base.tcp.packet = Some(Bytes(1500));
+    groups.directions[0].base.packets = Some(FULL);
     groups.directions[0].base.local[0].bytes = Some(14_900.0);
     assert_eq!(outcome(&groups, "path-loss"), "suspect");
     groups.directions[0].base.local[0].bytes = Some(15_100.0);
@@ -88,7 +88,7 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
 /// 100,000 segments in a second, of which some were sent again, and what was dropped.
 fn dropping(local: Vec<Local>, repeated: f64) -> Model {
     let mut load = load();
-    (load.tcp.mss, load.tcp.packet) = (Some(Bytes(1448)), Some(Bytes(1500)));
+    load.packets = Some(FULL);
     load.tcp.segments = Some(100_000.0);
     load.tcp.repeated = Some(repeated);
     load.tcp.retransmitted = Some(repeated / 100_000.0);
@@ -211,7 +211,7 @@ const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
 fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
     let at = |kind: &str, share: f64, waiting| {
         let mut load = load();
-        (load.tcp.mss, load.tcp.packet) = (Some(Bytes(1448)), Some(Bytes(1500)));
+        load.packets = Some(FULL);
         load.goodput.mean = CEILING * share;
         load.shapers = Some(vec![Shaping {
             subject: format!("eth0 {kind} 1:"),

@@ -8,8 +8,7 @@ use super::*;
 const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
 
 fn full_packets(mut load: Load) -> Load {
-    load.tcp.mss = Some(Bytes(1448));
-    load.tcp.packet = Some(Bytes(1500));
+    load.packets = Some(FULL);
     load
 }
 
@@ -146,7 +145,7 @@ fn a_shaper_that_nobody_read_is_unknown_only_where_something_was_held_back() {
         "they were read all the same"
     );
     let mut m = shaped(tbf(), 1.0);
-    m.directions[0].base.tcp.mss = None;
+    m.directions[0].base.packets = None;
     assert_eq!(
         outcome(&m, "host-shaping"),
         "unknown",

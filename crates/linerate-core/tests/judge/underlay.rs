@@ -43,8 +43,7 @@ fn bridge_of(members: Vec<Nic>) -> Vec<Nic> {
 fn leaving(ports: Vec<Nic>, gbits: f64) -> Model {
     let mut base = load();
     base.goodput.mean = gbits * 1e9;
-    base.tcp.mss = Some(Bytes(1448));
-    base.tcp.packet = Some(Bytes(1500));
+    base.packets = Some(FULL);
     let mut m = model(base);
     m.directions[0].sweep[0].goodput.mean = gbits * 1e9;
     let facts = &mut m.hosts[0].facts;

@@ -17,8 +17,7 @@ const CHANNELS: Channels = Channels {
 
 /// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
 fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
-    base.tcp.mss = Some(Bytes(1448));
-    base.tcp.packet = Some(Bytes(1500));
+    base.packets = Some(FULL);
     let mut m = model(base);
     m.directions[0].ceilings = vec![ceiling(Stage::Net, 9.41e9, 9.41e9)];
     for (host, off) in m.hosts.iter_mut().zip(off) {

@@ -166,6 +166,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         ticks: Vec::new(),
         steady: true,
         tcp: TcpShares::default(),
+        packets: None,
         datagrams: None,
         senders: Vec::new(),
         receivers: Vec::new(),

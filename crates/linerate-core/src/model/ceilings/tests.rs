@@ -3,7 +3,14 @@ use crate::facts::nic::{Bond, LinkModes, Stack};
 use crate::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use crate::facts::usb::Hub;
 use crate::facts::{HostFacts, Port};
-use crate::units::{Bytes, Transfers};
+use crate::units::Transfers;
+
+/// Full packets of TCP over IPv4.
+const FULL: Packets = Packets {
+    payload: Bytes(1448),
+    packet: Some(Bytes(1500)),
+    path_mtu: Some(Bytes(1500)),
+};
 
 fn host(side: Side, mbps: Option<u64>, change: fn(&mut Port)) -> Host {
     let mut port = Port {
@@ -25,12 +32,7 @@ fn all(hosts: &[Host], direction: Direction) -> Vec<Ceiling> {
 }
 
 fn carrying(hosts: &[Host], direction: Direction, goodput: f64) -> Vec<Ceiling> {
-    let tcp = TcpShares {
-        mss: Some(Bytes(1448)),
-        packet: Some(Bytes(1500)),
-        ..TcpShares::default()
-    };
-    ceilings(hosts, direction, &tcp, &[], goodput)
+    ceilings(hosts, direction, Some(FULL), &[], goodput)
 }
 
 fn of(hosts: &[Host]) -> Option<(u64, String, String)> {
@@ -69,11 +71,6 @@ fn a_port_without_a_known_wire_gives_none() {
 
 #[test]
 fn a_shaper_is_a_ceiling_of_the_sender_unless_it_limits_each_stream() {
-    let tcp = TcpShares {
-        mss: Some(Bytes(1448)),
-        packet: Some(Bytes(1500)),
-        ..TcpShares::default()
-    };
     let shaper = |rate: Option<Rate>, flow_rate: Option<Rate>| Shaping {
         subject: "eth0 tbf 1:".to_owned(),
         rate,
@@ -83,7 +80,7 @@ fn a_shaper_is_a_ceiling_of_the_sender_unless_it_limits_each_stream() {
         held: None,
     };
     let hosts = [host(Side::Near, Some(1_000), |_| {})];
-    let of = |shaper, goodput| ceilings(&hosts, Direction::Reverse, &tcp, &[shaper], goodput);
+    let of = |shaper, goodput| ceilings(&hosts, Direction::Reverse, Some(FULL), &[shaper], goodput);
     let half = Some(Rate(500_000_000));
     let all = of(shaper(half, None), 1e6);
     assert_eq!(all[0].formula, "500 Mb/s x 1448/1514");
@@ -500,12 +497,7 @@ fn the_least_that_one_of_several_ports_leaves_needs_all_of_them() {
         let host = bridged(vec![nic(1, "0000:01:00.0", 40_000), other]);
         let route = host.facts.route.as_ref().unwrap();
         let ports: Vec<&Nic> = route.ports[1..3].iter().collect();
-        let tcp = TcpShares {
-            mss: Some(Bytes(1448)),
-            packet: Some(Bytes(1500)),
-            ..TcpShares::default()
-        };
-        let found = least_of(&host, &ports, (Direction::Forward, &tcp), stage);
+        let found = least_of(&host, &ports, (Direction::Forward, Some(FULL)), stage);
         found.map(|rate| rate.0 / 100_000_000)
     };
     assert_eq!(least(Some(10_000), Stage::Net), Some(94));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::cpu::{self, Busy, Process};
-use linerate_core::parse::proc_stat::{self, CpuTimes};
+use linerate_core::facts::cpu::{self, Busy, CpuTimes, Process};
+use linerate_core::parse::proc_stat;
 use linerate_core::parse::task_stat;
 
 use super::{PROC, Reader, numbered};

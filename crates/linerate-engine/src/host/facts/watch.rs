@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::cpu::CpuTimes;
 use linerate_core::facts::nic::Counter;
 use linerate_core::facts::nic::counted::grouped;
 use linerate_core::facts::watch::{Change, PortCount, port_change};
-use linerate_core::parse::proc_stat::CpuTimes;
 use linerate_core::parse::{driver, interrupts, link};
 use linerate_core::units::Nanos;
 

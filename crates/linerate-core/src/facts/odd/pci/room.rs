@@ -2,10 +2,9 @@
 
 use super::super::Oddity;
 use super::super::carrier::excess;
-use crate::ceiling::pcie;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, Need};
-use crate::facts::crossing::Crossing;
+use crate::facts::crossing::{self, Crossing};
 use crate::facts::pci::Link;
 
 /// Oddities of links, by whether the ports behind may need more.
@@ -37,7 +36,7 @@ impl Room {
         at: Link,
     ) -> Option<Self> {
         let slot = link.slot.address;
-        let leaves = pcie::Slot::of(at, link.device.payload).map(|slot| slot.leaves());
+        let leaves = crossing::slot(at, link.device.payload).map(|slot| slot.leaves());
         let suffices = |frames: f64| leaves.is_some_and(|leaves| frames <= leaves.low());
         Some(match Need::behind(inventory, slot)? {
             Need::Ports {

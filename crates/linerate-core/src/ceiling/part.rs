@@ -1,0 +1,107 @@
+//! The parts that a path is made of, as they are described: by a case file, or by what was read of the hosts of a run.
+
+use super::{Bounds, Cost, Input, Link, Packet, pcie};
+use crate::path::{Direction, Place, Stage};
+use crate::units::Rate;
+
+/// A path, or one end of it, as it is described.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The directions in which payload flows.
+    pub directions: Vec<Direction>,
+    /// Streams on each of the links that lie side by side. Each link is a flow of each direction.
+    pub streams: Vec<Bounds>,
+    /// The packets that are sent.
+    pub packet: Packet,
+    /// Payload bytes of an operation.
+    pub operation: Bounds,
+    /// The parts, in the order of the forward direction.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a path, which limits what flows through it.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Name: `link`, `near slot of eth0`.
+    pub name: String,
+    /// Its stage.
+    pub stage: Stage,
+    /// Where it is.
+    pub side: Place,
+    /// The directions that use it.
+    pub ways: Vec<Direction>,
+    /// What is known of it, for those who ask where the ceiling comes from.
+    pub inputs: Vec<Input>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a part is.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// Links side by side, each of them full duplex.
+    Links(Links),
+    /// PCI Express slots, or the links of switches above them.
+    Slots(Slots),
+    /// The wires of USB that adapters are on.
+    Usb(Usb),
+    /// One thing that all flows share: a bus, memory, a shaper, a device.
+    Shared(Shared),
+    /// A limit for each stream.
+    EachStream(EachStream),
+}
+
+/// Links side by side.
+#[derive(Debug, Clone)]
+pub struct Links {
+    /// Each link.
+    pub links: Vec<Link>,
+    /// What begins the formula where there are several: `2 x `.
+    pub times: String,
+}
+
+/// The slots of cards.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    /// For each link the number of the slot that it goes through, and the slot. Links with the same number share it.
+    pub of_links: Vec<(usize, pcie::Slot)>,
+    /// What begins the formula where there are several: `2 slots of `.
+    pub times: String,
+    /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
+    /// joins packets needs fewer. `None` where headers are not counted.
+    pub frame_per_byte: Option<f64>,
+    /// What else is known of the direction to memory.
+    pub request_inputs: Vec<Input>,
+}
+
+/// The wires of USB that adapters are on.
+#[derive(Debug, Clone)]
+pub struct Usb {
+    /// For each link the number of the wire that it goes through, and what that signals. Links with the same number
+    /// share it.
+    pub of_links: Vec<(usize, Rate)>,
+    /// Bytes that cross it for each payload byte, because of the headers of packets.
+    pub frame_per_byte: f64,
+}
+
+/// What flows share.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Units per second.
+    pub capacity: Bounds,
+    /// What flows use of it.
+    pub cost: Cost,
+    /// How the goodput that it leaves comes about.
+    pub formula: String,
+}
+
+/// A limit for each stream.
+#[derive(Debug, Clone)]
+pub struct EachStream {
+    /// The most that a stream gets.
+    pub rate: Rate,
+    /// What counts towards it.
+    pub cost: Cost,
+    /// How the goodput that it leaves comes about.
+    pub formula: String,
+}
