@@ -1,8 +1,10 @@
 //! Documents of views against the schemas that are published for them.
 
+mod kept;
+
 use serde_json::Value;
 
-#[path = "../../tests/command/schema.rs"]
+#[path = "../../../tests/command/schema.rs"]
 mod shared;
 
 use shared::errors;
