@@ -1,20 +1,20 @@
 //! A run as it goes, for programs: a JSON object on each line.
 //!
-//! The schema of a line is `schema/stream.schema.json`. Units stand in the keys, what is unknown is
-//! `null`. What a step and a trial showed is derived from what was read until then, and may be another
-//! figure than the one of the result on the last line, which has seen all. A run that measured nothing
-//! ends without a result.
+//! The schema of a line is made from [`Line`]. Units stand in the keys, unknown values are `null`. What a step or a trial
+//! showed is derived from what was read until then, and may differ from the result on the last line, which has all
+//! readings. A run that measured nothing ends without a result.
 
 use std::io::{self, Write};
 
 use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::{Direction, Measure, Place, Side};
 use linerate_core::plan::Purpose;
 use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::{Limit, Verdict};
 use linerate_engine::event::{Event, Flow, Level, Sink};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{bw, json, lat, sweep};
@@ -25,95 +25,199 @@ pub const FORMAT: u32 = 1;
 /// The published schema of a line.
 pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
 
-#[derive(Serialize)]
+/// A JSON object on each line, in the order of events. Units stand in the keys. Unknown values are null. What a step or a
+/// trial showed is derived from what was read until then; the result on the last line has all readings. A run that
+/// measured nothing ends without a result.
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-enum Line<'a> {
+#[schemars(title = "A line of --stream-json: of linerate run, bw or lat")]
+pub(super) enum Line<'a> {
+    /// The first line.
     Started {
-        format: u32,
+        /// Version of these lines.
+        format: json::Format<FORMAT>,
+        /// Version of linerate.
         linerate: &'a str,
+        /// Wall-clock time in seconds since 1970.
         started_unix_s: u64,
+        /// The far end as it was typed. Null for a machine against itself.
         peer: Option<&'a str>,
+        /// Engine that moves payload.
         engine: &'a str,
+        /// Directions to measure.
         directions: &'a [Direction],
+        /// Time of the whole run.
         budget_ns: u64,
     },
+    /// The facts of a host were read.
     Host(json::HostOut<'a>),
+    /// A step begins.
     Step {
+        /// Number of the step, from 0.
         index: u32,
+        /// What is measured.
         words: &'a str,
+        /// Time that is left of the budget.
         left_ns: u64,
     },
+    /// A step goes on, about ten times a second.
     Tick {
+        /// Direction of the load. Null on the idle path, and if both directions are loaded.
         direction: Option<Direction>,
+        /// Payload rate of the last tick, at the receiver if that end is here. Null while there is no load.
         rate_bps: Option<u64>,
+        /// Time that is left of the budget.
         left_ns: u64,
     },
+    /// Round trips of a step that has ended.
     Latency {
+        /// Direction of the load. Null on the idle path.
         direction: Option<Direction>,
         #[serde(flatten)]
         latency: json::LatencyOut,
     },
+    /// Goodput of a step that has ended.
     Goodput {
         direction: Direction,
+        /// Connections.
         streams: u32,
+        /// Whether the other direction was loaded too.
         both: bool,
-        goodput_bps: u64,
-        goodput_ci_bps: Option<[u64; 2]>,
+        #[serde(flatten)]
+        goodput: json::Goodput,
     },
+    /// A step did not end as planned.
     Trouble {
+        /// Number of the step.
         index: u32,
-        side: &'static str,
+        side: Side,
+        /// What happened.
         what: &'a str,
     },
+    /// A trial begins.
     Trial {
+        /// Number of the trial in the record.
         id: u32,
+        /// Kind of trial.
         kind: &'a str,
         direction: Direction,
+        /// What is tried.
         words: &'a str,
     },
+    /// A trial is over. Effects are ratios: after the change over before.
     TrialEnded {
+        /// Number of the trial in the record.
         id: u32,
+        /// Kind of trial.
         kind: &'a str,
         direction: Direction,
+        /// Slices that were measured.
         slices: u32,
+        /// Goodput after the change over goodput before. Null if unknown.
+        #[schemars(range(min = 0))]
         effect: Option<f64>,
+        /// 95 % interval of the effect.
+        #[schemars(inner(range(min = 0)))]
         effect_ci: Option<[f64; 2]>,
+        /// Share of segments retransmitted or datagrams lost after the change over the share before. Null if unknown.
+        #[schemars(range(min = 0))]
         loss: Option<f64>,
+        /// 95 % interval of the loss.
+        #[schemars(inner(range(min = 0)))]
         loss_ci: Option<[f64; 2]>,
+        /// Median round trip after the change over the one before. Null if unknown.
+        #[schemars(range(min = 0))]
         latency: Option<f64>,
+        /// 95 % interval of the latency.
+        #[schemars(inner(range(min = 0)))]
         latency_ci: Option<[f64; 2]>,
     },
+    /// A trial proved what limits a direction. The run goes on with what is still open.
     Proved {
         metric: Measure,
+        #[schemars(with = "json::CauseId")]
         cause: &'a str,
-        side: &'static str,
+        side: Place,
         direction: Direction,
+        /// Number of the trial in the record. Null if a ceiling proved it.
         trial: Option<u32>,
+        /// Time since the run began.
         after_ns: u64,
     },
+    /// Something that the user should know now.
     Notice {
-        level: &'static str,
-        side: &'static str,
+        level: LevelOut,
+        side: Side,
         what: &'a str,
         why: &'a str,
+        /// The command that helps. Empty if there is none.
         hint: &'a str,
     },
+    /// The measurement is over.
     Ended {
-        how: &'static str,
+        how: How,
+        /// Why it failed. Null if it did not.
         why: Option<&'a str>,
     },
+    /// The last line of `run`, if anything was measured.
     Verdict {
+        /// The document of `linerate run --json`, which run.schema.json describes.
+        #[schemars(schema_with = "json::described_elsewhere")]
         result: Box<json::Output<'a>>,
     },
+    /// The last line of `bw`, if anything was measured.
     Bw {
+        /// The document of `linerate bw --json`, which bw.schema.json describes.
+        #[schemars(schema_with = "json::described_elsewhere")]
         result: Box<bw::Output<'a>>,
     },
+    /// The last line of `lat`, if anything was measured.
     Lat {
+        /// The document of `linerate lat --json`, which lat.schema.json describes.
+        #[schemars(schema_with = "json::described_elsewhere")]
         result: Box<lat::Output<'a>>,
     },
+    /// The last line of `bw --sweep`, if anything was measured.
     Sweep {
+        /// The document of `linerate bw --sweep --json`, which sweep.schema.json describes.
+        #[schemars(schema_with = "json::described_elsewhere")]
         result: Box<sweep::Output<'a>>,
     },
+}
+
+/// How grave a notice is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Level")]
+pub(super) enum LevelOut {
+    /// The measurement cannot go on.
+    Error,
+    /// A part is missing; the hint says what helps.
+    Hint,
+    /// For information.
+    Note,
+}
+
+impl From<Level> for LevelOut {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Fatal => Self::Error,
+            Level::Hint => Self::Hint,
+            Level::Info => Self::Note,
+        }
+    }
+}
+
+/// How the measurement ended.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum How {
+    /// As planned.
+    Complete,
+    /// The user ended it.
+    Interrupted,
+    /// It could not go on.
+    Failed,
 }
 
 /// A sink that writes a line for each event, and that stops the run once nobody reads them.
@@ -204,7 +308,7 @@ impl<W: Write> Stream<W> {
             end: None,
         });
         self.line(&Line::Started {
-            format: FORMAT,
+            format: json::Format,
             linerate: &start.linerate,
             started_unix_s: start.wall_secs,
             peer: start.plan.peer.as_deref(),
@@ -223,7 +327,7 @@ impl<W: Write> Stream<W> {
         if let Some(trouble) = &step.trouble {
             self.line(&Line::Trouble {
                 index: step.plan.index,
-                side: trouble.side.name(),
+                side: trouble.side,
                 what: &trouble.what,
             });
         }
@@ -279,8 +383,7 @@ impl<W: Write> Stream<W> {
             direction,
             streams,
             both,
-            goodput_bps: json::integer(goodput.mean),
-            goodput_ci_bps: json::ci(goodput),
+            goodput: goodput.into(),
         });
     }
 
@@ -312,7 +415,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Proved {
             metric: limit.metric,
             cause: limit.cause,
-            side: limit.side.name(),
+            side: limit.side,
             direction: limit.direction,
             trial: limit.trial.as_ref().map(|t| t.id),
             after_ns: after.0,
@@ -322,9 +425,9 @@ impl<W: Write> Stream<W> {
     fn ended(&mut self, end: &End) {
         self.trial_over();
         let (how, why) = match end {
-            End::Complete => ("complete", None),
-            End::Interrupted => ("interrupted", None),
-            End::Failed { why } => ("failed", Some(why.as_str())),
+            End::Complete => (How::Complete, None),
+            End::Interrupted => (How::Interrupted, None),
+            End::Failed { why } => (How::Failed, Some(why.as_str())),
         };
         self.line(&Line::Ended { how, why });
     }
@@ -332,7 +435,7 @@ impl<W: Write> Stream<W> {
     fn progress(&mut self, rate: Option<Rate>, direction: Option<Direction>, left: Nanos) {
         self.line(&Line::Tick {
             direction,
-            rate_bps: rate.map(|r| json::integer(r.0 as f64)),
+            rate_bps: rate.map(|r| json::exact(r.0)),
             left_ns: left.0,
         });
     }
@@ -340,18 +443,17 @@ impl<W: Write> Stream<W> {
 
 fn outcome(model: &TrialModel) -> Line<'_> {
     let mid = |i: Option<Interval>| i.map(|i| i.mid);
-    let ends = |i: Option<Interval>| i.map(|i| [i.low, i.high]);
     Line::TrialEnded {
         id: model.plan.id,
         kind: &model.plan.kind,
         direction: model.plan.direction,
         slices: model.slices,
         effect: mid(model.effect),
-        effect_ci: ends(model.effect),
+        effect_ci: model.effect.map(json::ends),
         loss: mid(model.loss),
-        loss_ci: ends(model.loss),
+        loss_ci: model.loss.map(json::ends),
         latency: mid(model.latency),
-        latency_ci: ends(model.latency),
+        latency_ci: model.latency.map(json::ends),
     }
 }
 
@@ -391,12 +493,8 @@ impl<W: Write> Sink for Stream<W> {
             }
             Event::Proved { limit, after } => self.proved(limit, *after),
             Event::Notice { level, side, gap } => self.line(&Line::Notice {
-                level: match level {
-                    Level::Fatal => "error",
-                    Level::Hint => "hint",
-                    Level::Info => "note",
-                },
-                side: side.name(),
+                level: (*level).into(),
+                side: *side,
                 what: &gap.what,
                 why: &gap.why,
                 hint: &gap.hint,

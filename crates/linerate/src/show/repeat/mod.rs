@@ -1,6 +1,6 @@
 //! Several runs of one plan together: what stays the same from one to the next, and what does not.
 
-mod json;
+pub(super) mod json;
 mod text;
 
 use std::cmp::Reverse;

@@ -1,5 +1,6 @@
 //! Documents of views against the schemas that are published for them.
 
+mod generated;
 mod kept;
 
 use serde_json::Value;
