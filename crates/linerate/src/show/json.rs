@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use parts::{
-    CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends, exact,
-    integer, one_of, text,
+    Acting, CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends,
+    exact, integer, one_of, text,
 };
 
 /// Version of the result; raised when a key changes its meaning or goes away.
