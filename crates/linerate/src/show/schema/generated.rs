@@ -6,7 +6,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use super::super::{bw, flows, json, repeat, stream};
+use super::super::{bw, flows, json, lat, repeat, stream, sweep};
 use crate::cli::kept;
 
 /// The schema of `T`, which is published as `name`.
@@ -96,5 +96,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<repeat::json::Repeated<'_>>("repeat");
     check::<stream::Line<'_>>("stream");
     check::<bw::Output<'_>>("bw");
+    check::<sweep::Output<'_>>("sweep");
+    check::<lat::Output<'_>>("lat");
     check::<flows::json::Output<'_>>("flows");
 }
