@@ -6,7 +6,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use super::super::{bw, flows, json, lat, repeat, stream, sweep};
+use super::super::{bw, diff, flows, json, lat, repeat, stream, sweep};
 use crate::cli::kept;
 
 /// The schema of `T`, which is published as `name`.
@@ -95,6 +95,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<json::Output<'_>>("run");
     check::<repeat::json::Repeated<'_>>("repeat");
     check::<stream::Line<'_>>("stream");
+    check::<diff::json::Output<'_>>("diff");
     check::<bw::Output<'_>>("bw");
     check::<sweep::Output<'_>>("sweep");
     check::<lat::Output<'_>>("lat");
