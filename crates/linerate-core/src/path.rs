@@ -147,3 +147,37 @@ pub enum Measure {
     /// Round-trip time.
     Latency,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text uses `name`, and JSON what is derived.
+    #[test]
+    fn words_are_the_same_in_text_and_in_json() {
+        fn same(word: impl Serialize, name: &str) {
+            assert_eq!(serde_json::to_value(word).unwrap(), name);
+        }
+        for side in [Side::Near, Side::Far] {
+            same(side, side.name());
+        }
+        for direction in Direction::ALL {
+            same(direction, direction.name());
+        }
+        for place in [Place::Near, Place::Far, Place::Path] {
+            same(place, place.name());
+        }
+        for stage in [
+            Stage::App,
+            Stage::Socket,
+            Stage::Cpu,
+            Stage::Memory,
+            Stage::Pcie,
+            Stage::Port,
+            Stage::Net,
+            Stage::Device,
+        ] {
+            same(stage, stage.name());
+        }
+    }
+}

@@ -288,6 +288,21 @@ mod tests {
     }
 
     #[test]
+    fn states_have_one_name_in_text_and_in_json() {
+        let states = (1..=5).filter_map(LinkState::of);
+        for state in states {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        let states = (1..=7).filter_map(PhysicalState::of);
+        for state in states {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for layer in [Layer::InfiniBand, Layer::Ethernet] {
+            assert_eq!(serde_json::to_value(layer).unwrap(), layer.name());
+        }
+    }
+
+    #[test]
     fn only_a_link_has_a_rate() {
         let rate = IbRate {
             rate: Rate(40_000_000_000),
