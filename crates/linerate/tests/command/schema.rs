@@ -1,5 +1,6 @@
 //! Documents against the schemas that are published for them, and against those that were written by hand.
 
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 macro_rules! by_hand {
@@ -53,48 +54,58 @@ const TUNNEL: &str = "packets that are too large for a tunnel";
 const INFINIBAND: &str = "InfiniBand subnets and virtual functions";
 const NVME: &str = "NVMe multipath";
 
-/// What a schema refuses of a document.
-pub(crate) fn errors(schema: &str, document: &Value) -> Vec<String> {
-    refused(&serde_json::from_str(schema).unwrap(), document)
+pub(crate) fn validator(schema: &str) -> Validator {
+    jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
 }
 
-fn refused(schema: &Value, document: &Value) -> Vec<String> {
-    let schema = jsonschema::validator_for(schema).unwrap();
+/// What a schema refuses of a document.
+pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
     let errors = schema.iter_errors(document);
-    errors
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect()
+    let error = |e: ValidationError<'_>| format!("{}: {e}", e.instance_path());
+    errors.map(error).collect()
 }
 
 /// A document fits its schema, and the one that was written by hand for the same document.
 #[track_caller]
 pub(crate) fn fits(schema: &str, document: &Value) {
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    assert_eq!(refused(&schema, document), [""; 0], "{document}");
-    let name = name(&schema);
-    assert_eq!(
-        errors_by_hand(name, document),
-        [""; 0],
-        "{name} by hand: {document}"
-    );
+    all_fit(schema, [document]);
 }
 
-/// `run` of `https://.../run.schema.json`.
-fn name(schema: &Value) -> &str {
+/// As [`fits`], for many documents: schemas take longer to read than most documents to check.
+#[track_caller]
+pub(crate) fn all_fit<'a>(schema: &str, documents: impl IntoIterator<Item = &'a Value>) {
+    let name = name(schema);
+    let (published, by_hand) = (validator(schema), validator(by_hand(&name)));
+    for document in documents {
+        let errors = refused(&published, document);
+        assert_eq!(errors, [""; 0], "{name}: {document}");
+        let errors = refused(&by_hand, &without_added(&name, document));
+        assert_eq!(errors, [""; 0], "{name}, by hand: {document}");
+    }
+}
+
+/// `run` of a schema whose id is `https://.../run.schema.json`.
+fn name(schema: &str) -> String {
+    let schema: Value = serde_json::from_str(schema).unwrap();
     let id = schema["$id"].as_str().unwrap();
     let file = id.rsplit('/').next().unwrap();
-    file.strip_suffix(".schema.json").unwrap()
+    file.strip_suffix(".schema.json").unwrap().to_owned()
 }
 
-/// What the schema that was written by hand refuses of a document without the keys that were added since.
-pub(crate) fn errors_by_hand(name: &str, document: &Value) -> Vec<String> {
-    let (_, schema) = BY_HAND.iter().find(|(known, _)| *known == name).unwrap();
+/// The schema that was written by hand for the documents of this name.
+pub(crate) fn by_hand(name: &str) -> &'static str {
+    let found = BY_HAND.iter().find(|(known, _)| *known == name);
+    found.unwrap().1
+}
+
+/// A document without the keys that were added since.
+pub(crate) fn without_added(name: &str, document: &Value) -> Value {
     let mut before = document.clone();
     for (_, place, _) in ADDED.iter().filter(|(of, ..)| *of == name) {
         let parts: Vec<&str> = place.split('/').skip(1).collect();
         remove(&mut before, &parts);
     }
-    errors(schema, &before)
+    before
 }
 
 fn remove(value: &mut Value, place: &[&str]) {

@@ -446,7 +446,8 @@ mod tests {
             measured.is_some_and(|ns| ns <= 3_000_000_000),
             "{measured:?}"
         );
-        for document in [&forward, &reverse, &part, &own, &interrupted] {
+        let both = output(&sample::both());
+        for document in [&forward, &reverse, &part, &own, &interrupted, &both] {
             fits(SCHEMA, document);
         }
     }

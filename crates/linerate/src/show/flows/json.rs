@@ -297,7 +297,13 @@ mod tests {
 
     #[test]
     fn full_and_empty_documents_fit_the_published_schema() {
-        for look in [sample::look(), sample::idle()] {
+        let looks = [
+            sample::look(),
+            sample::by_network(),
+            sample::small_writes(),
+            sample::idle(),
+        ];
+        for look in looks {
             fits(SCHEMA, &output(&look));
         }
     }

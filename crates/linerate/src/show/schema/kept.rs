@@ -1,18 +1,21 @@
 //! Documents of kept records against their schemas.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use linerate_core::diff::{Judged, diff};
+use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, frame};
-use linerate_engine::event::{Event, Sink};
+use linerate_core::units::{Nanos, Rate};
+use linerate_engine::event::{Event, Level, Sink};
 use serde_json::Value;
 
 use super::super::repeat::Run;
 use super::super::stream::Stream;
 use super::super::{diff as comparison, json, repeat, stream};
-use super::fits;
-use super::shared::errors_by_hand;
+use super::errors;
+use super::shared::{all_fit, by_hand, fits, without_added};
 
 /// All kept records, in the order of their names.
 fn records() -> Vec<Record> {
@@ -31,55 +34,83 @@ fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// The lines of the run that left this record.
+/// The lines of the run that left this record, with a notice of each level.
 fn lines(record: &Record, judged: &Judged<'_>) -> Vec<Value> {
     let mut out = Vec::new();
     let mut stream = Stream::new(&mut out);
-    stream.event(&Event::Started(&record.start));
-    record
-        .hosts
-        .iter()
-        .for_each(|host| _ = stream.event(&Event::Host(host)));
+    events(record, judged, &mut |event| _ = stream.event(&event));
+    stream.result(record, &judged.model, &judged.verdict, false);
+    stream.finish().unwrap();
+    let lines = std::str::from_utf8(&out).unwrap().lines();
+    lines.map(parsed).collect()
+}
+
+fn events<'a>(record: &'a Record, judged: &'a Judged<'_>, tell: &mut impl FnMut(Event<'a>)) {
+    let left = Nanos::from_secs(1);
+    tell(Event::Started(&record.start));
+    record.hosts.iter().map(Event::Host).for_each(&mut *tell);
+    record.sets.iter().map(Event::Set).for_each(&mut *tell);
+    let gaps = record.hosts.iter().flat_map(|host| &host.facts.gaps);
+    for (gap, level) in gaps.zip([Level::Fatal, Level::Hint, Level::Info]) {
+        let side = Side::Far;
+        tell(Event::Notice { level, side, gap });
+    }
     let mut trials = record.trials.iter().peekable();
     for step in &record.steps {
         let of = match step.plan.purpose {
             Purpose::Warm { trial } | Purpose::Slice { trial, .. } => Some(trial),
             _ => None,
         };
+        let words = "testing";
         if let Some(plan) = trials.next_if(|plan| of == Some(plan.id)) {
-            stream.event(&Event::Trial {
-                plan,
-                words: "testing",
-            });
+            tell(Event::Trial { plan, words });
         }
-        stream.event(&Event::Step(step));
+        let plan = &step.plan;
+        tell(Event::StepBegan { plan, words, left });
+        let (rate, direction) = (Some(Rate(1)), Some(Direction::Forward));
+        tell(Event::Progress {
+            rate,
+            direction,
+            left,
+        });
+        tell(Event::Step(step));
     }
-    record
-        .end
-        .iter()
-        .for_each(|end| _ = stream.event(&Event::Ended(end)));
-    stream.result(record, &judged.model, &judged.verdict, false);
-    stream.finish().unwrap();
-    std::str::from_utf8(&out)
-        .unwrap()
-        .lines()
-        .map(parsed)
-        .collect()
+    for limit in &judged.verdict.limits {
+        tell(Event::Proved { limit, after: left });
+    }
+    record.end.iter().map(Event::Ended).for_each(tell);
 }
 
 #[test]
 fn documents_of_kept_records_fit_their_schemas() {
     let records = records();
     let judged: Vec<Judged<'_>> = records.iter().map(Judged::new).collect();
+    let mut events = BTreeSet::new();
     for (record, judged) in records.iter().zip(&judged) {
         for with_record in [false, true] {
             let text = json::verdict(record, &judged.model, &judged.verdict, with_record);
             fits(json::SCHEMA, &parsed(&text.unwrap()));
         }
-        for line in lines(record, judged) {
-            fits(stream::SCHEMA, &line);
-        }
+        let lines = lines(record, judged);
+        all_fit(stream::SCHEMA, &lines);
+        events.extend(lines.iter().map(|line| line["event"].to_string()));
     }
+    let want = [
+        "ended",
+        "goodput",
+        "host",
+        "latency",
+        "notice",
+        "proved",
+        "started",
+        "step",
+        "tick",
+        "trial",
+        "trial-ended",
+        "trouble",
+        "verdict",
+    ];
+    assert_eq!(events, want.map(|event| format!("{event:?}")).into());
     for pair in judged.windows(2) {
         let [before, after] = pair else { continue };
         let diff = diff(before, after).unwrap();
@@ -108,12 +139,13 @@ fn a_schema_by_hand_refuses_keys_that_are_not_listed_and_keys_that_are_gone() {
     let judged = Judged::new(&records[0]);
     let text = json::verdict(&records[0], &judged.model, &judged.verdict, false).unwrap();
     let good = parsed(&text);
-    assert_eq!(errors_by_hand("run", &good), [""; 0]);
+    let refused = |document: &Value| errors(by_hand("run"), &without_added("run", document));
+    assert_eq!(refused(&good), [""; 0]);
     let mut more = good.clone();
     more["verdict"]["surprise"] = 1.into();
     let mut less = good.clone();
     less["latency"].as_object_mut().unwrap().remove("idle");
     for bad in [more, less] {
-        assert_ne!(errors_by_hand("run", &bad), [""; 0], "{bad}");
+        assert_ne!(refused(&bad), [""; 0], "{bad}");
     }
 }

@@ -8,8 +8,12 @@ use serde_json::Value;
 #[path = "../../../tests/command/schema.rs"]
 mod shared;
 
-use shared::errors;
 pub(crate) use shared::fits;
+use shared::{refused, validator};
+
+fn errors(schema: &str, document: &Value) -> Vec<String> {
+    refused(&validator(schema), document)
+}
 
 /// A schema refuses `good` with another value at any of `wrong`, and with a key that it does not know in
 /// the object at `closed`.
