@@ -2,25 +2,30 @@
 //!
 //! Plans, models, causes and verdicts all speak of these. This module depends on none of them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One end of the path. `Near` is where `linerate run` was typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// One end of the path.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The end that steers.
+    /// The host where linerate was started.
     Near,
-    /// The end that serves.
+    /// The other host.
     Far,
 }
 
-/// Where payload flows. `Forward` is near to far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The direction in which payload flows.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Near to far.
+    /// From near to far.
     Forward,
-    /// Far to near.
+    /// From far to near.
     Reverse,
 }
 
@@ -63,8 +68,8 @@ impl Side {
     }
 }
 
-/// A link of the chain that bytes cross.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// A part of the path that bytes cross.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// The program that sends or receives.
@@ -75,7 +80,7 @@ pub enum Stage {
     Cpu,
     /// Memory.
     Memory,
-    /// The slot.
+    /// The PCI Express link of the port.
     Pcie,
     /// The network port.
     Port,
@@ -101,15 +106,15 @@ impl Stage {
     }
 }
 
-/// Where a limit stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// Where a limit acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// On the near host.
     Near,
     /// On the far host.
     Far,
-    /// Between them, or on neither alone.
+    /// Between the hosts, or on neither of them alone.
     Path,
 }
 
@@ -148,7 +153,7 @@ impl Slowness {
 }
 
 /// What is measured of a path, and judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Payload per second.
@@ -174,6 +179,43 @@ impl Measure {
         match self {
             Self::Goodput | Self::Operations => Slowness::Rate,
             Self::Latency => Slowness::Latency,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text uses `name`, and JSON what is derived.
+    #[test]
+    fn words_are_the_same_in_text_and_in_json() {
+        fn same(word: impl Serialize, name: &str) {
+            assert_eq!(serde_json::to_value(word).unwrap(), name);
+        }
+        for side in [Side::Near, Side::Far] {
+            same(side, side.name());
+        }
+        for direction in Direction::ALL {
+            same(direction, direction.name());
+        }
+        for place in [Place::Near, Place::Far, Place::Path] {
+            same(place, place.name());
+        }
+        for stage in [
+            Stage::App,
+            Stage::Socket,
+            Stage::Cpu,
+            Stage::Memory,
+            Stage::Pcie,
+            Stage::Port,
+            Stage::Net,
+            Stage::Device,
+        ] {
+            same(stage, stage.name());
+        }
+        for measure in [Measure::Goodput, Measure::Operations, Measure::Latency] {
+            same(measure, measure.name());
         }
     }
 }

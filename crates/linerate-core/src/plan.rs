@@ -4,25 +4,25 @@
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
 use crate::path::{Direction, Measure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::HostChange;
 use crate::units::{Bytes, Nanos, Rate};
 
-/// How the sending application hands its payload over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How the sender hands payload to the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Handover {
-    /// Copied into the kernel by each send, as applications do.
+    /// Each send copies the payload into the kernel, as applications do.
     #[default]
     Copy,
-    /// The kernel sends the application's own pages (`MSG_ZEROCOPY`), and says once it is through with
-    /// them.
+    /// The kernel sends the pages of the program (`MSG_ZEROCOPY`), and reports when it no longer needs them.
     Zerocopy,
     /// The kernel sends pages of a file in memory (`sendfile`).
     Sendfile,
-    /// By io_uring at both ends: the kernel sends pages that it was told of once, and says once it is through with
-    /// them; the receiver hands it buffers, which it fills as bytes come.
+    /// Both ends use io_uring: the kernel sends registered pages of the sender, and fills buffers that the receiver
+    /// provides.
     #[serde(rename = "io-uring")]
     IoUring,
 }

@@ -3,14 +3,18 @@
 //! Owns what the settings are, their order in each round, and how a sweep spends its time. What its rounds
 //! showed is [`crate::model::sweep`].
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::plan::{Handover, Knobs};
 use crate::stats::FEWEST;
 use crate::units::{Bytes, Nanos};
 
 /// The factor that a sweep varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Swept {
-    /// How the sender hands payload over.
+    /// How the sender hands payload to the kernel.
     Copy,
     /// Payload of each read and each write.
     Size,

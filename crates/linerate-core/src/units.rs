@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a quantity could not be read.
@@ -52,8 +53,15 @@ pub enum UnitError {
     },
 }
 
+/// The largest whole number that every reader of JSON keeps exactly: 2^53 - 1.
+//= RFC 8259, section 6
+pub const EXACT: u64 = (1 << 53) - 1;
+
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[schemars(inline)]
 pub struct Bytes(pub u64);
 
 /// A rate in bits per second.

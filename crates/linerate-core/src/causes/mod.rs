@@ -58,9 +58,10 @@ pub(crate) use socket_drops::ROOM;
 pub(crate) use softirq_core::side as full_of_packets;
 pub(crate) use tunnel::mended;
 
-use crate::factor::Factor;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::route::Route;
 use crate::model::{Ceiling, Load, Model};
@@ -267,15 +268,15 @@ pub struct Finding {
     pub evidence: Vec<String>,
 }
 
-/// A thing to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What to do about a cause.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// An exact command, or a sentence where there is none.
+    /// The exact command, or a sentence if there is no command.
     #[serde(rename = "do")]
     pub action: String,
-    /// How to undo it; empty when it changes nothing.
+    /// How to undo it. Empty if it changes nothing.
     pub undo: String,
-    /// Expected goodput over present goodput; `None` when the model cannot say.
+    /// Expected goodput over present goodput. Null if unknown.
     pub gain: Option<f64>,
 }
 

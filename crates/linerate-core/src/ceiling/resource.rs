@@ -1,14 +1,18 @@
 //! What a path is made of, and what each flow asks of it.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::Bounds;
 use crate::path::{Direction, Place, Stage};
 
 /// Where an input of a ceiling comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Somebody said so.
+    /// It was given.
     Given,
-    /// Nobody said so; the words say what it was taken for.
+    /// It was not given; the value says what was assumed.
     Assumed,
 }
 

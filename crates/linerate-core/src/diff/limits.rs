@@ -1,5 +1,6 @@
 //! What became of limits: those that stayed, came and went, and those of which that cannot be told.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Judged;
@@ -7,17 +8,17 @@ use crate::causes;
 use crate::path::Direction;
 use crate::verdict::{Answered, Certainty, Limit};
 
-/// What became of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What happened to a limit or a disturbance between two records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// Upheld in both records.
+    /// It is in both records.
     Stayed,
-    /// Upheld in the second; in the first its cause was cleared or excluded.
+    /// It is in the second record only; in the first its cause was cleared or excluded.
     Came,
-    /// Upheld in the first; in the second its cause was cleared or excluded.
+    /// It is in the first record only; in the second its cause was cleared or excluded.
     Went,
-    /// Upheld in one; the other does not tell.
+    /// It is in one record, and the other one does not show whether it was there.
     Untold,
 }
 

@@ -9,6 +9,7 @@ mod figures;
 mod limits;
 mod plan;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::figure::Summary;
@@ -54,14 +55,14 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// Something that has another value, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Something that has another value in the second record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
-    /// What: `kernel`, `net.ipv4.tcp_rmem`.
+    /// Name of a setting, a version or a property of a port: `kernel`, `net.ipv4.tcp_rmem`.
     pub what: String,
-    /// Value in the first record.
+    /// Its value in the first record.
     pub before: String,
-    /// Value in the second.
+    /// Its value in the second record.
     pub after: String,
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{CPUS, at_most};
+use super::exact::exact;
 use super::topology::{self, Topology};
 use crate::units::{Bytes, Hertz, Nanos};
 
@@ -102,39 +104,43 @@ pub struct Clocked {
 }
 
 /// A NUMA node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Node {
-    /// Its number.
+    /// Number of the node.
+    #[serde(rename = "node")]
     pub id: u32,
-    /// Its CPUs; there may be none. `None` when unknown.
+    /// CPUs of the node; it may have none. Null if unknown.
     pub cpus: Option<Vec<u32>>,
-    /// Its memory; there may be none.
+    /// Memory of the node; it may have none.
+    #[serde(rename = "memory_bytes", serialize_with = "exact")]
     pub total: Option<Bytes>,
-    /// What of it nobody uses.
+    /// Free memory of the node.
+    #[serde(rename = "live_free_bytes", serialize_with = "exact")]
     pub free: Option<Bytes>,
-    /// Distances to all nodes, in the order of their numbers; 10 is near.
+    /// Distances to all nodes, in the order of their numbers. 10 is the node itself.
     pub distances: Vec<u32>,
 }
 
 /// Caches that are alike.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cache {
-    /// 1 is nearest to the core.
+    /// Level; 1 is nearest to the core.
     pub level: u32,
-    /// `Data`, `Instruction`, `Unified`.
+    /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
     /// Size of each.
+    #[serde(rename = "size_bytes", serialize_with = "exact")]
     pub size: Bytes,
     /// CPUs that share one.
     pub shared_by: usize,
-    /// How many there are.
+    /// Number of such caches.
     pub count: usize,
 }
 
-/// CPUs that are alike, where not all are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// CPUs of one kind, on a machine with several kinds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
-    /// What sets them apart: `performance`, `efficiency`, `nominal 1.9 GHz`.
+    /// What distinguishes them: `performance`, `efficiency`, `nominal 1.9 GHz`.
     pub name: String,
     /// Their numbers.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
@@ -212,38 +218,42 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     found
 }
 
-/// What the machine is doing, between two readings.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What the machine did between two readings, a tenth of a second apart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
-    /// Each CPU, in the order of the file.
+    /// Each CPU, in the order of `/proc/stat`.
     pub cpus: Vec<Load>,
-    /// Processes that used CPU time, the busiest first; ours is left out.
+    /// Processes that used CPU time, the busiest first, without linerate.
     pub processes: Vec<Process>,
 }
 
-/// How a CPU spent its time: shares of 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How a CPU spent its time, as shares of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Load {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// All but idling and waiting for devices.
+    /// Everything except idle time and waiting for devices.
+    #[schemars(range(min = 0))]
     pub busy: f64,
-    /// In interrupts, hard and soft.
+    /// Hard and soft interrupts.
+    #[schemars(range(min = 0))]
     pub interrupts: f64,
-    /// Taken away by the hypervisor.
+    /// Time that the hypervisor took.
+    #[schemars(range(min = 0))]
     pub stolen: f64,
 }
 
-/// How busy a process was.
-#[derive(Debug, Clone, PartialEq)]
+/// CPU time of a process.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// CPUs' worth of time that it used: above 1 for several threads.
+    /// CPU time over elapsed time; above 1 for several threads.
+    #[schemars(range(min = 0))]
     pub cpus: f64,
-    /// CPU that its main thread was last on.
+    /// CPU that its main thread ran on last.
     pub last_cpu: u32,
 }
 

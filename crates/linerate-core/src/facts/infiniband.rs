@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
@@ -46,12 +47,12 @@ pub struct IbDevice {
 }
 
 /// The physical function that a virtual one belongs to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct VirtualOf {
     /// Its address on the PCI bus.
     pub pci: String,
-    /// Number of the virtual function, from 0; `None` when unknown.
+    /// Number of the virtual function as the card counts them, from 0. Null if unknown.
     pub number: Option<u32>,
 }
 
@@ -113,48 +114,52 @@ pub struct IbRate {
 }
 
 /// What carries a port's packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RdmaLayer")]
 pub enum Layer {
-    /// InfiniBand itself.
+    /// InfiniBand.
     InfiniBand,
-    /// Ethernet (RoCE, iWARP).
+    /// Ethernet: RoCE or iWARP.
     Ethernet,
 }
 
 /// State of a link, by `enum ib_port_state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
     /// No link.
     Down,
-    /// A link that no subnet manager has set up yet.
+    /// There is a link; no subnet manager has set it up yet.
     Initializing,
     /// Set up but not started.
     Armed,
     /// In use.
     Active,
     /// In use, with a short fault.
+    #[serde(rename = "active, deferred")]
     ActiveDefer,
 }
 
 /// State of the wire, by `enum ib_port_phys_state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhysicalState {
     /// Asleep.
     Sleep,
-    /// Looks for another end.
+    /// Looks for the other end.
     Polling,
     /// Switched off.
     Disabled,
-    /// Agrees on width and speed.
+    /// Negotiates width and speed.
     Training,
     /// The wire works.
+    #[serde(rename = "link up")]
     LinkUp,
     /// Recovers from errors.
+    #[serde(rename = "error recovery")]
     ErrorRecovery,
     /// Under test.
+    #[serde(rename = "test")]
     PhyTest,
 }
 
@@ -295,6 +300,21 @@ mod tests {
         assert_eq!(PhysicalState::of(2), Some(PhysicalState::Polling));
         assert_eq!(PhysicalState::of(5), Some(PhysicalState::LinkUp));
         assert_eq!((PhysicalState::of(0), PhysicalState::of(8)), (None, None));
+    }
+
+    #[test]
+    fn states_have_one_name_in_text_and_in_json() {
+        let states = (1..=5).filter_map(LinkState::of);
+        for state in states {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        let states = (1..=7).filter_map(PhysicalState::of);
+        for state in states {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for layer in [Layer::InfiniBand, Layer::Ethernet] {
+            assert_eq!(serde_json::to_value(layer).unwrap(), layer.name());
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Facts of a host: what does not change during a run, as far as it could be read.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Setting;
@@ -12,6 +13,7 @@ mod bounded;
 pub mod carrier;
 pub mod cpu;
 pub mod crossing;
+mod exact;
 pub mod infiniband;
 pub mod irq;
 pub mod machine;
@@ -64,13 +66,13 @@ pub struct Tunable {
 }
 
 /// Something that should have been read and was not.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
-    /// What is missing, in the words of the metric or fact: `tcp.busy`, `port`, `facts.cpu`.
+    /// What is missing, by the name of the metric or fact: `tcp.busy`, `port`, `facts.cpu`.
     pub what: String,
     /// Why it could not be read.
     pub why: String,
-    /// The command that would allow it; empty when there is none.
+    /// The command that would allow it. Empty if there is none.
     pub hint: String,
 }
 

@@ -98,6 +98,15 @@ pub enum PortKind {
 }
 
 impl PortKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Endpoint,
+        Self::Root,
+        Self::Upstream,
+        Self::Downstream,
+        Self::Other,
+    ];
+
     /// By its number in the capability.
     pub fn of(code: u8) -> Self {
         match code {

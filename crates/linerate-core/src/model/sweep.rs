@@ -1,5 +1,8 @@
 //! What a sweep showed: each setting by its rounds, the knee, and which setting costs less.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::ends::end;
 use super::load::{slice_goodput, stream_set};
 use super::once::cpu_per_byte;
@@ -56,16 +59,17 @@ pub struct Knee {
     pub to: usize,
 }
 
-/// What a setting costs beside another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a setting costs compared to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Less, by more than 3 %.
+    /// Less: all of the interval lies below 0.97.
     Less,
-    /// The same to within 3 %.
+    /// The same: all of the interval lies within 0.97 to 1.03.
     Same,
-    /// More, by more than 3 %.
+    /// More: all of the interval lies above 1.03.
     More,
-    /// The rounds do not tell.
+    /// None of these.
     Untold,
 }
 

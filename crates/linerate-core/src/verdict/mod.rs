@@ -10,6 +10,7 @@ pub use answers::{Entry, entries, headline};
 pub use judge::{judge, judge_by, notes};
 pub use next::{decides, next_trials};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::causes::{Advice, cause};
@@ -33,12 +34,12 @@ pub struct Verdict {
 }
 
 /// How surely a limit is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// A trial had the effect that this cause alone predicts.
+    /// A trial had the effect that only this cause predicts.
     Proved,
-    /// Evidence without a deciding trial.
+    /// There is evidence, and no trial decided.
     Supported,
 }
 
@@ -128,13 +129,13 @@ pub struct Decided {
 }
 
 /// What prevents an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unknown {
     /// What is not known.
     pub what: String,
     /// Why.
     pub why: String,
-    /// What would let us know; empty when nothing here would.
+    /// What would make it known. Empty if nothing here would.
     pub hint: String,
 }
 

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_document_of_causes_says_what_the_program_says() {
-        kept::check("causes.md", &document());
+        kept::check("docs/causes.md", &document());
     }
 
     #[test]

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_what_there_is() {
-        kept::check("lab.md", &document());
+        kept::check("docs/lab.md", &document());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod generate;
 mod help;
 mod host;
 #[cfg(test)]
-mod kept;
+pub(crate) mod kept;
 mod lab;
 mod lat;
 mod log;

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_document_of_cases_says_what_the_program_says() {
-        kept::check("cases.md", &document());
+        kept::check("docs/cases.md", &document());
     }
 
     #[test]

@@ -1,17 +1,28 @@
 //! The verdict for programs: one documented result, not a dump of internal types.
 //!
-//! Its schema is `schema/run.schema.json`. Units stand in the keys; integers stay below 2^53; what
-//! is unknown is `null`.
+//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
+mod figures;
+mod parts;
 mod path;
 
 use linerate_core::causes::Advice;
-use linerate_core::model::{DirectionModel, Estimate, Latency, Load, Model};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::figure::Summary;
+use linerate_core::model::{DirectionModel, Latency, Load, Model};
+use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::plan::Handover;
 use linerate_core::record::{Host, Record};
-use linerate_core::stats::Interval;
-use linerate_core::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
+use linerate_core::verdict::{
+    Certainty, Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline,
+};
+use schemars::JsonSchema;
 use serde::Serialize;
+
+pub(super) use figures::{FigureId, FigureOut, ValueOut, figures};
+pub(super) use parts::{
+    Acting, CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends,
+    exact, integer, one_of, text,
+};
 
 /// Version of the result; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -19,164 +30,241 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the result of `run` and `show`.
 pub const SCHEMA: &str = include_str!("../../schema/run.schema.json");
 
-/// Integers in JSON are exact up to here.
-const EXACT: f64 = 9_007_199_254_740_991.0;
-
-#[derive(Serialize)]
+/// One JSON document. Units stand in the keys. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate run and linerate show")]
 pub(super) struct Output<'a> {
-    format: u32,
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that measured.
     linerate: &'a str,
+    /// False if the run was interrupted.
     complete: bool,
+    /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
+    /// The near host first.
     hosts: Vec<HostOut<'a>>,
-    path: Vec<path::StageOut>,
+    /// Stages that bytes cross, from the near program to the far one.
+    path: Vec<path::PathStageOut>,
+    /// Goodput of each direction. Forward is from near to far.
     directions: Directions,
+    /// Round-trip times.
     latency: Latencies,
+    /// Every figure of the run, in one form.
+    figures: Vec<FigureOut>,
     verdict: VerdictOut<'a>,
+    /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "described_elsewhere")]
     record: Option<&'a Record>,
 }
 
-#[derive(Serialize)]
+/// Facts of a host.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct HostOut<'a> {
-    side: &'static str,
+    side: Side,
+    /// Host name.
     name: &'a str,
+    /// Kernel release.
     kernel: &'a str,
+    /// Version of linerate on this host.
     linerate: &'a str,
+    /// Model of the processor.
     cpu_model: &'a str,
+    /// CPUs that linerate may use.
     cpus: usize,
+    /// NUMA nodes. Null if unknown.
     nodes: Option<u32>,
+    /// Network port that the route to the other end leaves by. Null if unknown.
     port: Option<PortOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// A network port.
+#[derive(Serialize, JsonSchema)]
 struct PortOut<'a> {
+    /// Interface name.
     name: &'a str,
+    /// Driver. Empty if unknown.
     driver: &'a str,
-    /// Null for virtual ports too: their speed is nominal.
+    /// Link speed. Null if unknown, and for virtual ports, whose speed is nominal.
     speed_bps: Option<u64>,
+    /// Maximum transmission unit. Null if unknown.
     mtu_bytes: Option<u32>,
+    /// Whether the port has no wire of its own.
     #[serde(rename = "virtual")]
     is_virtual: bool,
 }
 
-#[derive(Serialize)]
+/// Both directions, each loaded alone and both at once.
+#[derive(Serialize, JsonSchema)]
 struct Directions {
-    forward: Option<DirectionOut>,
-    reverse: Option<DirectionOut>,
+    /// Null if not measured.
+    forward: Option<DirectionFigures>,
+    /// Null if not measured.
+    reverse: Option<DirectionFigures>,
+    /// Goodput of each direction while both were loaded.
     both: Both,
 }
 
-#[derive(Serialize)]
+/// Goodput of each direction while both were loaded.
+#[derive(Serialize, JsonSchema)]
 struct Both {
+    /// Null if not measured.
     forward: Option<Goodput>,
+    /// Null if not measured.
     reverse: Option<Goodput>,
 }
 
-#[derive(Serialize)]
-struct Goodput {
-    goodput_bps: u64,
-    goodput_ci_bps: Option<[u64; 2]>,
-}
-
-#[derive(Serialize)]
-struct DirectionOut {
-    goodput_bps: u64,
-    goodput_ci_bps: Option<[u64; 2]>,
+/// What was measured of one direction.
+#[derive(Serialize, JsonSchema)]
+struct DirectionFigures {
+    #[serde(flatten)]
+    goodput: Goodput,
+    /// Goodput including the start of the load.
     goodput_with_ramp_bps: u64,
+    /// Whether a steady part was found.
     steady: bool,
-    copy: &'static str,
+    /// How the sender hands payload to the kernel.
+    copy: Handover,
+    /// Share of the sends without a copy that the kernel copied anyway. Null if the kernel reported none.
+    #[schemars(range(min = 0, max = 1))]
     copied_share: Option<f64>,
+    /// The most goodput that the known resources allow. Null if unknown.
     ceiling_bps: Option<u64>,
-    ceiling_stage: Option<&'static str>,
+    /// Stage that gives this ceiling. Null if unknown.
+    ceiling_stage: Option<Stage>,
+    /// Loads by number of streams. The first one is the load that the verdict explains.
     streams: Vec<StreamsOut>,
 }
 
-/// A load with a number of streams; the first one is the load that the verdict explains.
-#[derive(Serialize)]
+/// Goodput of a load with a number of streams.
+#[derive(Serialize, JsonSchema)]
 struct StreamsOut {
+    /// Connections.
     streams: u32,
-    goodput_bps: u64,
-    goodput_ci_bps: Option<[u64; 2]>,
+    #[serde(flatten)]
+    goodput: Goodput,
 }
 
-#[derive(Serialize)]
+/// Round-trip times.
+#[derive(Serialize, JsonSchema)]
 struct Latencies {
+    /// Round trips on the idle path. Null if not measured.
     idle: Option<LatencyOut>,
+    /// Round trips while a direction was loaded.
     loaded: Loaded,
 }
 
-#[derive(Serialize)]
+/// Round trips while a direction was loaded.
+#[derive(Serialize, JsonSchema)]
 struct Loaded {
+    /// Null if not measured.
     forward: Option<LatencyOut>,
+    /// Null if not measured.
     reverse: Option<LatencyOut>,
 }
 
-#[derive(Serialize)]
+/// Percentiles of round-trip times.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct LatencyOut {
+    /// Median round trip. Null if there are too few samples.
     p50_ns: Option<u64>,
+    /// Round trip that 90 % do not exceed. Null if there are too few samples.
     p90_ns: Option<u64>,
+    /// Round trip that 99 % do not exceed. Null if there are too few samples.
     p99_ns: Option<u64>,
+    /// Round trip that 99.9 % do not exceed. Null if there are too few samples.
     p99_9_ns: Option<u64>,
+    /// Round trips that were timed.
     samples: u64,
 }
 
-#[derive(Serialize)]
+/// What limits the path, and what is not known.
+#[derive(Serialize, JsonSchema)]
 struct VerdictOut<'a> {
+    /// The answer to read first, as in text. Null if no direction was measured.
     headline: Option<HeadlineOut>,
+    /// What limits the path, in reading order: goodput before latency, a direction that carries less than half of the
+    /// other one before that one, proved limits before supported ones.
     limits: Vec<LimitOut<'a>>,
+    /// What took part of the measurement and was not found to limit the path.
     disturbances: Vec<DisturbanceOut<'a>>,
+    /// What would limit the path next.
     next: Vec<LimitOut<'a>>,
+    /// What prevents an answer, or part of one.
     unknown: &'a [Unknown],
 }
 
-/// What the page says first.
-#[derive(Serialize)]
+/// The answer to read first.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct HeadlineOut {
     metric: Measure,
+    /// Cause of the first limit. Null if the limit of the direction is not known.
+    #[schemars(with = "Option<CauseId>")]
     cause: Option<&'static str>,
-    side: Option<&'static str>,
-    direction: &'static str,
-    certainty: &'static str,
+    /// Where it acts. Null if the limit is not known.
+    side: Option<Place>,
+    /// A direction that carries less than half of the other one comes first, also if its limit is not known.
+    direction: Direction,
+    certainty: HeadlineCertainty,
 }
 
-#[derive(Serialize)]
+/// What took part of the measurement and was not found to limit the path.
+#[derive(Serialize, JsonSchema)]
 struct DisturbanceOut<'a> {
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    direction: &'static str,
+    #[serde(flatten)]
+    located: Located,
+    /// Share of the time, or of what a port carried, that it took. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     share: Option<f64>,
+    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    #[schemars(range(min = 1))]
     gain_about: Option<f64>,
+    /// Evidence with numbers.
     evidence: &'a [String],
     advice: &'a [Advice],
 }
 
-#[derive(Serialize)]
+/// What limits a direction.
+#[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
     metric: Measure,
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    direction: &'static str,
-    certainty: &'static str,
+    #[serde(flatten)]
+    located: Located,
+    certainty: Certainty,
+    /// Evidence with numbers.
     evidence: &'a [String],
+    /// The trial that decided. Null if there was none.
     trial: Option<TrialOut<'a>>,
     advice: &'a [Advice],
 }
 
-#[derive(Serialize)]
+/// A trial that decided. Effects are ratios: after the change over before.
+#[derive(Serialize, JsonSchema)]
 struct TrialOut<'a> {
+    /// Number of the trial in the record.
     id: u32,
+    /// Kind of trial.
     kind: &'static str,
+    /// What was changed.
     words: &'a str,
+    /// Goodput after the change over goodput before.
     effect: f64,
+    /// 95 % interval of the effect.
     effect_ci: [f64; 2],
+    /// Share of retransmitted bytes or lost datagrams after the change over the share before. Null if it did not decide.
     loss: Option<f64>,
+    /// 95 % interval of the loss.
     loss_ci: Option<[f64; 2]>,
+    /// Median round trip under load after the change over the one before. Null if it did not decide.
     latency: Option<f64>,
+    /// 95 % interval of the latency.
     latency_ci: Option<[f64; 2]>,
+    /// Slices that were measured.
     slices: u32,
+    /// Causes that the effect excludes.
+    #[schemars(with = "Vec<CauseId>")]
     excluded: &'a [&'static str],
 }
 
@@ -187,10 +275,7 @@ pub fn verdict(
     verdict: &Verdict,
     with_record: bool,
 ) -> serde_json::Result<String> {
-    let output = output(record, model, verdict, with_record);
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    text(&output(record, model, verdict, with_record))
 }
 
 /// The result, for a document of its own or as part of another.
@@ -201,7 +286,7 @@ pub(super) fn output<'a>(
     with_record: bool,
 ) -> Output<'a> {
     Output {
-        format: FORMAT,
+        format: Format,
         linerate: &record.start.linerate,
         complete: model.complete,
         same_machine: model.same_machine,
@@ -209,6 +294,7 @@ pub(super) fn output<'a>(
         path: path::stages(model),
         directions: directions(model),
         latency: latencies(model),
+        figures: figures(&Summary::of(record, model)),
         verdict: VerdictOut {
             headline: headline(model, verdict).map(first),
             limits: verdict.limits.iter().map(limit).collect(),
@@ -223,7 +309,7 @@ pub(super) fn output<'a>(
 pub(super) fn host(host: &Host) -> HostOut<'_> {
     let facts = &host.facts;
     HostOut {
-        side: host.side.name(),
+        side: host.side,
         name: &facts.name,
         kernel: &facts.kernel,
         linerate: &facts.linerate,
@@ -247,10 +333,7 @@ fn directions(model: &Model) -> Directions {
     let one = |d| model.direction(d).map(direction);
     let both = |d| {
         let found = model.both.iter().find(|(way, _)| *way == d);
-        found.map(|(_, estimate)| Goodput {
-            goodput_bps: integer(estimate.mean),
-            goodput_ci_bps: ci(estimate),
-        })
+        found.map(|(_, estimate)| estimate.into())
     };
     Directions {
         forward: one(Direction::Forward),
@@ -262,17 +345,16 @@ fn directions(model: &Model) -> Directions {
     }
 }
 
-fn direction(direction: &DirectionModel) -> DirectionOut {
+fn direction(direction: &DirectionModel) -> DirectionFigures {
     let base = &direction.base;
-    DirectionOut {
-        goodput_bps: integer(base.goodput.mean),
-        goodput_ci_bps: ci(&base.goodput),
+    DirectionFigures {
+        goodput: (&base.goodput).into(),
         goodput_with_ramp_bps: integer(base.goodput_with_ramp),
         steady: base.steady,
-        copy: base.knobs.copy.name(),
+        copy: base.knobs.copy,
         copied_share: base.copied,
-        ceiling_bps: direction.ceiling().map(|c| integer(c.rate.0 as f64)),
-        ceiling_stage: direction.ceiling().map(|c| c.stage.name()),
+        ceiling_bps: direction.ceiling().map(|c| exact(c.rate.0)),
+        ceiling_stage: direction.ceiling().map(|c| c.stage),
         streams: std::iter::once(base)
             .chain(&direction.sweep)
             .map(streams)
@@ -283,8 +365,7 @@ fn direction(direction: &DirectionModel) -> DirectionOut {
 fn streams(load: &Load) -> StreamsOut {
     StreamsOut {
         streams: load.streams,
-        goodput_bps: integer(load.goodput.mean),
-        goodput_ci_bps: ci(&load.goodput),
+        goodput: (&load.goodput).into(),
     }
 }
 
@@ -305,7 +386,7 @@ fn latencies(model: &Model) -> Latencies {
 }
 
 pub(super) fn latency(latency: &Latency) -> LatencyOut {
-    let at = |p| latency.percentile(p).map(|v| integer(v.0 as f64));
+    let at = |p| latency.percentile(p).map(|v| exact(v.0));
     LatencyOut {
         p50_ns: at(50.0),
         p90_ns: at(90.0),
@@ -321,26 +402,23 @@ pub(super) fn first(told: Entry<'_>) -> HeadlineOut {
         Entry::Limit(limit) => HeadlineOut {
             metric: limit.metric,
             cause: Some(limit.cause),
-            side: Some(limit.side.name()),
-            direction: limit.direction.name(),
-            certainty: limit.certainty.name(),
+            side: Some(limit.side),
+            direction: limit.direction,
+            certainty: limit.certainty.into(),
         },
         Entry::Unknown(direction) => HeadlineOut {
             metric: Measure::Goodput,
             cause: None,
             side: None,
-            direction: direction.name(),
-            certainty: "unknown",
+            direction,
+            certainty: HeadlineCertainty::Unknown,
         },
     }
 }
 
 fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
     DisturbanceOut {
-        cause: disturbance.cause,
-        stage: disturbance.stage.name(),
-        side: disturbance.side.name(),
-        direction: disturbance.direction.name(),
+        located: disturbance.into(),
         share: disturbance.share,
         gain_about: disturbance.gain(),
         evidence: &disturbance.evidence,
@@ -351,11 +429,8 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
         metric: limit.metric,
-        cause: limit.cause,
-        stage: limit.stage.name(),
-        side: limit.side.name(),
-        direction: limit.direction.name(),
-        certainty: limit.certainty.name(),
+        located: limit.into(),
+        certainty: limit.certainty,
         evidence: &limit.evidence,
         trial: limit.trial.as_ref().map(trial),
         advice: &limit.advice,
@@ -363,29 +438,19 @@ fn limit(limit: &Limit) -> LimitOut<'_> {
 }
 
 fn trial(trial: &Decided) -> TrialOut<'_> {
-    let Interval { low, mid, high } = trial.effect;
     TrialOut {
         id: trial.id,
         kind: trial.kind,
         words: trial.words,
-        effect: mid,
-        effect_ci: [low, high],
+        effect: trial.effect.mid,
+        effect_ci: ends(trial.effect),
         loss: trial.loss.map(|l| l.mid),
-        loss_ci: trial.loss.map(|l| [l.low, l.high]),
+        loss_ci: trial.loss.map(ends),
         latency: trial.latency.map(|l| l.mid),
-        latency_ci: trial.latency.map(|l| [l.low, l.high]),
+        latency_ci: trial.latency.map(ends),
         slices: trial.slices,
         excluded: &trial.excluded,
     }
-}
-
-pub(super) fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
-    estimate.interval.map(|i| [integer(i.low), integer(i.high)])
-}
-
-/// A whole number that every JSON reader keeps; negative values, as of an interval's end, are 0.
-pub(super) fn integer(value: f64) -> u64 {
-    value.clamp(0.0, EXACT) as u64
 }
 
 #[cfg(test)]
@@ -471,5 +536,7 @@ mod tests {
         assert_eq!(integer(-1.0), 0);
         assert_eq!(integer(1e300), 9_007_199_254_740_991);
         assert_eq!(integer(f64::NAN), 0);
+        assert_eq!(exact(u64::MAX), 9_007_199_254_740_991);
+        assert_eq!(exact(9_007_199_254_740_990), 9_007_199_254_740_990);
     }
 }

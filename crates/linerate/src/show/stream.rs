@@ -1,120 +1,32 @@
 //! A run as it goes, for programs: a JSON object on each line.
 //!
-//! The schema of a line is `schema/stream.schema.json`. Units stand in the keys, what is unknown is
-//! `null`. What a step and a trial showed is derived from what was read until then, and may be another
-//! figure than the one of the result on the last line, which has seen all. A run that measured nothing
-//! ends without a result.
+//! The schema of a line is made from [`Line`]. Units stand in the keys, unknown values are `null`. What a step or a trial
+//! showed is derived from what was read until then, and may differ from the result on the last line, which has all
+//! readings. A run that measured nothing ends without a result.
+
+mod line;
 
 use std::io::{self, Write};
 
 use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::Direction;
 use linerate_core::plan::Purpose;
 use linerate_core::record::{End, Host, Record, Start, Step};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::{Limit, Verdict};
-use linerate_engine::event::{Event, Flow, Level, Sink};
-use serde::Serialize;
+use linerate_engine::event::{Event, Flow, Sink};
 
+use self::line::How;
 use super::{bw, json, lat, sweep};
+
+pub(super) use line::Line;
 
 /// Version of the lines; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
 
 /// The published schema of a line.
 pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-enum Line<'a> {
-    Started {
-        format: u32,
-        linerate: &'a str,
-        started_unix_s: u64,
-        peer: Option<&'a str>,
-        engine: &'a str,
-        directions: &'a [Direction],
-        budget_ns: u64,
-    },
-    Host(json::HostOut<'a>),
-    Step {
-        index: u32,
-        words: &'a str,
-        left_ns: u64,
-    },
-    Tick {
-        direction: Option<Direction>,
-        rate_bps: Option<u64>,
-        left_ns: u64,
-    },
-    Latency {
-        direction: Option<Direction>,
-        #[serde(flatten)]
-        latency: json::LatencyOut,
-    },
-    Goodput {
-        direction: Direction,
-        streams: u32,
-        both: bool,
-        goodput_bps: u64,
-        goodput_ci_bps: Option<[u64; 2]>,
-    },
-    Trouble {
-        index: u32,
-        side: &'static str,
-        what: &'a str,
-    },
-    Trial {
-        id: u32,
-        kind: &'a str,
-        direction: Direction,
-        words: &'a str,
-    },
-    TrialEnded {
-        id: u32,
-        kind: &'a str,
-        direction: Direction,
-        slices: u32,
-        effect: Option<f64>,
-        effect_ci: Option<[f64; 2]>,
-        loss: Option<f64>,
-        loss_ci: Option<[f64; 2]>,
-        latency: Option<f64>,
-        latency_ci: Option<[f64; 2]>,
-    },
-    Proved {
-        metric: Measure,
-        cause: &'a str,
-        side: &'static str,
-        direction: Direction,
-        trial: Option<u32>,
-        after_ns: u64,
-    },
-    Notice {
-        level: &'static str,
-        side: &'static str,
-        what: &'a str,
-        why: &'a str,
-        hint: &'a str,
-    },
-    Ended {
-        how: &'static str,
-        why: Option<&'a str>,
-    },
-    Verdict {
-        result: Box<json::Output<'a>>,
-    },
-    Bw {
-        result: Box<bw::Output<'a>>,
-    },
-    Lat {
-        result: Box<lat::Output<'a>>,
-    },
-    Sweep {
-        result: Box<sweep::Output<'a>>,
-    },
-}
 
 /// A sink that writes a line for each event, and that stops the run once nobody reads them.
 pub struct Stream<W> {
@@ -204,7 +116,7 @@ impl<W: Write> Stream<W> {
             end: None,
         });
         self.line(&Line::Started {
-            format: FORMAT,
+            format: json::Format,
             linerate: &start.linerate,
             started_unix_s: start.wall_secs,
             peer: start.plan.peer.as_deref(),
@@ -223,7 +135,7 @@ impl<W: Write> Stream<W> {
         if let Some(trouble) = &step.trouble {
             self.line(&Line::Trouble {
                 index: step.plan.index,
-                side: trouble.side.name(),
+                side: trouble.side,
                 what: &trouble.what,
             });
         }
@@ -279,8 +191,7 @@ impl<W: Write> Stream<W> {
             direction,
             streams,
             both,
-            goodput_bps: json::integer(goodput.mean),
-            goodput_ci_bps: json::ci(goodput),
+            goodput: goodput.into(),
         });
     }
 
@@ -312,7 +223,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Proved {
             metric: limit.metric,
             cause: limit.cause,
-            side: limit.side.name(),
+            side: limit.side,
             direction: limit.direction,
             trial: limit.trial.as_ref().map(|t| t.id),
             after_ns: after.0,
@@ -322,9 +233,9 @@ impl<W: Write> Stream<W> {
     fn ended(&mut self, end: &End) {
         self.trial_over();
         let (how, why) = match end {
-            End::Complete => ("complete", None),
-            End::Interrupted => ("interrupted", None),
-            End::Failed { why } => ("failed", Some(why.as_str())),
+            End::Complete => (How::Complete, None),
+            End::Interrupted => (How::Interrupted, None),
+            End::Failed { why } => (How::Failed, Some(why.as_str())),
         };
         self.line(&Line::Ended { how, why });
     }
@@ -332,7 +243,7 @@ impl<W: Write> Stream<W> {
     fn progress(&mut self, rate: Option<Rate>, direction: Option<Direction>, left: Nanos) {
         self.line(&Line::Tick {
             direction,
-            rate_bps: rate.map(|r| json::integer(r.0 as f64)),
+            rate_bps: rate.map(|r| json::exact(r.0)),
             left_ns: left.0,
         });
     }
@@ -340,18 +251,17 @@ impl<W: Write> Stream<W> {
 
 fn outcome(model: &TrialModel) -> Line<'_> {
     let mid = |i: Option<Interval>| i.map(|i| i.mid);
-    let ends = |i: Option<Interval>| i.map(|i| [i.low, i.high]);
     Line::TrialEnded {
         id: model.plan.id,
         kind: &model.plan.kind,
         direction: model.plan.direction,
         slices: model.slices,
         effect: mid(model.effect),
-        effect_ci: ends(model.effect),
+        effect_ci: model.effect.map(json::ends),
         loss: mid(model.loss),
-        loss_ci: ends(model.loss),
+        loss_ci: model.loss.map(json::ends),
         latency: mid(model.latency),
-        latency_ci: ends(model.latency),
+        latency_ci: model.latency.map(json::ends),
     }
 }
 
@@ -391,12 +301,8 @@ impl<W: Write> Sink for Stream<W> {
             }
             Event::Proved { limit, after } => self.proved(limit, *after),
             Event::Notice { level, side, gap } => self.line(&Line::Notice {
-                level: match level {
-                    Level::Fatal => "error",
-                    Level::Hint => "hint",
-                    Level::Info => "note",
-                },
-                side: side.name(),
+                level: (*level).into(),
+                side: *side,
                 what: &gap.what,
                 why: &gap.why,
                 hint: &gap.hint,

@@ -1,16 +1,137 @@
-//! Documents against the schemas that are published for them.
+//! Documents against the schemas that are published for them, and against those that were written by hand.
 
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-/// What a schema refuses of a document.
-pub(crate) fn errors(schema: &str, document: &Value) -> Vec<String> {
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let errors = schema.iter_errors(document);
-    errors.map(|e| e.to_string()).collect()
+macro_rules! by_hand {
+    ($($name:literal),*) => {
+        [$(($name, include_str!(concat!("../schemas/", $name, ".schema.json")))),*]
+    };
 }
 
+/// The schemas as they were written by hand, before they were made from the types.
+const BY_HAND: [(&str, &str); 10] = by_hand!(
+    "run", "repeat", "stream", "diff", "bw", "sweep", "lat", "host", "flows", "whatif"
+);
+
+const FIGURES: &str = "every figure in one form";
+
+/// Keys that were added since: schema, place, and why. `*` stands for each element of a list.
+const ADDED: &[(&str, &str, &str)] = &[
+    ("run", "/verdict/headline", HEADLINE),
+    ("run", "/verdict/disturbances", DISTURBANCES),
+    ("run", "/figures", FIGURES),
+    ("repeat", "/figures", FIGURES),
+    ("bw", "/figures", FIGURES),
+    ("lat", "/figures", FIGURES),
+    ("repeat", "/headline", HEADLINE),
+    ("repeat", "/unknown", "directions without a known limit"),
+    ("repeat", "/disturbances", DISTURBANCES),
+    ("diff", "/disturbances", DISTURBANCES),
+    ("bw", "/flows/*/held/nagle", NAGLE),
+    ("bw", "/flows/*/disturbances", DISTURBANCES),
+    ("bw", "/flows/*/notes", TUNNEL),
+    ("bw", "/flows/*/packet_bytes", TUNNEL),
+    ("flows", "/flows/*/held/nagle", NAGLE),
+    ("flows", "/flows/*/disturbances", DISTURBANCES),
+    ("flows", "/flows/*/notes", TUNNEL),
+    ("flows", "/flows/*/packet_bytes", TUNNEL),
+    ("host", "/live_fragments", TUNNEL),
+    ("host", "/pci/*/tunnel", "links through a Thunderbolt cable"),
+    ("host", "/ports/*/threaded", "threaded NAPI"),
+    ("host", "/ports/*/usb_hubs", "hubs of USB adapters"),
+    ("host", "/ports/*/counter_meanings", "what counters count"),
+    ("host", "/ports/*/tunnel", TUNNEL),
+    ("host", "/rdma/*/node_guid", INFINIBAND),
+    ("host", "/rdma/*/virtual_of", INFINIBAND),
+    ("host", "/rdma/*/software", INFINIBAND),
+    ("host", "/rdma/*/ports/*/nominal_bps", INFINIBAND),
+    ("host", "/rdma/*/ports/*/guid", INFINIBAND),
+    ("host", "/disks/*/paths/*/ana_state", NVME),
+    ("host", "/disks/*/paths/*/device", NVME),
+    ("host", "/volumes/*/paths/*/ana_state", NVME),
+    ("host", "/volumes/*/paths/*/device", NVME),
+];
+
+const HEADLINE: &str = "the answer to read first";
+const DISTURBANCES: &str = "what disturbs a measurement";
+const NAGLE: &str = "time held by Nagle's algorithm";
+const TUNNEL: &str = "packets that are too large for a tunnel";
+const INFINIBAND: &str = "InfiniBand subnets and virtual functions";
+const NVME: &str = "NVMe multipath";
+
+pub(crate) fn validator(schema: &str) -> Validator {
+    jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+}
+
+/// What a schema refuses of a document.
+pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
+    let errors = schema.iter_errors(document);
+    let error = |e: ValidationError<'_>| format!("{}: {e}", e.instance_path());
+    errors.map(error).collect()
+}
+
+/// A document fits its schema, and the one that was written by hand for the same document.
 #[track_caller]
 pub(crate) fn fits(schema: &str, document: &Value) {
-    assert_eq!(errors(schema, document), [""; 0], "{document}");
+    all_fit(schema, [document]);
+}
+
+/// As [`fits`], for many documents: schemas take longer to read than most documents to check.
+#[track_caller]
+pub(crate) fn all_fit<'a>(schema: &str, documents: impl IntoIterator<Item = &'a Value>) {
+    let name = name(schema);
+    let (published, by_hand) = (validator(schema), validator(by_hand(&name)));
+    for document in documents {
+        let errors = refused(&published, document);
+        assert_eq!(errors, [""; 0], "{name}: {document}");
+        let errors = refused(&by_hand, &without_added(&name, document));
+        assert_eq!(errors, [""; 0], "{name}, by hand: {document}");
+    }
+}
+
+/// `run` of a schema whose id is `https://.../run.schema.json`.
+fn name(schema: &str) -> String {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let id = schema["$id"].as_str().unwrap();
+    let file = id.rsplit('/').next().unwrap();
+    file.strip_suffix(".schema.json").unwrap().to_owned()
+}
+
+/// The schema that was written by hand for the documents of this name.
+pub(crate) fn by_hand(name: &str) -> &'static str {
+    let found = BY_HAND.iter().find(|(known, _)| *known == name);
+    found.unwrap().1
+}
+
+/// Figures that were added since to what `diff` compares.
+const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "lost_share"];
+
+/// A document without the keys and figures that were added since.
+pub(crate) fn without_added(name: &str, document: &Value) -> Value {
+    let mut before = document.clone();
+    for (_, place, _) in ADDED.iter().filter(|(of, ..)| *of == name) {
+        let parts: Vec<&str> = place.split('/').skip(1).collect();
+        remove(&mut before, &parts);
+    }
+    if let Some(figures) = before.get_mut("figures").and_then(Value::as_array_mut) {
+        figures.retain(|figure| !ADDED_FIGURES.iter().any(|added| figure["figure"] == *added));
+    }
+    before
+}
+
+fn remove(value: &mut Value, place: &[&str]) {
+    match (value, place) {
+        (Value::Object(object), [key]) => {
+            object.remove(*key);
+        }
+        (Value::Object(object), [key, rest @ ..]) => {
+            object
+                .get_mut(*key)
+                .into_iter()
+                .for_each(|v| remove(v, rest));
+        }
+        (Value::Array(all), ["*", rest @ ..]) => all.iter_mut().for_each(|v| remove(v, rest)),
+        _ => {}
+    }
 }

@@ -1,5 +1,6 @@
 //! The link of a port: what was agreed with the other end of the wire.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
@@ -24,13 +25,13 @@ pub struct LinkModes {
     pub peer: Vec<String>,
 }
 
-/// Whether both ends may talk at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether both ends may send at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Duplex {
-    /// One at a time.
+    /// One end at a time.
     Half,
-    /// Both at once.
+    /// Both ends at the same time.
     Full,
 }
 

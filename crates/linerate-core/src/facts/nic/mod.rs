@@ -9,9 +9,11 @@ mod tunnel;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
+use super::exact::exact;
 use super::shaping::Shaper;
 use super::usb::{self, HUBS_MAX, Hub};
 use crate::units::Rate;
@@ -42,15 +44,18 @@ pub struct Network {
     pub gaps: Vec<Gap>,
 }
 
-/// Fragments of IPv4 and IPv6 together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// IP fragments since boot, IPv4 and IPv6 together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fragments {
-    /// Made of packets that were too large for a port.
+    /// Fragments made of packets that were too large for a port.
+    #[serde(serialize_with = "exact")]
     pub created: u64,
-    /// Received, to be put together again.
+    /// Fragments received, to be reassembled.
+    #[serde(serialize_with = "exact")]
     pub received: u64,
-    /// Packets that were too large and must not be cut up.
+    /// Packets that were too large and must not be fragmented.
+    #[serde(serialize_with = "exact")]
     pub refused: u64,
 }
 

@@ -1,14 +1,15 @@
 //! What a port or the stack does for many packets at once.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Offloads by the kernel's names, sorted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Offloads by the names of the kernel, as `ethtool -k` lists them; sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Offloads {
-    /// That are on.
+    /// Offloads that are on.
     pub on: Vec<String>,
-    /// That are off and could be switched on.
+    /// Offloads that are off and could be switched on.
     pub off: Vec<String>,
 }
 

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A setting and how far it can be raised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A setting and its maximum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Setting {
-    /// Now.
+    /// Present value.
     pub now: Option<u32>,
-    /// At most.
+    /// Largest value that the driver takes.
     pub most: Option<u32>,
 }
 
@@ -22,20 +23,20 @@ impl Setting {
     }
 }
 
-/// Channels of a port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Channels of a port: groups of queues with one interrupt each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Channels {
-    /// That only receive.
+    /// Channels that only receive.
     pub rx: Setting,
-    /// That only send.
+    /// Channels that only send.
     pub tx: Setting,
-    /// That do both.
+    /// Channels that do both.
     pub combined: Setting,
 }
 
 /// Descriptor rings of a port, in packets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rings {
     /// Receive.
@@ -44,21 +45,21 @@ pub struct Rings {
     pub tx: Setting,
 }
 
-/// How long interrupts are held back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Interrupt coalescing: how long interrupts are delayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Coalesce {
-    /// Microseconds after a packet was received.
+    /// Microseconds after a packet is received.
     pub rx_usecs: Option<u32>,
-    /// Packets received.
+    /// Packets received before an interrupt.
     pub rx_frames: Option<u32>,
-    /// Microseconds after a packet was sent.
+    /// Microseconds after a packet is sent.
     pub tx_usecs: Option<u32>,
-    /// Packets sent.
+    /// Packets sent before an interrupt.
     pub tx_frames: Option<u32>,
-    /// The driver adapts the receiving side.
+    /// The driver adapts the receive settings to the load.
     pub adaptive_rx: Option<bool>,
-    /// The driver adapts the sending side.
+    /// The driver adapts the send settings to the load.
     pub adaptive_tx: Option<bool>,
 }
 
@@ -80,8 +81,10 @@ impl Rss {
     }
 }
 
-/// Way of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Direction of a queue.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Receives.

@@ -2,6 +2,9 @@
 //!
 //! A rule speaks only of what was read. What is unknown is a gap, and no oddity.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::Inventory;
 use super::carrier::carriers;
 
@@ -15,18 +18,19 @@ mod nic;
 mod overlay;
 mod pci;
 
-/// Something odd.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that makes a path across this machine slower than its parts could.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Oddity {
-    /// Stable name: `pcie-slot`.
+    /// Stable id: `pcie-slot`, `clock-lowest`.
     pub id: &'static str,
     /// What it is about: a device, a node, CPUs.
     pub subject: String,
-    /// What is odd, with its numbers.
+    /// What is odd, with numbers.
     pub what: String,
     /// Why it matters.
     pub why: &'static str,
     /// What to do about it.
+    #[serde(rename = "do")]
     pub fix: String,
 }
 

@@ -1,19 +1,23 @@
 //! One measurement of throughput, for programs.
 //!
-//! The schema is `schema/bw.schema.json`. Units stand in the keys; integers stay below 2^53; what is
-//! unknown is `null`.
+//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::Direction;
+use linerate_core::plan::Handover;
 use linerate_core::record::Record;
 use linerate_core::search::{Look, Search};
 use linerate_core::stats::percentile;
 use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_engine::load::ENGINES;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::super::flows::{FlowOut, flow_out};
-use super::super::json::{ci, integer};
-use super::{Datagrams, End, Probe, Way};
+use super::super::json::{
+    FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
+};
+use super::{Datagrams, End, FarEnd, Probe, Way};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -21,130 +25,250 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/bw.schema.json");
 
-#[derive(Serialize)]
+/// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end. Units stand
+/// in the keys. Unknown values are null. This host is near, the other one is far.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate bw")]
 pub(in crate::show) struct Output<'a> {
-    format: u32,
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate.
     linerate: &'static str,
+    /// The far end as it was typed.
     target: &'a str,
-    far_end: &'static str,
+    far_end: FarEnd,
+    /// Address and port of the far end.
     address: &'a str,
+    /// Engine that moves payload.
+    #[schemars(schema_with = "engines")]
     engine: &'a str,
+    /// Whether both ends run on one machine and share its CPUs. Null if unknown.
     same_machine: Option<bool>,
+    /// Connections of each direction.
+    #[schemars(range(min = 1))]
     streams: u32,
+    /// Time before the measured time.
     washout_ns: u64,
+    /// Time to measure, as asked for. With iperf3 as the far end, the time that it took.
     time_ns: u64,
+    /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
     measured_ns: u64,
+    /// False if the measurement ended early, or the goodput is unknown.
     complete: bool,
+    /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,
+    /// The search for the highest rate without loss, with `--find-rate`; `directions` then describes its last longer
+    /// step. Null if none was asked for.
     search: Option<SearchOut>,
     directions: Directions<'a>,
+    /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
+    /// first, 16 at most. They are seen from this end only, and no trial proves their limits.
     flows: Vec<FlowOut<'a>>,
+    /// Every figure that was measured, in one form.
+    figures: Vec<FigureOut>,
+    /// What could not be read, or what the far end does not report.
     unknown: &'a [Gap],
+    /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "described_elsewhere")]
     record: Option<&'a Record>,
 }
 
-#[derive(Serialize)]
+/// The engines that carry a load and time round trips.
+fn engines(_: &mut SchemaGenerator) -> Schema {
+    let all = ENGINES
+        .iter()
+        .filter(|e| e.caps().ping_pong && e.caps().stream);
+    one_of(all.map(|engine| engine.name()))
+}
+
+/// The search for the highest rate without loss.
+#[derive(Serialize, JsonSchema)]
 struct SearchOut {
+    /// Share of datagrams that may be lost.
+    #[schemars(range(min = 0, max = 1))]
     allowed_share: f64,
+    /// Highest rate at which a longer step lost no more, as it was sent. Null if none was found.
     rate_bps: Option<u64>,
+    /// The most that the sender could send, where it was asked for more. Null if it could always send what was asked for.
     sender_limit_bps: Option<u64>,
+    /// Lowest rate at which more was lost. Null if there was none.
     above: Option<LookOut>,
+    /// All steps, in order.
     steps: Vec<LookOut>,
 }
 
-#[derive(Serialize)]
+/// A step of the search.
+#[derive(Serialize, JsonSchema)]
 struct LookOut {
+    /// Rate that was asked for, of all streams together.
     asked_bps: u64,
+    /// Rate that was sent.
     sent_bps: u64,
+    /// Rate that was received.
     received_bps: u64,
+    /// Share of what was sent in the whole step that was not received.
+    #[schemars(range(min = 0, max = 1))]
     lost_share: f64,
+    /// Lower bound of the datagrams lost at the receiver's socket. Null if unknown.
     lost_at_socket: Option<u64>,
+    /// Whether it was one of the longer steps, which decide.
     long: bool,
 }
 
-#[derive(Serialize)]
+/// The directions in which payload flowed, at the same time if both are there.
+#[derive(Serialize, JsonSchema)]
 struct Directions<'a> {
+    /// Null if not asked for.
     forward: Option<WayOut<'a>>,
+    /// Null if not asked for.
     reverse: Option<WayOut<'a>>,
 }
 
-/// What the receiver took in a part of the time.
-#[derive(Serialize)]
+/// What the receiver read in a part of the time.
+#[derive(Serialize, JsonSchema)]
 struct IntervalOut {
+    /// Payload.
     bytes: u64,
+    /// Length of the part.
     ns: u64,
 }
 
-#[derive(Serialize)]
+/// What was measured of one direction.
+#[derive(Serialize, JsonSchema)]
 struct WayOut<'a> {
+    /// Payload over time at the receiver, by its clock, in the steady part of the measured time. Null if unknown.
     goodput_bps: Option<u64>,
+    /// 95 % interval of the mean. Null if there are too few samples, or if they are not reported.
     goodput_ci_bps: Option<[u64; 2]>,
+    /// Samples of the interval, 100 ms each. 0 if they are not reported.
     samples: u64,
+    /// Ramp at the start, which goodput and all counts leave out. 0 if there was none, and for datagrams.
     ramp_ns: u64,
+    /// Whether the rate was steady after the ramp. Null if samples are not reported.
     steady: Option<bool>,
+    /// What interrupted the measurement, in words. It is part of what was measured.
     interruptions: &'a [String],
+    /// Payload that the goodput is computed from. Null if unknown.
     received_bytes: Option<u64>,
+    /// Time that the goodput is computed from. Null if unknown.
     received_ns: Option<u64>,
+    /// What the receiver read in each second or so; the sum is `received_bytes`. Empty if not reported.
     intervals: Vec<IntervalOut>,
-    copy: Option<&'static str>,
+    /// How the sender hands payload to the kernel. Null if unknown.
+    copy: Option<Handover>,
+    /// Share of the sends without a copy that the kernel copied anyway. Null if the kernel reported none.
+    #[schemars(range(min = 0, max = 1))]
     copied_share: Option<f64>,
+    /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
+    /// Segments that the sender retransmitted. Null if unknown.
     retransmits: Option<u64>,
+    /// Mean of the smoothed round trip in the sender's kernel. Null if unknown.
     rtt_ns: Option<u64>,
+    /// Smallest round trip that the sender's kernel knows of. Null if unknown.
     min_rtt_ns: Option<u64>,
+    /// What happened to the datagrams, over the time of the goodput. Null if none were sent.
     datagrams: Option<DatagramsOut>,
-    near: Option<EndOut<'a>>,
-    far: Option<EndOut<'a>>,
+    /// Counted at the near end. Null if unknown.
+    near: Option<CountedOut<'a>>,
+    /// Counted at the far end. Null if unknown.
+    far: Option<CountedOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// What happened to the datagrams of a direction.
+#[derive(Serialize, JsonSchema)]
 struct DatagramsOut {
+    /// Payload of each datagram.
     size_bytes: u64,
+    /// Payload rate that all streams together were asked for. Null if they sent as fast as the program can.
     asked_bps: Option<u64>,
+    /// Payload rate that the sender's kernel accepted, by the sender's clock. Null if unknown.
     sent_bps: Option<u64>,
-    paced_by: Option<&'static str>,
+    /// What kept the rate. Null if none was asked for.
+    paced_by: Option<PacedBy>,
+    /// How the sender kept the rate. Null if none was asked for, or if iperf3 is the far end.
     bursts: Option<BurstsOut>,
+    /// Datagrams received for the first time, per second.
+    #[schemars(range(min = 0))]
     per_sec: f64,
+    /// Datagrams that the sender's kernel accepted. Null if unknown. With iperf3 as the far end they may be more than
+    /// those received and lost: the receiver had not counted the last ones when the test ended.
     sent: Option<u64>,
+    /// Datagrams that had to wait, because a queue of the sending host was full (ENOBUFS), its port down (ENETDOWN), or a
+    /// rule of its own against them (EPERM). Null if iperf3 sends.
     refused: Option<u64>,
+    /// Datagrams received for the first time.
     received: u64,
+    /// Datagrams that were sent and not received, by their numbers.
     lost: u64,
+    /// Lost datagrams over lost and received ones.
+    #[schemars(range(min = 0, max = 1))]
     lost_share: f64,
+    /// Lower bound of the lost datagrams that the receiver's socket dropped for lack of room: joined datagrams (UDP_GRO)
+    /// are dropped as one. Null if unknown.
     lost_at_socket: Option<u64>,
+    /// Received datagrams that arrived after one that was sent later. Null if iperf3 receives, which does not report it.
     reordered: Option<u64>,
+    /// Datagrams that arrived again. Null if iperf3 receives, which does not report it.
     duplicated: Option<u64>,
+    /// Jitter as in RFC 3550, the mean of all streams. Null unless iperf3 is the far end.
     jitter_ns: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// What keeps the rate of datagrams.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum PacedBy {
+    /// The clock of the sending program.
+    Program,
+}
+
+/// How the sender kept the rate: it hands over bursts of datagrams.
+#[derive(Serialize, JsonSchema)]
 struct BurstsOut {
+    /// Datagrams in a burst.
     datagrams: u64,
+    /// Time between bursts that the rate asks for.
     asked_gap_ns: u64,
+    /// Measured times between bursts in nanoseconds, to three digits, and how often each occurred; ascending.
     gaps: Vec<[u64; 2]>,
+    /// Median of the times between bursts. Null if there are too few samples.
     p50_ns: Option<u64>,
+    /// Time between bursts that 99 % do not exceed. Null if there are too few samples.
     p99_ns: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct EndOut<'a> {
+/// What one end counted.
+#[derive(Serialize, JsonSchema)]
+struct CountedOut<'a> {
+    /// Payload that this end gave to its kernel, or read from it, in the measured time.
     bytes: u64,
+    /// Time by the clock of this end. Null if unknown: iperf3 before 3.2 does not report it.
     time_ns: Option<u64>,
+    /// CPU time of the whole program in percent of one CPU, with iperf3 as the far end. Null if unknown.
+    #[schemars(range(min = 0))]
     cpu_percent: Option<f64>,
+    /// CPU time for each byte of payload, of the threads that move it; of the whole program with iperf3 as the far end.
+    /// Null if unknown.
+    #[schemars(range(min = 0))]
     cpu_ns_per_byte: Option<f64>,
+    /// Congestion control of this end. Null if unknown.
     congestion: Option<&'a str>,
+    /// SO_SNDBUF after connecting, as the kernel reports it (doubled). Null if unknown.
     send_buffer_bytes: Option<u64>,
+    /// SO_RCVBUF after connecting, as the kernel reports it (doubled). Null if unknown.
     recv_buffer_bytes: Option<u64>,
+    /// Payload of a full segment. Null if unknown.
     mss_bytes: Option<u32>,
+    /// CPU that the thread of each stream is pinned to. Empty if they are not pinned.
     cpus: &'a [u32],
 }
 
 /// The measurement as one JSON document, with a line feed at its end; with the raw readings where
 /// `record` has them.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(&output(probe, record))?;
-    text.push('\n');
-    Ok(text)
+    text(&output(probe, record))
 }
 
 /// The document.
@@ -154,10 +278,10 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         found.map(way_out)
     };
     Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
-        far_end: probe.far_end.name(),
+        far_end: probe.far_end,
         address: &probe.address,
         engine: &probe.engine,
         same_machine: probe.same_machine,
@@ -177,6 +301,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             .iter()
             .flat_map(|look| look.flows.iter().filter_map(flow_out))
             .collect(),
+        figures: figures(&probe.summary()),
         unknown: &probe.gaps,
         record,
     }
@@ -194,33 +319,32 @@ fn search_out(search: &Search) -> SearchOut {
 
 fn look_out(look: &Look) -> LookOut {
     LookOut {
-        asked_bps: integer(look.asked.0 as f64),
+        asked_bps: exact(look.asked.0),
         sent_bps: integer(look.sent),
         received_bps: integer(look.received),
         lost_share: look.lost,
-        lost_at_socket: look.at_socket.map(|n| integer(n as f64)),
+        lost_at_socket: look.at_socket.map(exact),
         long: look.long,
     }
 }
 
 fn way_out(way: &Way) -> WayOut<'_> {
-    let whole = |n: u64| integer(n as f64);
     WayOut {
         goodput_bps: way.goodput.map(|goodput| integer(goodput.mean)),
         goodput_ci_bps: way.goodput.as_ref().and_then(ci),
         samples: way.goodput.map_or(0, |goodput| goodput.samples as u64),
-        ramp_ns: whole(way.ramp.0),
+        ramp_ns: exact(way.ramp.0),
         steady: way.steady,
         interruptions: &way.interruptions,
-        received_bytes: way.received.map(|(bytes, _)| whole(bytes.0)),
-        received_ns: way.received.map(|(_, time)| whole(time.0)),
+        received_bytes: way.received.map(|(bytes, _)| exact(bytes.0)),
+        received_ns: way.received.map(|(_, time)| exact(time.0)),
         intervals: way.intervals.iter().map(interval).collect(),
-        copy: way.handed.map(|(how, _)| how.name()),
+        copy: way.handed.map(|(how, _)| how),
         copied_share: way.handed.and_then(|(_, share)| share),
         discarded: way.discarded,
         retransmits: way.again,
-        rtt_ns: way.rtt.map(|rtt| whole(rtt.0)),
-        min_rtt_ns: way.min_rtt.map(|rtt| whole(rtt.0)),
+        rtt_ns: way.rtt.map(|rtt| exact(rtt.0)),
+        min_rtt_ns: way.min_rtt.map(|rtt| exact(rtt.0)),
         datagrams: way
             .datagrams
             .as_ref()
@@ -231,48 +355,46 @@ fn way_out(way: &Way) -> WayOut<'_> {
 }
 
 fn datagrams_out(way: &Way, found: &Datagrams) -> DatagramsOut {
-    let whole = |n: u64| integer(n as f64);
     let counted = &found.counted;
     DatagramsOut {
-        size_bytes: whole(found.size.0),
-        asked_bps: found.asked.map(|rate| whole(rate.0)),
+        size_bytes: exact(found.size.0),
+        asked_bps: found.asked.map(|rate| exact(rate.0)),
         sent_bps: way
             .sent()
-            .map(|(bytes, time)| whole(Rate::of(bytes, time).0)),
+            .map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
         // The one way there is: SO_MAX_PACING_RATE would bind only under some queues.
-        paced_by: found.each.map(|_| "program"),
+        paced_by: found.each.map(|_| PacedBy::Program),
         bursts: bursts_out(found),
         per_sec: found.per_sec,
-        sent: counted.sent.map(whole),
-        refused: counted.refused.map(whole),
-        received: whole(counted.came),
-        lost: whole(counted.lost),
+        sent: counted.sent.map(exact),
+        refused: counted.refused.map(exact),
+        received: exact(counted.came),
+        lost: exact(counted.lost),
         lost_share: found.lost(),
-        lost_at_socket: counted.at_socket.map(whole),
-        reordered: found.ordered.then(|| whole(counted.reordered)),
-        duplicated: found.ordered.then(|| whole(counted.duplicated)),
-        jitter_ns: found.jitter.map(|jitter| whole(jitter.0)),
+        lost_at_socket: counted.at_socket.map(exact),
+        reordered: found.ordered.then(|| exact(counted.reordered)),
+        duplicated: found.ordered.then(|| exact(counted.duplicated)),
+        jitter_ns: found.jitter.map(|jitter| exact(jitter.0)),
     }
 }
 
 fn bursts_out(found: &Datagrams) -> Option<BurstsOut> {
-    let whole = |n: u64| integer(n as f64);
     let (burst, gaps) = found.bursts.as_ref()?;
     let counts = gaps.counts.iter();
     Some(BurstsOut {
-        datagrams: whole(*burst),
-        asked_gap_ns: whole(found.gap()?.0),
-        gaps: counts.map(|&(value, n)| [whole(value), whole(n)]).collect(),
-        p50_ns: percentile(gaps, 0.5).map(whole),
-        p99_ns: percentile(gaps, 0.99).map(whole),
+        datagrams: exact(*burst),
+        asked_gap_ns: exact(found.gap()?.0),
+        gaps: counts.map(|&(value, n)| [exact(value), exact(n)]).collect(),
+        p50_ns: percentile(gaps, 0.5).map(exact),
+        p99_ns: percentile(gaps, 0.99).map(exact),
     })
 }
 
-fn end_out(end: &End) -> EndOut<'_> {
+fn end_out(end: &End) -> CountedOut<'_> {
     let made = &end.made;
-    EndOut {
-        bytes: integer(end.bytes.0 as f64),
-        time_ns: end.time.map(|time| integer(time.0 as f64)),
+    CountedOut {
+        bytes: exact(end.bytes.0),
+        time_ns: end.time.map(|time| exact(time.0)),
         cpu_percent: end.cpu_percent,
         cpu_ns_per_byte: end.cpu_per_byte,
         congestion: Some(made.congestion.as_str()).filter(|name| !name.is_empty()),
@@ -329,7 +451,8 @@ mod tests {
             measured.is_some_and(|ns| ns <= 3_000_000_000),
             "{measured:?}"
         );
-        for document in [&forward, &reverse, &part, &own, &interrupted] {
+        let both = output(&sample::both());
+        for document in [&forward, &reverse, &part, &own, &interrupted, &both] {
             fits(SCHEMA, document);
         }
     }

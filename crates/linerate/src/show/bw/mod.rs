@@ -17,6 +17,8 @@ use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, SetEnd};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos, Rate};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
@@ -25,22 +27,13 @@ pub(crate) use text::page;
 use super::flows::Look;
 
 /// What serves at the far end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum FarEnd {
     /// `linerate serve`.
     Linerate,
     /// An iperf3 server.
     Iperf3,
-}
-
-impl FarEnd {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Linerate => "linerate",
-            Self::Iperf3 => "iperf3",
-        }
-    }
 }
 
 /// What was measured.

@@ -1,17 +1,17 @@
 //! Two records compared, as one JSON document.
 //!
-//! Its schema is `schema/diff.schema.json`.
+//! Its schema is made from [`Output`].
 
 use linerate_core::diff::{
-    Change, Diff, DisturbanceChange, FigureChange, Judged, LimitChange, Outcome,
+    Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
 };
-use linerate_core::figure::Value;
-use linerate_core::path::{Direction, Measure, Side};
+use linerate_core::path::{Measure, Side};
 use linerate_core::record::End;
-use linerate_core::stats::Interval;
 use linerate_core::verdict::Certainty;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::json::{FigureId, Format, Located, ValueOut, ends, text};
 use super::Compared;
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -20,79 +20,113 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/diff.schema.json");
 
-#[derive(Serialize)]
-struct Output<'a> {
-    format: u32,
+/// One JSON document. The linerate that compares the records judges both. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate diff")]
+pub(in crate::show) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
     before: RecordOut<'a>,
     after: RecordOut<'a>,
+    /// False if the plans ask for different loads: what was measured under them cannot be compared.
     same_load: bool,
+    /// What to know before reading the rest, in words: other hosts, interrupted runs.
     notes: &'a [String],
+    /// Differences between the plans.
     plan: Vec<PlanOut<'a>>,
     figures: Vec<FigureOut>,
     limits: Vec<LimitOut<'a>>,
+    /// What disturbed the measurement in either record.
     disturbances: Vec<DisturbanceOut>,
+    /// Known differences between the facts of each host. What was not read in one record is no difference.
     facts: Vec<FactOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// A record.
+#[derive(Serialize, JsonSchema)]
 struct RecordOut<'a> {
+    /// Version of linerate that measured.
     linerate: &'a str,
+    /// Wall-clock time in seconds since 1970.
     started_unix_s: u64,
+    /// The far end as it was typed. Null for a machine measured against itself.
     peer: Option<&'a str>,
+    /// False if the run was interrupted.
     complete: bool,
 }
 
-#[derive(Serialize)]
+/// A difference between the plans.
+#[derive(Serialize, JsonSchema)]
 struct PlanOut<'a> {
     #[serde(flatten)]
     change: &'a Change,
+    /// Whether it asks for another load.
     other_load: bool,
 }
 
-#[derive(Serialize)]
+/// A figure of both records.
+#[derive(Serialize, JsonSchema)]
 struct FigureOut {
-    figure: &'static str,
-    direction: Option<Direction>,
-    percentile: Option<f64>,
-    side: Option<Side>,
+    #[serde(flatten)]
+    id: FigureId,
+    /// In the first record. Null if unknown.
     before: Option<ValueOut>,
+    /// In the second record. Null if unknown.
     after: Option<ValueOut>,
-    told: &'static str,
+    told: ToldOut,
+    /// The second value over the first one. Null if there is no ratio.
+    #[schemars(range(min = 0))]
     ratio: Option<f64>,
+    /// 95 % interval of the ratio. Null if there is no ratio.
     ratio_ci: Option<[f64; 2]>,
+    /// Why there is no ratio. Null if there is one.
     why: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct ValueOut {
-    value: f64,
-    ci: Option<[f64; 2]>,
+/// What two values say together.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ToldOut {
+    /// They differ: all of the interval of the ratio lies outside 0.97 to 1.03.
+    Differ,
+    /// They are the same: all of the interval lies within 0.97 to 1.03.
+    Same,
+    /// Neither of these.
+    Untold,
+    /// There is no ratio.
+    Nothing,
+    /// Another load was asked for.
+    NotComparable,
 }
 
-#[derive(Serialize)]
+/// A limit that was found in at least one of the records.
+#[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
-    fate: &'static str,
+    fate: Fate,
     metric: Measure,
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    direction: Direction,
+    #[serde(flatten)]
+    located: Located,
+    /// How surely it was known in the first record. Null if it was not found there.
     before: Option<Certainty>,
+    /// How surely it was known in the second record. Null if it was not found there.
     after: Option<Certainty>,
+    /// What the record without the limit says about the cause. Null if both have it.
     why: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+/// What disturbed the measurement in either record.
+#[derive(Serialize, JsonSchema)]
 struct DisturbanceOut {
-    fate: &'static str,
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    direction: Direction,
+    fate: Fate,
+    #[serde(flatten)]
+    located: Located,
+    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    #[schemars(range(min = 1))]
     gain_about: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// A difference between the facts of a host.
+#[derive(Serialize, JsonSchema)]
 struct FactOut<'a> {
     side: Side,
     #[serde(flatten)]
@@ -110,7 +144,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
         disturbances,
     } = compared.diff;
     let output = Output {
-        format: FORMAT,
+        format: Format,
         before: record(compared.before),
         after: record(compared.after),
         same_load: !plan.iter().any(|p| p.load),
@@ -133,9 +167,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
             })
             .collect(),
     };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    text(&output)
 }
 
 fn record<'a>(judged: &'a Judged<'_>) -> RecordOut<'a> {
@@ -150,19 +182,16 @@ fn record<'a>(judged: &'a Judged<'_>) -> RecordOut<'a> {
 
 fn figure(change: &FigureChange) -> FigureOut {
     let (told, ratio, why) = match change.outcome {
-        Outcome::Differ(i) => ("differ", Some(i), None),
-        Outcome::Same(i) => ("same", Some(i), None),
-        Outcome::Unsure(i) => ("untold", Some(i), None),
-        Outcome::Nothing(why) => ("nothing", None, Some(why)),
-        Outcome::OtherPlan => ("not-comparable", None, None),
+        Outcome::Differ(i) => (ToldOut::Differ, Some(i), None),
+        Outcome::Same(i) => (ToldOut::Same, Some(i), None),
+        Outcome::Unsure(i) => (ToldOut::Untold, Some(i), None),
+        Outcome::Nothing(why) => (ToldOut::Nothing, None, Some(why)),
+        Outcome::OtherPlan => (ToldOut::NotComparable, None, None),
     };
     FigureOut {
-        figure: change.figure.key,
-        direction: change.of.direction,
-        percentile: change.of.percentile,
-        side: change.of.side,
-        before: change.before.as_ref().map(value),
-        after: change.after.as_ref().map(value),
+        id: FigureId::new(change.figure, change.of),
+        before: change.before.as_ref().map(ValueOut::from),
+        after: change.after.as_ref().map(ValueOut::from),
         told,
         ratio: ratio.map(|i| i.mid),
         ratio_ci: ratio.map(ends),
@@ -170,26 +199,12 @@ fn figure(change: &FigureChange) -> FigureOut {
     }
 }
 
-fn value(value: &Value) -> ValueOut {
-    ValueOut {
-        value: value.mid,
-        ci: value.interval().map(ends),
-    }
-}
-
-fn ends(interval: Interval) -> [f64; 2] {
-    [interval.low, interval.high]
-}
-
 fn limit(change: &LimitChange) -> LimitOut<'_> {
     let limit = &change.limit;
     LimitOut {
-        fate: change.fate.name(),
+        fate: change.fate,
         metric: limit.metric,
-        cause: limit.cause,
-        stage: limit.stage.name(),
-        side: limit.side.name(),
-        direction: limit.direction,
+        located: limit.into(),
         before: change.before,
         after: change.after,
         why: (!change.why.is_empty()).then_some(&change.why),
@@ -199,11 +214,8 @@ fn limit(change: &LimitChange) -> LimitOut<'_> {
 fn disturbance(change: &DisturbanceChange) -> DisturbanceOut {
     let disturbance = &change.disturbance;
     DisturbanceOut {
-        fate: change.fate.name(),
-        cause: disturbance.cause,
-        stage: disturbance.stage.name(),
-        side: disturbance.side.name(),
-        direction: disturbance.direction,
+        fate: change.fate,
+        located: disturbance.into(),
         gain_about: disturbance.gain(),
     }
 }

@@ -1,6 +1,6 @@
 //! Two records compared, for people and for programs.
 
-mod json;
+pub(super) mod json;
 mod text;
 
 use linerate_core::diff::{Diff, Judged};

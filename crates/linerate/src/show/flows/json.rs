@@ -1,18 +1,19 @@
-//! Connections and what holds them, for programs.
+//! Connections and what limits them, for programs.
 //!
-//! The schema is `schema/flows.schema.json`. Units stand in the keys; integers stay below 2^53; what
-//! is unknown is `null`.
+//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use std::net::SocketAddr;
 
 use linerate_core::causes::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
+use linerate_core::path::Direction;
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Answered, Disturbance, Limit};
+use linerate_core::verdict::{Answered, Certainty, Disturbance, Limit};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::integer;
+use super::super::json::{Acting, CauseId, Format, exact, integer, text};
 use super::{Judged, Look};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -21,99 +22,162 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/flows.schema.json");
 
-#[derive(Serialize)]
-struct Output<'a> {
-    format: u32,
+/// One JSON document. Units stand in the keys. Unknown values are null. This host is near, the other end of a connection
+/// is far; forward is from here to there.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate flows")]
+pub(in crate::show) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate.
     linerate: &'static str,
+    /// False if the look was interrupted.
     complete: bool,
+    /// Time that the look took.
     looked_ns: u64,
+    /// Longest time that listing all connections took.
     longest_round_ns: u64,
+    /// Connections in the last list that the filter accepted.
     connections: usize,
+    /// The connections that carry most, the one that carries most first. Idle connections are left out.
     flows: Vec<FlowOut<'a>>,
+    /// What could not be read for all connections.
     unknown: &'a [Gap],
 }
 
-#[derive(Serialize)]
+/// A connection.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct FlowOut<'a> {
     local: EndOut,
     remote: EndOut,
+    /// Processes that hold this end. Empty if unknown.
     processes: Vec<ProcessOut<'a>>,
+    /// Whether the connection was gone before the look ended.
     ended: bool,
+    /// Congestion control of this end. Null if unknown.
     congestion: Option<&'a str>,
-    direction: &'static str,
+    /// Direction that carried more. Everything below is about it.
+    direction: Direction,
+    /// Payload that the far end acknowledged.
     sent_bps: u64,
+    /// Payload that arrived here.
     received_bps: u64,
     held: HeldOut,
+    /// Mean payload in flight. Null if unknown.
     in_flight_bytes: Option<u64>,
+    /// Mean window that the receiver offers. Null if unknown.
     window_bytes: Option<u64>,
+    /// Mean congestion window. Null if unknown.
     cwnd_bytes: Option<u64>,
+    /// Mean payload in the send queue. Null if unknown.
     unsent_bytes: Option<u64>,
+    /// Mean payload that waits here for the program to read it. Null if unknown.
     unread_bytes: Option<u64>,
+    /// Mean of the smoothed round trip. Null if unknown.
     rtt_ns: Option<u64>,
+    /// Smallest round trip that the kernel knows of. Null if unknown.
     min_rtt_ns: Option<u64>,
+    /// Bytes retransmitted over bytes sent. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     retransmitted: Option<f64>,
+    /// Rate that the program limits itself to (SO_MAX_PACING_RATE). Null if there is none.
     max_pacing_bps: Option<u64>,
+    /// What limits the connection. Empty if no cause is supported.
     limits: Vec<LimitOut<'a>>,
+    /// What took part of its goodput and was not found to limit it.
     disturbances: Vec<DisturbanceOut<'a>>,
+    /// What may limit it, if `limits` is empty; causes with evidence first.
     suspects: Vec<SuspectOut<'a>>,
+    /// What is not known, and what would make it known.
     unknown: Vec<Gap>,
+    /// Notes in words, such as a tunnel whose MTU path MTU discovery corrected.
     notes: Vec<String>,
+    /// Largest packets that this host sent last. Null if it receives, or if unknown.
     packet_bytes: Option<u64>,
+    /// Command that would prove the limit by experiment, with `linerate serve` on the far host. Null if both ends are on
+    /// this machine, or if the program itself is the limit.
     prove: Option<String>,
 }
 
-#[derive(Serialize)]
+/// An end of a connection.
+#[derive(Serialize, JsonSchema)]
 struct EndOut {
+    /// IP address.
     address: String,
+    /// Port.
     port: u16,
 }
 
-#[derive(Serialize)]
+/// A process.
+#[derive(Serialize, JsonSchema)]
 struct ProcessOut<'a> {
+    /// Process id.
     pid: u32,
+    /// Name.
     name: &'a str,
 }
 
-/// Shares of time.
-#[derive(Serialize)]
+/// Shares of time in which the sender could not send. For a sender on the far host only the window is known here.
+#[derive(Serialize, JsonSchema)]
 struct HeldOut {
+    /// Held by the receive window. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     window: Option<f64>,
+    /// Held by the send buffer. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     send_buffer: Option<f64>,
+    /// Held by the program, which sent nothing. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     program: Option<f64>,
+    /// Held by Nagle's algorithm: less than a segment waited for a delayed acknowledgement. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     nagle: Option<f64>,
+    /// Held by the congestion window. Null if unknown.
+    #[schemars(range(min = 0, max = 1))]
     network: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// What limits a connection.
+#[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    certainty: &'static str,
+    #[serde(flatten)]
+    acting: Acting,
+    /// A limit is never proved here: there is no experiment.
+    #[schemars(extend("const" = Certainty::Supported))]
+    certainty: Certainty,
+    /// Evidence with numbers.
     evidence: &'a [String],
     advice: &'a [Advice],
 }
 
-#[derive(Serialize)]
+/// What took part of the goodput and was not found to limit it.
+#[derive(Serialize, JsonSchema)]
 struct DisturbanceOut<'a> {
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
+    #[serde(flatten)]
+    acting: Acting,
+    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    #[schemars(range(min = 1))]
     gain_about: Option<f64>,
+    /// Evidence with numbers.
     evidence: &'a [String],
 }
 
-#[derive(Serialize)]
+/// A cause that may limit the connection.
+#[derive(Serialize, JsonSchema)]
 struct SuspectOut<'a> {
+    #[schemars(with = "CauseId")]
     cause: &'static str,
+    /// `finding`: there is evidence; `unknown`: something is missing to decide.
+    #[schemars(extend("enum" = ["finding", "unknown"]))]
     outcome: &'static str,
+    /// Evidence with numbers, or what is missing.
     why: &'a [String],
 }
 
 /// The look as one JSON document, with a line feed at its end.
 pub fn json(look: &Look) -> serde_json::Result<String> {
     let output = Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         complete: look.complete,
         looked_ns: nanos(look.time),
@@ -122,9 +186,7 @@ pub fn json(look: &Look) -> serde_json::Result<String> {
         flows: look.flows.iter().filter_map(flow).collect(),
         unknown: &look.gaps,
     };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    text(&output)
 }
 
 /// One connection.
@@ -140,9 +202,9 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
         processes: flow.owners.iter().map(process).collect(),
         ended: flow.ended,
         congestion,
-        direction: main.direction.name(),
-        sent_bps: integer(sent.0 as f64),
-        received_bps: integer(received.0 as f64),
+        direction: main.direction,
+        sent_bps: exact(sent.0),
+        received_bps: exact(received.0),
         held: HeldOut {
             window: tcp.rwnd_limited,
             send_buffer: tcp.sndbuf_limited,
@@ -158,7 +220,7 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
         rtt_ns: tcp.rtt.map(nanos),
         min_rtt_ns: tcp.min_rtt.map(nanos),
         retransmitted: tcp.retransmitted,
-        max_pacing_bps: tcp.max_pacing.map(|rate| integer(rate.0 as f64)),
+        max_pacing_bps: tcp.max_pacing.map(|rate| exact(rate.0)),
         limits: judged.verdict.limits.iter().map(limit).collect(),
         disturbances: judged
             .verdict
@@ -190,9 +252,7 @@ fn process(owner: &Owner) -> ProcessOut<'_> {
 
 fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
     DisturbanceOut {
-        cause: disturbance.cause,
-        stage: disturbance.stage.name(),
-        side: disturbance.side.name(),
+        acting: disturbance.into(),
         gain_about: disturbance.gain(),
         evidence: &disturbance.evidence,
     }
@@ -200,10 +260,8 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
 
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
-        cause: limit.cause,
-        stage: limit.stage.name(),
-        side: limit.side.name(),
-        certainty: limit.certainty.name(),
+        acting: limit.into(),
+        certainty: limit.certainty,
         evidence: &limit.evidence,
         advice: &limit.advice,
     }
@@ -218,11 +276,11 @@ fn suspect(answered: &Answered) -> SuspectOut<'_> {
 }
 
 fn bytes(bytes: Bytes) -> u64 {
-    integer(bytes.0 as f64)
+    exact(bytes.0)
 }
 
 fn nanos(nanos: Nanos) -> u64 {
-    integer(nanos.0 as f64)
+    exact(nanos.0)
 }
 
 #[cfg(test)]
@@ -239,7 +297,13 @@ mod tests {
 
     #[test]
     fn full_and_empty_documents_fit_the_published_schema() {
-        for look in [sample::look(), sample::idle()] {
+        let looks = [
+            sample::look(),
+            sample::by_network(),
+            sample::small_writes(),
+            sample::idle(),
+        ];
+        for look in looks {
             fits(SCHEMA, &output(&look));
         }
     }

@@ -1,6 +1,6 @@
 //! What holds back the connections that were looked at, for people and for programs.
 
-mod json;
+pub(super) mod json;
 #[cfg(test)]
 mod sample;
 mod text;

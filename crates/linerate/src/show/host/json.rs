@@ -1,23 +1,27 @@
 //! The facts of one machine for programs.
 //!
-//! The schema is `schema/host.schema.json`. Units stand in the keys; integers stay below 2^53; what
-//! is unknown is `null`, and `unknown` says why. Keys that begin with `live` change from one moment
-//! to the next.
+//! The schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`, and
+//! `unknown` says why. Keys that begin with `live` change from one moment to the next.
+//!
+//! Facts whose fields are published as they are carry their own declaration. A type here copies facts that records also
+//! hold under other names, that leave fields out, or that are joined from several facts.
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Load, Node, Process, Processors};
+use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Kind, Node, Processors};
 use linerate_core::facts::machine::Machine;
 use linerate_core::facts::memory::{Memory, Module};
 use linerate_core::facts::nic::Fragments;
 use linerate_core::facts::odd::{self, Oddity};
 use linerate_core::facts::{Gap, Inventory};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::pci::DeviceOut;
 use self::port::PortOut;
 use self::rdma::RdmaOut;
 use self::storage::{DiskOut, FileSystemOut, VolumeOut};
+use super::super::json::{Format, exact, text};
 
 mod pci;
 mod port;
@@ -30,183 +34,191 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/host.schema.json");
 
-/// Integers in JSON are exact up to here.
-const EXACT: u64 = (1 << 53) - 1;
-
-#[derive(Serialize)]
-struct Output<'a> {
-    format: u32,
+/// One JSON document. Units stand in the keys. Unknown values are null. Keys that begin with live change from one moment
+/// to the next.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate host")]
+pub(in crate::show) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that read the machine, or the capture of one.
     linerate: &'static str,
-    odd: Vec<OddOut>,
+    /// What makes a path across this machine slower than its parts could, the worst first.
+    odd: Vec<Oddity>,
     machine: MachineOut<'a>,
     cpus: CpusOut<'a>,
-    nodes: Vec<NodeOut<'a>>,
+    /// NUMA nodes. Empty on a kernel without them.
+    nodes: &'a [Node],
     memory: MemoryOut<'a>,
+    /// PCI devices in the order of their addresses. `parent` makes the tree.
     pci: Vec<DeviceOut<'a>>,
+    /// Ports of this network namespace, in the order of the kernel.
     ports: Vec<PortOut<'a>>,
-    live_fragments: Option<FragmentsOut>,
+    /// IP fragments since boot. Null if there is no tunnel, or if they were not read.
+    live_fragments: Option<Fragments>,
+    /// RDMA devices (InfiniBand, RoCE), in the order of their names.
     rdma: Vec<RdmaOut<'a>>,
+    /// Disks, of which all other block devices are made.
     disks: Vec<DiskOut<'a>>,
+    /// Block devices that are made of disks, files or memory.
     volumes: Vec<VolumeOut<'a>>,
+    /// File systems on block devices or other hosts, in the order in which they were mounted.
     filesystems: Vec<FileSystemOut<'a>>,
+    /// Settings of the kernel by name, as they read.
     settings: BTreeMap<&'a str, &'a str>,
-    live_busy: Option<BusyOut<'a>>,
+    /// What the machine did for a tenth of a second. Null if unknown.
+    live_busy: Option<&'a Busy>,
+    /// What could not be read.
     unknown: &'a [Gap],
 }
 
-/// Packets since boot.
-#[derive(Serialize)]
-struct FragmentsOut {
-    created: u64,
-    received: u64,
-    refused: u64,
-}
-
-#[derive(Serialize)]
-struct OddOut {
-    id: &'static str,
-    subject: String,
-    what: String,
-    why: &'static str,
-    #[serde(rename = "do")]
-    fix: String,
-}
-
-#[derive(Serialize)]
+/// The machine as a whole.
+#[derive(Serialize, JsonSchema)]
 struct MachineOut<'a> {
+    /// Host name. Null if unknown.
     name: Option<&'a str>,
+    /// Kernel release. Null if unknown.
     kernel: Option<&'a str>,
+    /// Manufacturer, as the firmware says. Null if unknown.
     vendor: Option<&'a str>,
+    /// Product, as the firmware says. Null if unknown.
     product: Option<&'a str>,
+    /// Whether it is a virtual machine. Null if unknown.
     guest: Option<bool>,
+    /// Hypervisor. Null if there is none, or if unknown.
     hypervisor: Option<&'a str>,
+    /// Cloud. Null if there is none, or if unknown.
     cloud: Option<&'a str>,
+    /// Kind of container that linerate runs in. Null if there is no sign of one.
     container: Option<&'a str>,
+    /// CPUs that the cgroup allows. Null if there is no quota, or if unknown.
+    #[schemars(range(min = 0))]
     cpu_quota: Option<f64>,
+    /// CPUs that linerate may run on. Empty if unknown.
     cpus_allowed: &'a [u32],
+    /// Memory that the cgroup allows. Null if there is no limit, or if unknown.
     memory_limit_bytes: Option<u64>,
+    /// Clock source of the kernel. Null if unknown.
     clock_source: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+/// The processors.
+#[derive(Serialize, JsonSchema)]
 struct CpusOut<'a> {
+    /// Model. Null if unknown.
     model: Option<&'a str>,
+    /// Packages with a CPU that is online. Null if unknown.
     packages: Option<usize>,
+    /// Cores with a CPU that is online. Null if unknown.
     cores: Option<usize>,
+    /// CPUs that are online.
     online: Vec<CpuOut<'a>>,
+    /// CPUs that are present and offline.
     offline: &'a [u32],
+    /// CPUs that the scheduler does not use by itself (`isolcpus`).
     isolated: &'a [u32],
-    kinds: Vec<KindOut<'a>>,
-    caches: Vec<CacheOut<'a>>,
+    /// Groups of CPUs of different kinds. Empty if all are alike.
+    kinds: &'a [Kind],
+    /// Caches; those that are alike are one entry.
+    caches: &'a [Cache],
+    /// Idle states of the first CPU.
     idle_states: Vec<IdleOut<'a>>,
+    /// Whether clocks above the nominal one are allowed. Null if unknown.
     turbo: Option<bool>,
 }
 
-#[derive(Serialize)]
+/// A CPU of the scheduler: one thread of a core.
+#[derive(Serialize, JsonSchema)]
 struct CpuOut<'a> {
+    /// Number of the CPU.
     cpu: u32,
+    /// Its package. Null if unknown.
     package: Option<u32>,
+    /// CPUs of the same core, including this one. Empty if unknown.
     siblings: &'a [u32],
+    /// Computing power, of 1024. Null if unknown.
     capacity: Option<u32>,
+    /// Clock as it was read. Null if unknown.
     live_clock_hz: Option<u64>,
+    /// Nominal clock. Null if unknown.
     nominal_hz: Option<u64>,
+    /// Highest clock of the hardware. Null if unknown.
     max_hz: Option<u64>,
+    /// Highest clock that settings allow. Null if unknown.
     allowed_hz: Option<u64>,
+    /// Driver that sets the clock. Null if unknown.
     driver: Option<&'a str>,
+    /// Governor of the clock. Null if unknown.
     governor: Option<&'a str>,
+    /// Preference that is set where the hardware decides. Null if unknown.
     preference: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct KindOut<'a> {
-    name: &'a str,
-    cpus: &'a [u32],
-}
-
-#[derive(Serialize)]
-struct CacheOut<'a> {
-    level: u32,
-    kind: &'a str,
-    size_bytes: u64,
-    shared_by: usize,
-    count: usize,
-}
-
-#[derive(Serialize)]
+/// An idle state.
+#[derive(Serialize, JsonSchema)]
 struct IdleOut<'a> {
+    /// Name: `C6`.
     name: &'a str,
+    /// Time to wake from it.
     latency_ns: u64,
+    /// Whether it is disabled.
     disabled: bool,
 }
 
-#[derive(Serialize)]
-struct NodeOut<'a> {
-    node: u32,
-    cpus: Option<&'a [u32]>,
-    memory_bytes: Option<u64>,
-    live_free_bytes: Option<u64>,
-    distances: &'a [u32],
-}
-
-#[derive(Serialize)]
+/// Memory.
+#[derive(Serialize, JsonSchema)]
 struct MemoryOut<'a> {
+    /// Memory of the kernel. Null if unknown.
     total_bytes: Option<u64>,
+    /// Memory that programs could get without swapping. Null if unknown.
     live_available_bytes: Option<u64>,
+    /// Size of a huge page. Null if unknown.
     huge_page_bytes: Option<u64>,
+    /// Huge pages that are set aside. Null if unknown.
     huge_pages: Option<u64>,
+    /// Slots as the firmware lists them. Null if the list cannot be read.
     slots: Option<Vec<SlotOut<'a>>>,
 }
 
-#[derive(Serialize)]
+/// A slot for a memory module.
+#[derive(Serialize, JsonSchema)]
 struct SlotOut<'a> {
+    /// Where it is: `DIMM_A1`. Null if unknown.
     locator: Option<&'a str>,
+    /// Bank, in the words of the firmware. Null if unknown.
     bank: Option<&'a str>,
+    /// Channel. Null if the firmware names none.
     channel: Option<&'a str>,
+    /// Size of the module. Null if the slot is empty.
     size_bytes: Option<u64>,
+    /// Kind of the module: `DDR4`. Null if unknown.
     kind: Option<&'a str>,
+    /// Speed that the module is made for. Null if unknown.
     rated_transfers_per_sec: Option<u64>,
+    /// Speed that is set. Null if unknown.
     transfers_per_sec: Option<u64>,
+    /// Data bits of each transfer. Null if unknown.
     width_bits: Option<u16>,
+    /// Whether it has further bits to correct errors. Null if unknown.
     ecc: Option<bool>,
+    /// Ranks. Null if unknown.
     ranks: Option<u8>,
-}
-
-#[derive(Serialize)]
-struct BusyOut<'a> {
-    cpus: Vec<LoadOut>,
-    processes: Vec<ProcessOut<'a>>,
-}
-
-#[derive(Serialize)]
-struct LoadOut {
-    cpu: u32,
-    busy: f64,
-    interrupts: f64,
-    stolen: f64,
-}
-
-#[derive(Serialize)]
-struct ProcessOut<'a> {
-    pid: u32,
-    name: &'a str,
-    cpus: f64,
-    last_cpu: u32,
 }
 
 /// The inventory as one JSON document, with a line feed at its end.
 pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     let settings = inventory.tunables.iter();
     let output = Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
-        odd: odd::find(inventory).into_iter().map(oddity).collect(),
+        odd: odd::find(inventory),
         machine: machine(&inventory.machine),
         cpus: cpus(&inventory.processors),
-        nodes: inventory.processors.nodes.iter().map(node).collect(),
+        nodes: &inventory.processors.nodes,
         memory: memory(&inventory.memory),
         pci: pci::devices(&inventory.pci),
         ports: port::ports(inventory),
-        live_fragments: inventory.network.fragments.map(fragments),
+        live_fragments: inventory.network.fragments,
         rdma: inventory
             .infiniband
             .devices
@@ -219,39 +231,15 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         settings: settings
             .map(|t| (t.name.as_str(), t.value.as_str()))
             .collect(),
-        live_busy: inventory.busy.as_ref().map(busy),
+        live_busy: inventory.busy.as_ref(),
         unknown: &inventory.gaps,
     };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
-}
-
-fn oddity(odd: Oddity) -> OddOut {
-    let Oddity {
-        id,
-        subject,
-        what,
-        why,
-        fix,
-    } = odd;
-    OddOut {
-        id,
-        subject,
-        what,
-        why,
-        fix,
-    }
+    text(&output)
 }
 
 /// What is empty is unknown.
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
-}
-
-/// A whole number that every JSON reader keeps.
-fn exact(value: u64) -> u64 {
-    value.min(EXACT)
 }
 
 fn machine(machine: &Machine) -> MachineOut<'_> {
@@ -272,10 +260,6 @@ fn machine(machine: &Machine) -> MachineOut<'_> {
 }
 
 fn cpus(all: &Processors) -> CpusOut<'_> {
-    let kinds = all.kinds.iter().map(|kind| KindOut {
-        name: &kind.name,
-        cpus: &kind.cpus,
-    });
     CpusOut {
         model: known(&all.model),
         packages: all.packages(),
@@ -283,8 +267,8 @@ fn cpus(all: &Processors) -> CpusOut<'_> {
         online: all.cpus.iter().map(cpu).collect(),
         offline: &all.offline,
         isolated: &all.isolated,
-        kinds: kinds.collect(),
-        caches: all.caches.iter().map(cache).collect(),
+        kinds: &all.kinds,
+        caches: &all.caches,
         idle_states: all.idle.iter().map(idle).collect(),
         turbo: all.turbo,
     }
@@ -307,31 +291,11 @@ fn cpu(cpu: &Cpu) -> CpuOut<'_> {
     }
 }
 
-fn cache(cache: &Cache) -> CacheOut<'_> {
-    CacheOut {
-        level: cache.level,
-        kind: &cache.kind,
-        size_bytes: exact(cache.size.0),
-        shared_by: cache.shared_by,
-        count: cache.count,
-    }
-}
-
 fn idle(state: &IdleState) -> IdleOut<'_> {
     IdleOut {
         name: &state.name,
         latency_ns: exact(state.latency.0),
         disabled: state.disabled,
-    }
-}
-
-fn node(node: &Node) -> NodeOut<'_> {
-    NodeOut {
-        node: node.id,
-        cpus: node.cpus.as_deref(),
-        memory_bytes: node.total.map(|t| exact(t.0)),
-        live_free_bytes: node.free.map(|f| exact(f.0)),
-        distances: &node.distances,
     }
 }
 
@@ -358,33 +322,6 @@ fn slot(module: &Module) -> SlotOut<'_> {
         width_bits: module.width_bits,
         ecc: module.ecc,
         ranks: module.ranks,
-    }
-}
-
-fn busy(busy: &Busy) -> BusyOut<'_> {
-    let load = |load: &Load| LoadOut {
-        cpu: load.cpu,
-        busy: load.busy,
-        interrupts: load.interrupts,
-        stolen: load.stolen,
-    };
-    let processes = busy.processes.iter().map(|process: &Process| ProcessOut {
-        pid: process.pid,
-        name: &process.name,
-        cpus: process.cpus,
-        last_cpu: process.last_cpu,
-    });
-    BusyOut {
-        cpus: busy.cpus.iter().map(load).collect(),
-        processes: processes.collect(),
-    }
-}
-
-fn fragments(counted: Fragments) -> FragmentsOut {
-    FragmentsOut {
-        created: exact(counted.created),
-        received: exact(counted.received),
-        refused: exact(counted.refused),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod disks;
 mod foot;
-mod json;
+pub(super) mod json;
 mod pci;
 mod ports;
 #[cfg(test)]

@@ -1,34 +1,44 @@
 //! The stages of the path.
 
 use linerate_core::model::{Ceiling, Model};
+use linerate_core::path::{Place, Stage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::integer;
+use super::exact;
 
-#[derive(Serialize)]
-pub(super) struct StageOut {
-    stage: &'static str,
-    side: &'static str,
+/// A stage that bytes cross.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PathStageOut {
+    stage: Stage,
+    side: Place,
+    /// What it is made of. Empty if unknown.
     parts: Vec<String>,
+    /// Null if unknown.
     forward: Option<CeilingOut>,
+    /// Null if unknown.
     reverse: Option<CeilingOut>,
 }
 
-#[derive(Serialize)]
+/// The most goodput that a stage allows in one direction.
+#[derive(Serialize, JsonSchema)]
 struct CeilingOut {
+    /// Lower and upper bound. They are equal if every input was read.
     goodput_bps: [u64; 2],
+    /// What gives the ceiling.
     name: String,
+    /// How it is computed, with the numbers.
     formula: String,
 }
 
 /// In the order of the forward direction.
-pub(super) fn stages(model: &Model) -> Vec<StageOut> {
+pub(super) fn stages(model: &Model) -> Vec<PathStageOut> {
     let stages = linerate_core::model::stages(model).into_iter();
     let out = stages.map(|stage| {
         let [forward, reverse] = stage.ceilings.map(|c| c.map(ceiling));
-        StageOut {
-            stage: stage.stage.name(),
-            side: stage.side.name(),
+        PathStageOut {
+            stage: stage.stage,
+            side: stage.side,
             parts: stage.parts,
             forward,
             reverse,
@@ -39,7 +49,7 @@ pub(super) fn stages(model: &Model) -> Vec<StageOut> {
 
 fn ceiling(ceiling: Ceiling) -> CeilingOut {
     CeilingOut {
-        goodput_bps: [ceiling.least, ceiling.rate].map(|rate| integer(rate.0 as f64)),
+        goodput_bps: [ceiling.least, ceiling.rate].map(|rate| exact(rate.0)),
         name: ceiling.name,
         formula: ceiling.formula,
     }

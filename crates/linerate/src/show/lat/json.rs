@@ -1,15 +1,19 @@
 //! Round trips timed once, for programs.
 //!
-//! The schema is `schema/lat.schema.json`. Units stand in the keys; integers stay below 2^53; what is
-//! unknown is `null`.
+//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use linerate_core::facts::Gap;
 use linerate_core::path::Direction;
+use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::percentile_ci;
+use linerate_engine::load::ENGINES;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::super::json::integer;
+use super::super::json::{
+    FigureOut, Format, described_elsewhere, exact, figures, integer, one_of, text,
+};
 use super::{Beside, PERCENTILES, Probe};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -18,77 +22,136 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/lat.schema.json");
 
-#[derive(Serialize)]
+/// One JSON document: round trips timed once. Units stand in the keys. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate lat")]
 pub(in crate::show) struct Output<'a> {
-    format: u32,
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate.
     linerate: &'static str,
+    /// The far end as it was typed.
     target: &'a str,
+    /// Address and port of the far end.
     address: &'a str,
+    /// Engine that sends the messages.
+    #[schemars(schema_with = "engines")]
     engine: &'a str,
+    /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
+    /// Payload of a message, each way.
     size_bytes: u64,
+    /// Open loop: time from one message being due to the next one; each is timed from when it was due. Null in closed
+    /// loop, where the next message is sent when the answer has arrived.
     interval_ns: Option<u64>,
+    /// Whether both ends polled their sockets without sleeping.
     busy_poll: bool,
+    /// Time before the measured time.
     washout_ns: u64,
+    /// Time to measure, as asked for.
     time_ns: u64,
+    /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
     measured_ns: u64,
+    /// False if it ended early, if due round trips were not answered, or if round trips or a load beside them are unknown.
     complete: bool,
+    /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,
+    /// Round trips that were timed; in open loop all that were due.
     samples: u64,
+    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took longer.
     unanswered: u64,
+    /// UDP and connections: messages sent in the measured time whose answers never arrived. They are no samples and part
+    /// of no percentile. Null for engines that lose nothing.
     lost: Option<u64>,
+    /// Open loop: round trips per second that were asked for. Null in closed loop.
+    #[schemars(range(min = 0))]
     asked_per_sec: Option<f64>,
+    /// Round trips per second that were answered in the measured time. Null if unknown.
+    #[schemars(range(min = 0))]
     answered_per_sec: Option<f64>,
+    /// Shortest round trip. Null if unknown.
     least_ns: Option<u64>,
+    /// Longest round trip. Null if unknown.
     most_ns: Option<u64>,
+    /// Percentiles of round trips: only those beyond which there are ten round trips.
     percentiles: Vec<Percentile>,
+    /// Every figure that was measured, in one form.
+    figures: Vec<FigureOut>,
+    /// Round-trip times in nanoseconds, to three digits, and how often each occurred; ascending.
     histogram: Vec<[u64; 2]>,
+    /// The part of round trips from the kernel's receipt of an answer until the program here read it. Null if the kernel
+    /// does not report it.
     unread: Option<Unread>,
+    /// Loads on the path at the same time.
     beside: Vec<Load<'a>>,
+    /// What could not be measured, or was refused.
     unknown: &'a [Gap],
+    /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "described_elsewhere")]
     record: Option<&'a Record>,
 }
 
-#[derive(Serialize)]
+/// The engines that time round trips.
+fn engines(_: &mut SchemaGenerator) -> Schema {
+    let all = ENGINES.iter().filter(|e| e.caps().ping_pong);
+    one_of(all.map(|engine| engine.name()))
+}
+
+/// A percentile of times.
+#[derive(Serialize, JsonSchema)]
 struct Percentile {
+    /// Which percentile.
+    #[schemars(extend("enum" = PERCENTILES))]
     percent: f64,
+    /// Time that so many percent do not exceed.
     ns: u64,
+    /// 95 % interval, for times that are independent of each other.
     ci_ns: [u64; 2],
 }
 
-#[derive(Serialize)]
+/// Times that answers waited in the kernel.
+#[derive(Serialize, JsonSchema)]
 struct Unread {
+    /// Percentiles of these times.
     percentiles: Vec<Percentile>,
+    /// Times in nanoseconds, to three digits, and how often each occurred; ascending.
     histogram: Vec<[u64; 2]>,
 }
 
-#[derive(Serialize)]
+/// A load on the path while round trips are timed.
+#[derive(Serialize, JsonSchema)]
 struct Load<'a> {
     direction: Direction,
+    /// Goodput of the load. Null if unknown.
     goodput_bps: Option<u64>,
+    /// Share of its datagrams that were lost. Null if it sends none.
+    #[schemars(range(min = 0, max = 1))]
     lost_share: Option<f64>,
+    /// Connections.
+    #[schemars(range(min = 1))]
     streams: u32,
+    /// Payload of each write, or of a datagram. Null if the rate or the route decides.
     write_size_bytes: Option<u64>,
+    /// Upper bound of the rate of each stream. Null if there is none.
     pacing_bps: Option<u64>,
+    /// Congestion control that was asked for. Null for the default of the system.
     congestion: Option<&'a str>,
-    copy: &'static str,
+    /// How the sender hands payload to the kernel.
+    copy: Handover,
 }
 
 /// The measurement as one JSON document, with a line feed at its end; with the raw readings where
 /// `record` has them.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(&output(probe, record))?;
-    text.push('\n');
-    Ok(text)
+    text(&output(probe, record))
 }
 
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
-    let whole = |n: u64| integer(n as f64);
     let times = probe.times.as_ref();
     Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
         address: &probe.address,
@@ -107,9 +170,10 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         lost: probe.lost(),
         asked_per_sec: probe.asked(),
         answered_per_sec: probe.rate,
-        least_ns: probe.latency.as_ref().map(|latency| whole(latency.least.0)),
-        most_ns: probe.longest().map(|most| whole(most.0)),
+        least_ns: probe.latency.as_ref().map(|latency| exact(latency.least.0)),
+        most_ns: probe.longest().map(|most| exact(most.0)),
         percentiles: times.map_or_else(Vec::new, percentiles),
+        figures: figures(&probe.summary()),
         histogram: times.map_or_else(Vec::new, histogram),
         unread: probe.unread().map(|unread| Unread {
             percentiles: percentiles(&unread),
@@ -133,16 +197,15 @@ fn load<'a>(probe: &'a Probe, load: &Beside) -> Load<'a> {
         lost_share: load.lost,
         streams: knobs.streams,
         write_size_bytes: Some(knobs.write_size.0).filter(|size| *size > 0),
-        pacing_bps: knobs.pacing.map(|rate| integer(rate.0 as f64)),
+        pacing_bps: knobs.pacing.map(|rate| exact(rate.0)),
         congestion: knobs.congestion.as_deref(),
-        copy: knobs.copy.name(),
+        copy: knobs.copy,
     }
 }
 
 fn histogram(times: &Histogram) -> Vec<[u64; 2]> {
-    let whole = |n: u64| integer(n as f64);
     let counts = times.counts.iter();
-    counts.map(|&(value, n)| [whole(value), whole(n)]).collect()
+    counts.map(|&(value, n)| [exact(value), exact(n)]).collect()
 }
 
 fn percentiles(times: &Histogram) -> Vec<Percentile> {

@@ -1,14 +1,18 @@
 //! Several runs together, as one JSON document.
 //!
-//! Its schema is `schema/repeat.schema.json`; each result in it is a document of `schema/run.schema.json`.
+//! Its schema is made from [`Repeated`]; each result in it is a document of `schema/run.schema.json`.
 
-use linerate_core::figure::{LATENCY, Spread};
+use linerate_core::figure::{Figure, LATENCY, Spread, Subject};
 use linerate_core::path::{Direction, Measure};
 use linerate_core::verdict::{Disturbance, Entry};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{HeadlineOut, Output, first, integer, output};
-use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread};
+use super::super::json::{
+    FigureId, Format, HeadlineOut, Located, Output, described_elsewhere, first, integer, output,
+    text,
+};
+use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread, spreads};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -16,64 +20,110 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/repeat.schema.json");
 
-#[derive(Serialize)]
-struct Repeated<'a> {
-    format: u32,
+/// One JSON document: every run, and what they have in common. Units stand in the keys. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate run --repeat")]
+pub(in crate::show) struct Repeated<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Runs that were asked for. Fewer were made if the user or the path ended them.
+    #[schemars(range(min = 1))]
     asked: usize,
+    /// The runs in their order.
     runs: Vec<RunOut<'a>>,
-    goodput_bps: Goodput,
+    /// Goodput of each direction over the runs.
+    goodput_bps: SpreadOfGoodput,
+    /// Median round trip of the idle path over the runs. Null if unknown.
     idle_p50_ns: Option<SpreadOut>,
+    /// Every figure over the runs.
+    figures: Vec<FigureOut>,
+    /// The answer to read first. Null if no direction was measured.
     headline: Option<HeadlineOut>,
-    limits: Vec<LimitOut<'a>>,
+    /// Limits that any run found: goodput before latency, a direction whose median is less than half of the other one's
+    /// before that one, then the limits of most runs.
+    limits: Vec<LimitOut>,
+    /// Directions in which runs found no limit of goodput.
     unknown: Vec<UnknownOut>,
+    /// What disturbed any run and was not found to limit it, those of most runs first.
     disturbances: Vec<DisturbanceOut>,
 }
 
-#[derive(Serialize)]
+/// A run.
+#[derive(Serialize, JsonSchema)]
 struct RunOut<'a> {
+    /// Name of the saved record. Null if it was not saved.
     record: Option<&'a str>,
+    /// The result of the run: a document of run.schema.json.
+    #[schemars(schema_with = "described_elsewhere")]
     result: Output<'a>,
 }
 
-#[derive(Serialize)]
-struct Goodput {
+/// Goodput of each direction over the runs.
+#[derive(Serialize, JsonSchema)]
+struct SpreadOfGoodput {
+    /// Null if not measured.
     forward: Option<SpreadOut>,
+    /// Null if not measured.
     reverse: Option<SpreadOut>,
 }
 
-#[derive(Serialize)]
+/// A figure over the runs.
+#[derive(Serialize, JsonSchema)]
 struct SpreadOut {
+    /// Runs that have the figure.
+    #[schemars(range(min = 1))]
     runs: usize,
     median: u64,
     lowest: u64,
     highest: u64,
 }
 
-/// A direction in which runs upheld no limit.
-#[derive(Serialize)]
+/// A figure over the runs that have it.
+#[derive(Serialize, JsonSchema)]
+struct FigureOut {
+    #[serde(flatten)]
+    id: FigureId,
+    /// Runs that have the figure.
+    #[schemars(range(min = 1))]
+    runs: usize,
+    /// All runs in one value: the median, of shares the events of all runs over all that could have been one.
+    merged: f64,
+    lowest: f64,
+    highest: f64,
+}
+
+/// A direction in which runs found no limit.
+#[derive(Serialize, JsonSchema)]
 struct UnknownOut {
-    direction: &'static str,
+    direction: Direction,
+    /// Runs that found none.
+    #[schemars(range(min = 1))]
     runs: usize,
 }
 
-#[derive(Serialize)]
+/// What disturbed runs and was not found to limit them.
+#[derive(Serialize, JsonSchema)]
 struct DisturbanceOut {
-    cause: &'static str,
-    stage: &'static str,
-    side: &'static str,
-    direction: &'static str,
+    #[serde(flatten)]
+    located: Located,
+    /// Runs that it disturbed.
+    #[schemars(range(min = 1))]
     runs: usize,
+    /// Estimated goodput without it over the measured goodput, in the run that it took most of. Null if unknown.
+    #[schemars(range(min = 1))]
     gain_about: Option<f64>,
 }
 
-#[derive(Serialize)]
-struct LimitOut<'a> {
+/// A limit that runs found.
+#[derive(Serialize, JsonSchema)]
+struct LimitOut {
     metric: Measure,
-    cause: &'a str,
-    stage: &'static str,
-    side: &'static str,
-    direction: &'static str,
+    #[serde(flatten)]
+    located: Located,
+    /// Runs that found it.
+    #[schemars(range(min = 1))]
     runs: usize,
+    /// Runs that proved it.
     proved: usize,
 }
 
@@ -82,22 +132,21 @@ struct LimitOut<'a> {
 pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Result<String> {
     let answers = answers(runs);
     let output = Repeated {
-        format: FORMAT,
+        format: Format,
         asked,
         runs: runs.iter().map(|run| one(run, with_record)).collect(),
-        goodput_bps: Goodput {
+        goodput_bps: SpreadOfGoodput {
             forward: goodput(runs, Direction::Forward).map(spread_out),
             reverse: goodput(runs, Direction::Reverse).map(spread_out),
         },
         idle_p50_ns: spread(runs, &LATENCY, IDLE).map(spread_out),
+        figures: spreads(runs).into_iter().map(figure).collect(),
         headline: answers.first().map(|answer| first(answer.told)),
         limits: answers.iter().filter_map(limit).collect(),
         unknown: answers.iter().filter_map(unknown).collect(),
         disturbances: disturbances(runs).into_iter().map(disturbance).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    text(&output)
 }
 
 fn one<'a>(run: &'a Run<'_>, with_record: bool) -> RunOut<'a> {
@@ -117,13 +166,20 @@ fn spread_out(spread: Spread) -> SpreadOut {
     }
 }
 
-fn limit<'a>(answer: &Answer<'a>) -> Option<LimitOut<'a>> {
+fn figure((figure, of, spread): (&'static Figure, Subject, Spread)) -> FigureOut {
+    FigureOut {
+        id: FigureId::new(figure, of),
+        runs: spread.runs,
+        merged: spread.middle,
+        lowest: spread.low,
+        highest: spread.high,
+    }
+}
+
+fn limit(answer: &Answer<'_>) -> Option<LimitOut> {
     limit_of(answer.told).map(|limit| LimitOut {
         metric: limit.metric,
-        cause: limit.cause,
-        stage: limit.stage.name(),
-        side: limit.side.name(),
-        direction: limit.direction.name(),
+        located: limit.into(),
         runs: answer.runs,
         proved: answer.proved,
     })
@@ -132,7 +188,7 @@ fn limit<'a>(answer: &Answer<'a>) -> Option<LimitOut<'a>> {
 fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
     match answer.told {
         Entry::Unknown(direction) => Some(UnknownOut {
-            direction: direction.name(),
+            direction,
             runs: answer.runs,
         }),
         Entry::Limit(_) => None,
@@ -141,10 +197,7 @@ fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
 
 fn disturbance((disturbance, runs): (&Disturbance, usize)) -> DisturbanceOut {
     DisturbanceOut {
-        cause: disturbance.cause,
-        stage: disturbance.stage.name(),
-        side: disturbance.side.name(),
-        direction: disturbance.direction.name(),
+        located: disturbance.into(),
         runs,
         gain_about: disturbance.gain(),
     }

@@ -1,12 +1,12 @@
 //! Several runs of one plan together: what stays the same from one to the next, and what does not.
 
-mod json;
+pub(super) mod json;
 mod text;
 
 use std::cmp::Reverse;
 
 use linerate_core::diff::Judged;
-use linerate_core::figure::{Figure, GOODPUT, Spread, Subject};
+use linerate_core::figure::{Figure, GOODPUT, Spread, Subject, Summary};
 use linerate_core::model::far_slower;
 use linerate_core::path::{Direction, Slowness};
 use linerate_core::verdict::{Certainty, Disturbance, Entry, Limit, entries};
@@ -29,6 +29,19 @@ fn spread(runs: &[Run<'_>], figure: &'static Figure, of: Subject) -> Option<Spre
         .iter()
         .filter_map(|run| run.judged.summary.value(figure, of));
     Spread::of(figure, &values.collect::<Vec<_>>())
+}
+
+/// Every figure that a run has, over the runs that have it.
+fn spreads(runs: &[Run<'_>]) -> Vec<(&'static Figure, Subject, Spread)> {
+    let entries = runs.iter().flat_map(|run| &run.judged.summary.entries);
+    let mut all: Vec<(&'static Figure, Subject, Spread)> = Vec::new();
+    for entry in Summary::sorted(entries.cloned()).entries {
+        let (figure, of) = (entry.figure, entry.of);
+        let is_known = all.iter().any(|(f, o, _)| *f == figure && *o == of);
+        let spread = spread(runs, figure, of).filter(|_| !is_known);
+        all.extend(spread.map(|spread| (figure, of, spread)));
+    }
+    all
 }
 
 /// Goodput of a direction.
@@ -141,8 +154,6 @@ fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::figure::Summary;
-
     use super::super::sample;
     use super::*;
 

@@ -1,17 +1,19 @@
 //! A sweep, for programs.
 //!
-//! The schema is `schema/sweep.schema.json`. Units stand in the keys; integers stay below 2^53; what is
-//! unknown is `null`.
+//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Handover;
 use linerate_core::record::Record;
-use linerate_core::stats::Interval;
+use linerate_core::stats::{FEWEST, Interval};
+use linerate_core::sweep::Swept;
 use linerate_core::units::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{ci, integer};
+use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
 use super::{Probe, cpu};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -20,77 +22,128 @@ pub const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schema/sweep.schema.json");
 
-#[derive(Serialize)]
+/// One JSON document: the same load with each setting of one factor, in interleaved rounds. Units stand in the keys.
+/// Unknown values are null. This host is near, the other one is far.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate bw --sweep")]
 pub(in crate::show) struct Output<'a> {
-    format: u32,
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate.
     linerate: &'static str,
+    /// The far end as it was typed.
     target: &'a str,
+    /// Address and port of the far end.
     address: &'a str,
+    /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
-    swept: &'static str,
+    /// What the settings differ in.
+    swept: Swept,
+    /// Direction in which payload flowed.
     direction: Direction,
+    /// Planned rounds, after one that warms up the connections. There are fewer if time ran short.
+    #[schemars(range(min = FEWEST))]
     rounds: u32,
+    /// Time at the start of each slice that does not count.
     washout_ns: u64,
+    /// Time of each slice that counts.
     slice_ns: u64,
+    /// False if the sweep ended early, or a setting was not measured.
     complete: bool,
+    /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,
+    /// The settings in their order, the default or the smallest one first.
     settings: Vec<SettingOut>,
+    /// Index of the setting that ratios refer to: plain copies, else the one with the most goodput. Null if it was not
+    /// measured.
     reference: Option<usize>,
+    /// Knee of sizes or streams. Null if unknown.
     knee: Option<KneeOut>,
+    /// Settings that were refused, and what could not be read.
     unknown: &'a [Gap],
+    /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "described_elsewhere")]
     record: Option<&'a Record>,
 }
 
-#[derive(Serialize)]
+/// A setting and what was measured with it.
+#[derive(Serialize, JsonSchema)]
 struct SettingOut {
+    /// The setting in words: `zerocopy`, `64 KiB`, `4 streams`.
     setting: String,
-    copy: &'static str,
+    /// How the sender hands payload to the kernel.
+    copy: Handover,
+    /// Payload of each read and write. Null if each end chose it by the rate.
+    #[schemars(range(min = 1))]
     size_bytes: Option<u64>,
+    /// Connections.
+    #[schemars(range(min = 1))]
     streams: u32,
+    /// Slices that were measured completely and undisturbed.
     rounds: u64,
+    /// Mean over the rounds of payload that the receiver counted, over its clock. Null if none was measured.
     goodput_bps: Option<u64>,
+    /// 95 % interval of the goodput. Null for fewer than 4 rounds.
     goodput_ci_bps: Option<[u64; 2]>,
+    /// Goodput over that of the reference, round by round. Null for the reference, and if fewer than 4 rounds have both.
+    #[schemars(range(min = 0))]
     goodput_ratio: Option<f64>,
+    /// 95 % interval of `goodput_ratio`.
+    #[schemars(inner(range(min = 0)))]
     goodput_ratio_ci: Option<[f64; 2]>,
     near: EndOut,
     far: EndOut,
+    /// The sender's CPU time for each byte over that of the reference, round by round. Null as for `goodput_ratio`.
+    #[schemars(range(min = 0))]
     cpu_ratio: Option<f64>,
+    /// 95 % interval of `cpu_ratio`.
+    #[schemars(inner(range(min = 0)))]
     cpu_ratio_ci: Option<[f64; 2]>,
-    cost: Option<&'static str>,
+    /// What `cpu_ratio_ci` says. Null if there is none.
+    cost: Option<Cost>,
+    /// Share of the sends without a copy that the kernel copied anyway. Null if the kernel reported none.
+    #[schemars(range(min = 0, max = 1))]
     copied_share: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// CPU time of one end.
+#[derive(Serialize, JsonSchema)]
 struct EndOut {
+    /// Mean over the rounds of the CPU time of the threads that move payload, for each byte of goodput. Null if unknown.
+    #[schemars(range(min = 0))]
     cpu_ns_per_byte: Option<f64>,
+    /// 95 % interval of `cpu_ns_per_byte`. Null for fewer than 4 rounds.
+    #[schemars(inner(range(min = 0)))]
     cpu_ci_ns_per_byte: Option<[f64; 2]>,
 }
 
-#[derive(Serialize)]
+/// The setting from which on larger ones gain little.
+#[derive(Serialize, JsonSchema)]
 struct KneeOut {
+    /// Index of the smallest setting within 5 % of the best goodput. If it is the last one that was measured, goodput may
+    /// still grow.
     setting: usize,
+    /// Index of the smallest setting that it may be, and of the smallest one that surely comes within 5 %.
     setting_ci: [usize; 2],
 }
 
 /// The sweep as one JSON document, with a line feed at its end; with the raw readings where `record` has
 /// them.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(&output(probe, record))?;
-    text.push('\n');
-    Ok(text)
+    text(&output(probe, record))
 }
 
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let found = &probe.found;
     Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
         address: &probe.address,
         same_machine: probe.same_machine,
-        swept: probe.swept.name(),
+        swept: probe.swept,
         direction: probe.direction,
         rounds: probe.pace.rounds,
         washout_ns: probe.pace.washout.0,
@@ -109,31 +162,23 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
 }
 
 fn setting(probe: &Probe, setting: &Setting) -> SettingOut {
-    let (mid, ends) = (
-        |ratio: Option<Interval>| ratio.map(|r| r.mid),
-        |ratio: Option<Interval>| ratio.map(|r| [r.low, r.high]),
-    );
+    let mid = |ratio: Option<Interval>| ratio.map(|r| r.mid);
     let size = setting.knobs.write_size;
     SettingOut {
         setting: probe.swept.words(&setting.knobs),
-        copy: setting.knobs.copy.name(),
+        copy: setting.knobs.copy,
         size_bytes: (size != Bytes(0)).then_some(size.0),
         streams: setting.knobs.streams,
         rounds: setting.goodput.map_or(0, |goodput| goodput.samples as u64),
         goodput_bps: setting.goodput.map(|goodput| integer(goodput.mean)),
         goodput_ci_bps: setting.goodput.as_ref().and_then(ci),
         goodput_ratio: mid(setting.goodput_ratio),
-        goodput_ratio_ci: ends(setting.goodput_ratio),
+        goodput_ratio_ci: setting.goodput_ratio.map(ends),
         near: spent(cpu(setting, probe.direction, Side::Near)),
         far: spent(cpu(setting, probe.direction, Side::Far)),
         cpu_ratio: mid(setting.cpu_ratio),
-        cpu_ratio_ci: ends(setting.cpu_ratio),
-        cost: setting.cost().map(|cost| match cost {
-            Cost::Less => "less",
-            Cost::Same => "same",
-            Cost::More => "more",
-            Cost::Untold => "untold",
-        }),
+        cpu_ratio_ci: setting.cpu_ratio.map(ends),
+        cost: setting.cost(),
         copied_share: setting.copied,
     }
 }

@@ -1,12 +1,13 @@
-//! A path described by hand, for programs. Its schema is `schema/whatif.schema.json`.
+//! A path described by hand, for programs. Its schema is made from [`Output`].
 
 use linerate_core::case::{Answer, Sweep, Told};
 use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit};
-use linerate_core::ceiling::{Bounds, Ceiling, Solution};
-use linerate_core::path::Direction;
+use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
+use linerate_core::path::{Direction, Place, Side, Stage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::integer;
+use super::super::json::{Format, integer, text};
 use super::Change;
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -15,135 +16,210 @@ const FORMAT: u32 = 1;
 /// The published schema of the document.
 pub(crate) const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
 
-#[derive(Serialize)]
-struct Output<'a> {
-    format: u32,
+/// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload, with the
+/// lower and the upper end of an interval; both are equal if every input is known.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate whatif")]
+pub(in crate::show) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that computed it.
     linerate: &'static str,
+    /// Title of the case.
     title: &'a str,
+    /// What was replaced, as typed.
     set: &'a [String],
     before: AnswerOut<'a>,
+    /// The case with the replacements. Null if nothing was replaced.
     after: Option<AnswerOut<'a>>,
+    /// Published figures of the case file and what is computed for them without replacements.
     published: Vec<ToldOut<'a>>,
+    /// Times by size of the case file, and what they say about the hardware.
     sweeps: Vec<SweepOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// What is computed for a case.
+#[derive(Serialize, JsonSchema)]
 struct AnswerOut<'a> {
+    /// Null if unknown.
     forward: Option<SolutionOut<'a>>,
+    /// Null if unknown.
     reverse: Option<SolutionOut<'a>>,
+    /// Null if unknown.
     both: Option<BothOut<'a>>,
+    /// Ceilings of every stage, in the order of the forward direction; those of the forward direction first.
     ceilings: Vec<CeilingOut<'a>>,
+    /// Estimates that are no ceilings.
     estimates: Vec<EstimateOut<'a>>,
+    /// Packets per second: lower and upper end of an interval. Null if unknown.
+    #[schemars(inner(range(min = 0)))]
     packets_per_s: Option<[f64; 2]>,
+    /// CPU cycles for each packet: lower and upper end of an interval. Null if unknown.
+    #[schemars(inner(range(min = 0)))]
     cycles_per_packet: Option<[f64; 2]>,
+    /// Lower bound of the latency one way, for 64 bytes. What is not described takes no time.
     latency_floor_ns: u64,
+    /// The parts of this latency.
     latency_floor: Vec<PartOut<'a>>,
+    /// Price of the goodput. Null if unknown.
     price: Option<PriceOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// Goodput of a direction, and what limits it.
+#[derive(Serialize, JsonSchema)]
 struct SolutionOut<'a> {
+    /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
+    /// Names of the ceilings that limit it: two if the ends of the interval have different ones.
     binding: &'a [String],
+    /// What limits it once that is replaced. Null if nothing else is known.
     next: Option<NextOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// Goodput once its limit is replaced, and what limits it then.
+#[derive(Serialize, JsonSchema)]
 struct NextOut<'a> {
+    /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
+    /// Names of the ceilings that limit it.
     binding: &'a [String],
 }
 
-#[derive(Serialize)]
+/// Goodput of both directions loaded at the same time.
+#[derive(Serialize, JsonSchema)]
 struct BothOut<'a> {
     #[serde(flatten)]
     sum: SolutionOut<'a>,
+    /// Part of the forward direction. Null if unknown.
     forward_bps: Option<[u64; 2]>,
+    /// Part of the reverse direction. Null if unknown.
     reverse_bps: Option<[u64; 2]>,
 }
 
-#[derive(Serialize)]
+/// The most goodput that a part of the path allows.
+#[derive(Serialize, JsonSchema)]
 struct CeilingOut<'a> {
-    direction: &'static str,
+    direction: Direction,
+    /// What a case replaces together: link, near slot.
     name: &'a str,
-    stage: &'static str,
-    side: &'static str,
+    stage: Stage,
+    side: Place,
+    /// Lower and upper end of the ceiling.
     goodput_bps: [u64; 2],
+    /// How it is computed, with the numbers.
     formula: &'a str,
+    /// Inputs of the formula.
     inputs: Vec<InputOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// An input of a ceiling.
+#[derive(Serialize, JsonSchema)]
 struct InputOut<'a> {
+    /// Key of the case file.
     key: &'a str,
+    /// Its value.
     value: &'a str,
-    source: &'static str,
+    source: Source,
 }
 
-#[derive(Serialize)]
+/// An estimate that is no ceiling.
+#[derive(Serialize, JsonSchema)]
 struct EstimateOut<'a> {
-    stage: &'static str,
-    side: &'static str,
+    #[schemars(extend("enum" = [Stage::Cpu, Stage::Memory]))]
+    stage: Stage,
+    #[schemars(with = "Side")]
+    side: Place,
+    /// The estimate in words.
     words: &'a str,
 }
 
-#[derive(Serialize)]
+/// A part of the latency.
+#[derive(Serialize, JsonSchema)]
 struct PartOut<'a> {
+    /// What takes the time.
     words: &'a str,
+    /// The time.
+    #[schemars(range(min = 0))]
     ns: f64,
 }
 
-#[derive(Serialize)]
+/// Price of the goodput.
+#[derive(Serialize, JsonSchema)]
 struct PriceOut<'a> {
+    /// Price for each Gb/s: lower and upper end of an interval.
+    #[schemars(inner(range(min = 0)))]
     per_gbps: [f64; 2],
+    /// Currency.
     currency: &'a str,
+    /// The period that the price is for, such as `hour`, if it is rented. Null if it is bought.
     per: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+/// A published figure and what is computed for it.
+#[derive(Serialize, JsonSchema)]
 struct ToldOut<'a> {
+    /// What was measured.
     what: &'a str,
+    /// The published figure.
     figure: &'a str,
+    /// The computed figure.
     computed: &'a str,
+    /// How the case says that both compare.
     claim: &'static str,
+    /// Whether they do.
     holds: bool,
 }
 
-#[derive(Serialize)]
+/// Times by size.
+#[derive(Serialize, JsonSchema)]
 struct SweepOut<'a> {
+    /// What was measured.
     what: &'a str,
+    /// What the times say. Null if too few messages are large enough to show a rate.
     fit: Option<FitOut>,
 }
 
-#[derive(Serialize)]
+/// What times by size say about the hardware.
+#[derive(Serialize, JsonSchema)]
 struct FitOut {
+    /// Rate at which large messages grow: the median of the spans between sizes.
     rate_bps: u64,
+    /// Lower and upper end of that rate.
     interval_bps: [u64; 2],
+    /// Spans that gave the rate.
     spans: usize,
+    /// Shortest time of any size.
     floor_ns: u64,
+    /// Size at which half of the rate is reached.
     half_bytes: u64,
+    /// Spans among large messages with another rate.
     knees: Vec<KneeOut>,
+    /// Links that may have this rate, the nearest first.
     candidates: Vec<CandidateOut>,
 }
 
-#[derive(Serialize)]
+/// A span of sizes with another rate.
+#[derive(Serialize, JsonSchema)]
 struct KneeOut {
     from_bytes: u64,
     to_bytes: u64,
     rate_bps: u64,
 }
 
-#[derive(Serialize)]
+/// A link that may have the rate.
+#[derive(Serialize, JsonSchema)]
 struct CandidateOut {
     name: String,
+    /// Lower and upper end of what the link carries.
     carries_bps: [u64; 2],
+    /// How far the rate is outside of what the link carries, as a share of it. 0 inside.
     off: f64,
 }
 
 /// One JSON document, with a line feed at its end.
 pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
-        format: FORMAT,
+        format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         title: &change.before.0.title,
         set: change.sets,
@@ -152,9 +228,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         published: change.told.iter().map(told).collect(),
         sweeps: change.before.0.sweep.iter().map(sweep).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&output)?;
-    text.push('\n');
-    Ok(text)
+    text(&output)
 }
 
 fn answer(answer: &Answer) -> AnswerOut<'_> {
@@ -171,8 +245,8 @@ fn answer(answer: &Answer) -> AnswerOut<'_> {
             .estimates
             .iter()
             .map(|e| EstimateOut {
-                stage: e.stage.name(),
-                side: e.side.name(),
+                stage: e.stage,
+                side: e.side,
                 words: &e.words,
             })
             .collect(),
@@ -217,10 +291,10 @@ fn both(solved: &Solution) -> BothOut<'_> {
 fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     let resource = ceiling.resource;
     CeilingOut {
-        direction: way.name(),
+        direction: way,
         name: &resource.name,
-        stage: resource.stage.name(),
-        side: resource.side.name(),
+        stage: resource.stage,
+        side: resource.side,
         goodput_bps: integers(ceiling.goodput),
         formula: ceiling.formula,
         inputs: resource
@@ -229,7 +303,7 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
             .map(|input| InputOut {
                 key: &input.key,
                 value: &input.value,
-                source: input.source.name(),
+                source: input.source,
             })
             .collect(),
     }

@@ -1,6 +1,6 @@
 //! A path described by hand: its ceilings, and what a change would bring, for people and for programs.
 
-mod json;
+pub(super) mod json;
 mod text;
 
 use linerate_core::case::{Answer, Case, Told};

@@ -168,6 +168,11 @@ impl Meaning {
         row.map_or(("", "", ""), |row| (row.1, row.2, row.3))
     }
 
+    /// The ids of all meanings.
+    pub fn ids() -> impl Iterator<Item = &'static str> {
+        MEANINGS.iter().map(|row| row.1)
+    }
+
     /// Its name in documents.
     pub fn id(self) -> &'static str {
         self.row().0

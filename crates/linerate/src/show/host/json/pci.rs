@@ -1,38 +1,80 @@
 //! PCI devices and their links.
 
+use std::borrow::Cow;
+
 use linerate_core::facts::crossing::shows_tunnel;
 use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::super::super::json::one_of;
 use super::known;
 
-#[derive(Serialize)]
+/// A PCI device.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct DeviceOut<'a> {
+    /// Address: `0000:82:00.0`.
     address: String,
+    /// Address of the bridge above. Null on a root bus.
     parent: Option<String>,
+    /// Vendor id. 0 if unknown.
     vendor_id: u16,
+    /// Device id. 0 if unknown.
     device_id: u16,
+    /// Class code.
     class: u32,
+    /// The class in words.
     function: &'a str,
-    port: Option<&'a str>,
+    /// Kind of the PCI Express port. Null if it is no PCI Express device, or if unknown.
+    port: Option<PortKindOut>,
+    /// Names: eth0, mlx5_0, nvme0.
     names: &'a [String],
+    /// Driver. Null if there is none, or if unknown.
     driver: Option<&'a str>,
+    /// Link as it runs. Null if unknown.
     link: Option<LinkOut>,
+    /// The best that this end of the link can do. Null if unknown.
     link_max: Option<LinkOut>,
+    /// Whether it is an end of a link through a Thunderbolt or USB4 cable: speed and lanes are placeholders of the device,
+    /// and there is no rate.
     tunnel: bool,
+    /// Largest payload of a packet, as set. Null if unknown.
     payload_bytes: Option<u32>,
+    /// Largest payload that the device supports. Null if unknown.
     payload_max_bytes: Option<u32>,
+    /// Largest read request. Null if unknown.
     read_request_bytes: Option<u32>,
+    /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
+    /// IOMMU group. Null if there is none, or if unknown.
     iommu_group: Option<u32>,
+    /// Whether it is a virtual function of another device.
     #[serde(rename = "virtual")]
     is_virtual: bool,
 }
 
+/// The kind of a PCI Express port, by its name; records hold it by another one.
 #[derive(Serialize)]
+struct PortKindOut(&'static str);
+
+impl JsonSchema for PortKindOut {
+    fn schema_name() -> Cow<'static, str> {
+        "PortKind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of(PortKind::ALL.map(PortKind::name))
+    }
+}
+
+/// Speed and width of a link.
+#[derive(Serialize, JsonSchema)]
 struct LinkOut {
+    /// Transfers per second of each lane. Null if unknown.
     transfers_per_sec: Option<u64>,
+    /// Lanes. Null if unknown.
     lanes: Option<u8>,
+    /// Bits without the line code; packet headers take more from it. Null if unknown.
     rate_bps: Option<u64>,
 }
 
@@ -55,7 +97,7 @@ fn device<'a>(all: &[Device], device: &'a Device) -> DeviceOut<'a> {
         device_id: device.device,
         class: device.class,
         function: device.function(),
-        port: device.kind.map(PortKind::name),
+        port: device.kind.map(|kind| PortKindOut(kind.name())),
         names: &device.names,
         driver: known(&device.driver),
         link: device.now.map(link),

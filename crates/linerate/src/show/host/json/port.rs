@@ -1,5 +1,6 @@
 //! Network ports.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use linerate_core::facts::Inventory;
@@ -10,154 +11,277 @@ use linerate_core::facts::nic::{
 };
 use linerate_core::facts::shaping::Shaper;
 use linerate_core::facts::usb::Hub;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::super::super::json::one_of;
 use super::{exact, known};
 
-#[derive(Serialize)]
+/// A network port.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct PortOut<'a> {
+    /// Interface name.
     name: &'a str,
+    /// Index in its network namespace.
     index: u32,
+    /// Kind of a port made by software: veth, bond, vlan. Null for other ports.
     kind: Option<&'a str>,
+    /// Driver. Null if unknown.
     driver: Option<&'a str>,
+    /// Version of the firmware. Null if unknown.
     firmware: Option<&'a str>,
+    /// Whether it has no wire of its own; its speed is then nominal.
     #[serde(rename = "virtual")]
     is_virtual: bool,
+    /// Whether it is up and the layer below has a carrier.
     up: bool,
+    /// Why there is no link. Null if the driver does not report it.
     down_reason: Option<&'a str>,
+    /// Maximum transmission unit. Null if unknown.
     mtu_bytes: Option<u32>,
+    /// Largest MTU that the driver accepts. Null if unknown.
     mtu_max_bytes: Option<u32>,
+    /// Link speed. Null if unknown.
     speed_bps: Option<u64>,
-    duplex: Option<&'static str>,
+    /// Duplex. Null if unknown.
+    duplex: Option<Duplex>,
+    /// Lanes in use. Null if unknown.
     lanes: Option<u32>,
+    /// Whether the speed is negotiated with the other end. Null if unknown.
     autonegotiation: Option<bool>,
     modes: ModesOut<'a>,
+    /// Forward error correction. Null if the port has none.
     fec: Option<FecOut<'a>>,
+    /// Offloads. Null if unknown.
     offloads: Option<&'a Offloads>,
+    /// Channels: groups of queues with one interrupt each. Null if unknown.
     channels: Option<Channels>,
+    /// Descriptors of each queue. Null if unknown.
     rings: Option<Rings>,
+    /// Interrupt coalescing. Null if unknown.
     coalescing: Option<Coalesce>,
+    /// Flow control of the link. Null if unknown.
     pause: Option<PauseOut>,
+    /// How received packets are distributed over queues. Null if unknown.
     rss: Option<RssOut<'a>>,
+    /// Receive queues. Null if they cannot be seen.
     rx_queues: Option<usize>,
+    /// Send queues. Null if they cannot be seen.
     tx_queues: Option<usize>,
+    /// Whether kernel threads, which run on any CPU, poll its queues. Null if unknown.
     threaded: Option<bool>,
+    /// Queues, receive queues first.
     queues: Vec<QueueOut<'a>>,
+    /// Interrupts of the device.
     interrupts: Vec<IrqOut<'a>>,
+    /// VLAN tag. Null for other ports.
     vlan: Option<u16>,
+    /// How a bond distributes traffic. Null for other ports.
     bond: Option<BondOut<'a>>,
+    /// Ports that it is made of.
     below: Vec<&'a str>,
+    /// Whether what is below is in another network namespace.
     below_hidden: bool,
+    /// Port that it is part of. Null if there is none.
     above: Option<&'a str>,
+    /// Queueing discipline at its root. Null if unknown.
     qdisc: Option<&'a str>,
+    /// Queueing disciplines and classes that hold back, delay or drop packets on purpose.
     shapers: Vec<ShaperOut<'a>>,
+    /// Name of the device on its bus. Null if there is none.
     device: Option<&'a str>,
+    /// PCI address of the device that it is or is attached to. Null if there is none.
     pci: Option<&'a str>,
+    /// Signalling rate of the USB that it is attached to. Null if there is none.
     usb_bps: Option<u64>,
+    /// Hubs between it and its USB controller, the nearest first.
     usb_hubs: Vec<HubOut<'a>>,
+    /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
     live_errors: ErrorsOut,
+    /// Counters of the driver; those of all queues are one counter with `*` for the number of the queue. Listed are
+    /// counters of what is known to be lost, held back or discarded and are not zero, allowances of a cloud and levels,
+    /// and counters that are not zero and whose names suggest trouble.
     live_counters: BTreeMap<&'a str, u64>,
-    counter_meanings: BTreeMap<&'a str, Option<&'static str>>,
+    /// What each of `live_counters` counts. Null if unknown.
+    counter_meanings: BTreeMap<&'a str, Option<MeaningOut>>,
+    /// What a tunnel adds to each packet. Null for other ports.
     tunnel: Option<TunnelOut>,
 }
 
-/// What a tunnel adds to each packet.
+/// What a counter of a driver counts, by its id.
 #[derive(Serialize)]
+struct MeaningOut(&'static str);
+
+impl JsonSchema for MeaningOut {
+    fn schema_name() -> Cow<'static, str> {
+        "Meaning".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of(counted::Meaning::ids())
+    }
+}
+
+/// What a tunnel adds to each packet.
+#[derive(Serialize, JsonSchema)]
 struct TunnelOut {
+    /// Least that it adds. Null if unknown.
     header_bytes: Option<u32>,
+    /// Most that it adds. Null if no bound is known.
     header_most_bytes: Option<u32>,
+    /// IP version of the outer packets. Null if there are none, or if unknown.
+    #[schemars(extend("enum" = [4, 6, null]))]
     ip_version: Option<u8>,
+    /// MTU of the route to the other end, if it is known and differs from that of the port. Null otherwise.
     route_mtu_bytes: Option<u32>,
 }
 
-#[derive(Serialize)]
+/// A USB hub.
+#[derive(Serialize, JsonSchema)]
 struct HubOut<'a> {
+    /// Name on the bus.
     name: &'a str,
+    /// Signalling rate of its own wire, which everything attached to it shares. Null if unknown.
     usb_bps: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// Link modes, by the names of the kernel: 100000baseCR4/Full.
+#[derive(Serialize, JsonSchema)]
 struct ModesOut<'a> {
+    /// Modes that the port and what is plugged into it support.
     supported: &'a [String],
+    /// Modes that the port advertises.
     advertised: &'a [String],
+    /// Modes that the other end advertises. Empty if unknown.
     peer: &'a [String],
 }
 
-#[derive(Serialize)]
+/// Forward error correction.
+#[derive(Serialize, JsonSchema)]
 struct FecOut<'a> {
+    /// What is in use. Null if unknown.
     active: Option<&'a str>,
+    /// What is configured.
     configured: &'a [String],
+    /// Whether the driver chooses. Null if unknown.
     auto: Option<bool>,
+    /// Corrected blocks. Null if unknown.
     live_corrected_blocks: Option<u64>,
+    /// Blocks that could not be corrected; their packets are lost. Null if unknown.
     live_uncorrectable_blocks: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// Flow control of the link.
+#[derive(Serialize, JsonSchema)]
 struct PauseOut {
+    /// Whether it is negotiated with the other end. Null if unknown.
     autonegotiation: Option<bool>,
+    /// Whether the port stops when the other end asks for it. Null if unknown.
     rx: Option<bool>,
+    /// Whether the port asks the other end to stop. Null if unknown.
     tx: Option<bool>,
+    /// Pause frames received. Null if unknown.
     live_rx_frames: Option<u64>,
+    /// Pause frames sent. Null if unknown.
     live_tx_frames: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// How received packets are distributed over queues.
+#[derive(Serialize, JsonSchema)]
 struct RssOut<'a> {
+    /// Hash function. Null if unknown.
     function: Option<&'a str>,
+    /// Entries of the table.
     entries: usize,
+    /// Queues that receive packets.
     queues: Vec<u32>,
 }
 
-#[derive(Serialize)]
+/// A queue of a port.
+#[derive(Serialize, JsonSchema)]
 struct QueueOut<'a> {
     direction: Direction,
+    /// Number of the queue, counted for each direction.
     queue: u32,
+    /// Poller that serves it (Linux 6.8 and later). Null if unknown.
     napi: Option<u32>,
+    /// Interrupt that wakes the poller (Linux 6.8 and later). Null if unknown.
     irq: Option<u32>,
+    /// CPUs that its packets are handed to (RPS), or that send by it (XPS). Empty if that is off. Null if unknown.
     cpus: Option<&'a [u32]>,
+    /// Flows that follow their application (RFS). Null if unknown.
     flows: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// An interrupt.
+#[derive(Serialize, JsonSchema)]
 struct IrqOut<'a> {
+    /// Number.
     irq: u32,
+    /// Name that the driver gives it. Null if unknown.
     name: Option<&'a str>,
+    /// CPUs that it is sent to. Empty if unknown.
     cpus: &'a [u32],
+    /// CPUs that it may be sent to. Empty if unknown.
     allowed: &'a [u32],
+    /// Times that it arrived since boot. Null if unknown.
     live_total: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// A queueing discipline or class that holds back, delays or drops packets on purpose.
+#[derive(Serialize, JsonSchema)]
 struct ShaperOut<'a> {
+    /// Kind: tbf, htb, fq.
     kind: &'a str,
+    /// Handle or class, as tc writes it.
     id: &'a str,
+    /// Largest rate of all packets, counted in frames. Null if there is none.
     rate_bps: Option<u64>,
+    /// Guaranteed rate of a class. Null if there is none.
     assured_bps: Option<u64>,
+    /// Largest rate of each flow. Null if there is none.
     flow_rate_bps: Option<u64>,
+    /// Bytes that may pass at once. Null if there is no such limit.
     burst_bytes: Option<u64>,
+    /// Delay added to packets on purpose. Null if there is none.
     delay_ns: Option<u64>,
+    /// Share of packets lost on purpose. Null if there is none.
+    #[schemars(range(min = 0, max = 1))]
     loss_share: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// How a bond distributes traffic.
+#[derive(Serialize, JsonSchema)]
 struct BondOut<'a> {
+    /// Mode: 802.3ad, active-backup. Null if unknown.
     mode: Option<&'a str>,
+    /// What the hash covers: layer2, layer3+4. Null if unknown.
     hash: Option<&'a str>,
+    /// The one member in use. Null if there is not exactly one.
     active: Option<&'a str>,
 }
 
 /// Packets and changes since boot.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ErrorsOut {
+    /// Bad packets received. Null if unknown.
     rx_errors: Option<u64>,
+    /// Packets that could not be sent. Null if unknown.
     tx_errors: Option<u64>,
+    /// Packets received and dropped by the host, or of a protocol that it does not handle. Null if unknown.
     rx_dropped: Option<u64>,
+    /// Packets dropped on their way out. Null if unknown.
     tx_dropped: Option<u64>,
+    /// Packets lost because the host had no buffer for them. Null if unknown.
     rx_missed: Option<u64>,
+    /// Packets lost to an overrun of the receive queue. Null if unknown.
     rx_fifo: Option<u64>,
+    /// Packets received with a bad checksum. Null if unknown.
     rx_crc: Option<u64>,
+    /// Collisions. Null if unknown.
     collisions: Option<u64>,
+    /// Times that the link went up or down. Null if unknown.
     carrier_changes: Option<u32>,
 }
 
@@ -184,7 +308,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         mtu_bytes: nic.mtu,
         mtu_max_bytes: nic.mtu_max,
         speed_bps: nic.link.speed.map(|s| exact(s.0)),
-        duplex: nic.link.duplex.map(duplex),
+        duplex: nic.link.duplex,
         lanes: nic.link.lanes,
         autonegotiation: nic.link.autoneg,
         modes: modes(&nic.link),
@@ -237,9 +361,12 @@ fn hub(hub: &Hub) -> HubOut<'_> {
     }
 }
 
-fn meaning<'a>(nic: &Nic, counter: &'a Counter) -> (&'a str, Option<&'static str>) {
+fn meaning<'a>(nic: &Nic, counter: &'a Counter) -> (&'a str, Option<MeaningOut>) {
     let meaning = counted::meaning(&nic.driver, &counter.name);
-    (&counter.name, meaning.map(counted::Meaning::id))
+    (
+        &counter.name,
+        meaning.map(|meaning| MeaningOut(meaning.id())),
+    )
 }
 
 fn shaper(shaper: &Shaper) -> ShaperOut<'_> {
@@ -253,13 +380,6 @@ fn shaper(shaper: &Shaper) -> ShaperOut<'_> {
         burst_bytes: set.burst.map(|burst| exact(burst.0)),
         delay_ns: set.delay.map(|delay| exact(delay.0)),
         loss_share: set.loss_ppm.map(|ppm| f64::from(ppm) / 1e6),
-    }
-}
-
-fn duplex(duplex: Duplex) -> &'static str {
-    match duplex {
-        Duplex::Half => "half",
-        Duplex::Full => "full",
     }
 }
 

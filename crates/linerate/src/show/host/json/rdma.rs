@@ -5,52 +5,78 @@ use std::collections::BTreeMap;
 use linerate_core::facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState, VirtualOf,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{exact, known};
 
-#[derive(Serialize)]
+/// An RDMA device.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct RdmaOut<'a> {
+    /// Name: `mlx5_0`.
     name: &'a str,
+    /// Model. Null if unknown.
     model: Option<&'a str>,
+    /// Version of the firmware. Null if unknown.
     firmware: Option<&'a str>,
+    /// PCI address of the device that it is or is attached to. Null if there is none.
     pci: Option<&'a str>,
+    /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
+    /// Name of the board, as its manufacturer calls it. Null if unknown.
     board: Option<&'a str>,
+    /// GUID of the device, 0x and 16 digits; zeros if none was assigned. Null if unknown.
     node_guid: Option<String>,
-    virtual_of: Option<VirtualOut<'a>>,
+    /// Card that it is a virtual function of. Null for a card, and in a guest.
+    virtual_of: Option<&'a VirtualOf>,
+    /// Whether it is a software device on a network port (rxe, siw).
     software: bool,
+    /// Its ports.
     ports: Vec<RdmaPortOut<'a>>,
 }
 
-#[derive(Serialize)]
-struct VirtualOut<'a> {
-    pci: &'a str,
-    number: Option<u32>,
-}
-
-#[derive(Serialize)]
+/// A port of an RDMA device.
+#[derive(Serialize, JsonSchema)]
 struct RdmaPortOut<'a> {
+    /// Number, from 1.
     port: u32,
-    layer: Option<&'static str>,
-    state: Option<&'static str>,
-    physical: Option<&'static str>,
+    /// Link layer. Null if unknown.
+    layer: Option<Layer>,
+    /// State of the link. Null if unknown.
+    state: Option<LinkState>,
+    /// State of the wire. Null if unknown.
+    physical: Option<PhysicalState>,
+    /// Rate that both ends negotiated, as the kernel prints it: up to QDR a fifth of it carries no data. Null without a
+    /// link, and for software devices.
     rate_bps: Option<u64>,
+    /// Lanes. Null if there is no rate.
     lanes: Option<u32>,
+    /// Speed of a lane: SDR, QDR, FDR. Null if unknown.
     lane_speed: Option<&'a str>,
+    /// Nominal rate of a software device. It is no ceiling. Null for other devices.
     nominal_bps: Option<u64>,
+    /// GUID of an InfiniBand port, as `opensm -g` takes it; zeros if none was assigned. Null if unknown.
     guid: Option<String>,
+    /// Local identifier. 0 until a subnet manager assigns one. Null if unknown.
     lid: Option<u64>,
+    /// Local identifier of the subnet manager. 0 or 65535 for none. Null if unknown.
     sm_lid: Option<u64>,
+    /// Addresses in use.
     gids: Vec<GidOut<'a>>,
+    /// Counters of the port; those of the device begin with `hw.`.
     live_counters: BTreeMap<&'a str, u64>,
 }
 
-#[derive(Serialize)]
+/// An address of a port.
+#[derive(Serialize, JsonSchema)]
 struct GidOut<'a> {
+    /// Index in the table.
     index: u32,
+    /// The address.
     gid: &'a str,
+    /// IB/RoCE v1 or RoCE v2. Null if unknown.
     kind: Option<&'a str>,
+    /// Network port that owns it. Null if there is none.
     port: Option<&'a str>,
 }
 
@@ -63,16 +89,9 @@ pub(super) fn rdma(device: &IbDevice) -> RdmaOut<'_> {
         node: device.node,
         board: known(&device.board),
         node_guid: device.node_guid.as_ref().map(Guid::to_string),
-        virtual_of: device.virtual_of.as_ref().map(virtual_of),
+        virtual_of: device.virtual_of.as_ref(),
         software: device.software,
         ports: device.ports.iter().map(|p| rdma_port(device, p)).collect(),
-    }
-}
-
-fn virtual_of(card: &VirtualOf) -> VirtualOut<'_> {
-    VirtualOut {
-        pci: &card.pci,
-        number: card.number,
     }
 }
 
@@ -82,9 +101,9 @@ fn rdma_port<'a>(device: &IbDevice, port: &'a IbPort) -> RdmaPortOut<'a> {
     let counters = port.counters.iter();
     RdmaPortOut {
         port: port.number,
-        layer: port.layer.map(Layer::name),
-        state: port.state.map(LinkState::name),
-        physical: port.physical.map(PhysicalState::name),
+        layer: port.layer,
+        state: port.state,
+        physical: port.physical,
         rate_bps: rate.map(|r| exact(r.rate.0)),
         lanes: rate.map(|r| r.width),
         lane_speed: rate.and_then(|r| known(&r.speed)),

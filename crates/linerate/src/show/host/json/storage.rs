@@ -1,63 +1,109 @@
 //! Disks, what is made of them, and file systems.
 
 use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{exact, known};
 
-#[derive(Serialize)]
+/// A disk.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct DiskOut<'a> {
+    /// Name: `nvme0n1`.
     name: &'a str,
+    /// Model. Null if unknown.
     model: Option<&'a str>,
+    /// Size. Null if unknown.
     size_bytes: Option<u64>,
+    /// How it is reached: pcie, rdma, tcp, srp, iser, iscsi, fc, sas, usb, ata, virtio; raid for what a RAID controller
+    /// shows, a disk or a volume of several. Null if unknown.
     transport: Option<&'a str>,
+    /// Scheduler. Null if unknown.
     scheduler: Option<&'a str>,
+    /// Requests that may wait in each hardware queue. Null if unknown.
     requests: Option<u64>,
+    /// Commands that the device accepts at a time (SCSI). Null if unknown.
     depth: Option<u64>,
+    /// Largest request; larger ones are split. Null if unknown.
     largest_request_bytes: Option<u64>,
+    /// Largest request of the hardware. Null if unknown.
     largest_hardware_request_bytes: Option<u64>,
+    /// Read-ahead. Null if unknown.
     read_ahead_bytes: Option<u64>,
+    /// Logical block. Null if unknown.
     logical_block_bytes: Option<u64>,
+    /// Physical block. Null if unknown.
     physical_block_bytes: Option<u64>,
+    /// `write back` or `write through`. Null if unknown.
     write_cache: Option<&'a str>,
+    /// Whether it rotates. In a virtual machine this may be wrong. Null if unknown.
     rotational: Option<bool>,
+    /// Number of known paths to it, including dead ones.
     ways: usize,
+    /// The known paths to it.
     paths: Vec<PathOut<'a>>,
+    /// How it chooses among them. Null if unknown.
     policy: Option<&'a str>,
+    /// PCI address of the device that it is or is attached to. Null if there is none.
     pci: Option<&'a str>,
+    /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
 }
 
-#[derive(Serialize)]
+/// A path to a block device.
+#[derive(Serialize, JsonSchema)]
 struct PathOut<'a> {
+    /// Controller or disk: `nvme0`, `sdb`.
     name: &'a str,
+    /// How it is reached: pcie, rdma, tcp, fc, loop. Null if unknown.
     transport: Option<&'a str>,
+    /// Address that it leads to. Null if unknown.
     address: Option<&'a str>,
+    /// State; `live` or `running` if requests use this path. Null if unknown.
     state: Option<&'a str>,
+    /// ANA state of an NVMe path: optimized, non-optimized, inaccessible, persistent-loss, change. Null if unknown.
     ana_state: Option<&'a str>,
+    /// Hidden block device of an NVMe path. Null if there is none.
     device: Option<&'a str>,
+    /// Queues. Null if unknown.
     queues: Option<u64>,
+    /// Entries of each queue. Null if unknown.
     depth: Option<u64>,
+    /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
 }
 
-#[derive(Serialize)]
+/// A block device that is made of disks, files or memory.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct VolumeOut<'a> {
+    /// Name: `dm-0`.
     name: &'a str,
+    #[schemars(extend("not" = { "const": Layer::Disk }))]
     layer: Layer,
+    /// Name in the device mapper. Null if there is none.
     label: Option<&'a str>,
+    /// Size. Null if unknown.
     size_bytes: Option<u64>,
+    /// Devices that it is made of.
     below: &'a [String],
+    /// Disks at the bottom.
     disks: Vec<&'a str>,
+    /// Paths to it (multipath).
     paths: Vec<PathOut<'a>>,
 }
 
-#[derive(Serialize)]
+/// A mounted file system.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct FileSystemOut<'a> {
+    /// Where it is mounted.
     point: &'a str,
+    /// Kind: `ext4`, `nfs4`.
     kind: &'a str,
+    /// Block device. Null for a file system on another host.
     device: Option<&'a str>,
+    /// Disks at the bottom.
     disks: Vec<&'a str>,
+    /// Options that matter for speed, of a file system on another host.
     options: &'a [String],
 }
 

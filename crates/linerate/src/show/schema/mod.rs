@@ -1,12 +1,19 @@
-//! Documents of views against the schemas that are published for them.
+//! The published schemas: made from the types of the documents, and kept in `schema/`.
+
+mod generated;
+mod kept;
 
 use serde_json::Value;
 
-#[path = "../../tests/command/schema.rs"]
+#[path = "../../../tests/command/schema.rs"]
 mod shared;
 
-use shared::errors;
 pub(crate) use shared::fits;
+use shared::{refused, validator};
+
+fn errors(schema: &str, document: &Value) -> Vec<String> {
+    refused(&validator(schema), document)
+}
 
 /// A schema refuses `good` with another value at any of `wrong`, and with a key that it does not know in
 /// the object at `closed`.
@@ -35,30 +42,5 @@ pub(crate) fn needs_all(schema: &str, good: &Value, at: &str) {
         let object = bad.pointer_mut(at).unwrap().as_object_mut().unwrap();
         object.remove(key);
         assert_ne!(errors(schema, &bad), [""; 0], "without {key}");
-    }
-}
-
-/// A flow is the same in the documents of `flows` and `bw`, but for what describes it.
-#[test]
-fn a_flow_has_one_shape() {
-    let shape = |schema: &str| {
-        let mut schema: Value = serde_json::from_str(schema).unwrap();
-        let mut flow = schema["$defs"]["flow"].take();
-        undescribed(&mut flow);
-        flow
-    };
-    let [flows, bw] = [super::flows::SCHEMA, super::bw::SCHEMA].map(shape);
-    assert_eq!(flows["properties"]["held"], bw["properties"]["held"]);
-    assert_eq!(flows, bw);
-}
-
-fn undescribed(value: &mut Value) {
-    match value {
-        Value::Object(object) => {
-            object.remove("description");
-            object.values_mut().for_each(undescribed);
-        }
-        Value::Array(array) => array.iter_mut().for_each(undescribed),
-        _ => {}
     }
 }

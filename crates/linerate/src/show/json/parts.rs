@@ -1,0 +1,185 @@
+//! Parts that several documents have in common.
+
+use std::borrow::Cow;
+
+use linerate_core::causes::CAUSES;
+use linerate_core::model::Estimate;
+use linerate_core::path::{Direction, Place, Stage};
+use linerate_core::stats::Interval;
+use linerate_core::units::EXACT;
+use linerate_core::verdict::{Certainty, Disturbance, Limit};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+/// The version of a document, which is a constant of its type.
+pub(in crate::show) struct Format<const N: u32>;
+
+impl<const N: u32> Serialize for Format<N> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(N)
+    }
+}
+
+impl<const N: u32> JsonSchema for Format<N> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Format".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "const": N })
+    }
+}
+
+/// The schema of text that is the id of a cause.
+pub(in crate::show) struct CauseId;
+
+impl JsonSchema for CauseId {
+    fn schema_name() -> Cow<'static, str> {
+        "CauseId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let ids = CAUSES.iter().map(|cause| cause.id());
+        let mut schema = one_of(ids);
+        schema.insert(
+            "description".to_owned(),
+            "Id of a cause. `linerate causes ID` explains it.".into(),
+        );
+        schema
+    }
+}
+
+/// The schema of text that is one of the names of a table.
+pub(in crate::show) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
+    let names: Vec<&str> = names.into_iter().collect();
+    json_schema!({ "type": "string", "enum": names })
+}
+
+/// The schema of an object that is described elsewhere: another document, or a record.
+pub(in crate::show) fn described_elsewhere(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}
+
+/// A cause, and where it acts.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::show) struct Acting {
+    #[schemars(with = "CauseId")]
+    cause: &'static str,
+    stage: Stage,
+    side: Place,
+}
+
+/// A cause, and where and in which direction it acts.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::show) struct Located {
+    #[serde(flatten)]
+    acting: Acting,
+    direction: Direction,
+}
+
+impl From<&Limit> for Acting {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            cause: limit.cause,
+            stage: limit.stage,
+            side: limit.side,
+        }
+    }
+}
+
+impl From<&Disturbance> for Acting {
+    fn from(disturbance: &Disturbance) -> Self {
+        Self {
+            cause: disturbance.cause,
+            stage: disturbance.stage,
+            side: disturbance.side,
+        }
+    }
+}
+
+impl From<&Limit> for Located {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            acting: limit.into(),
+            direction: limit.direction,
+        }
+    }
+}
+
+impl From<&Disturbance> for Located {
+    fn from(disturbance: &Disturbance) -> Self {
+        Self {
+            acting: disturbance.into(),
+            direction: disturbance.direction,
+        }
+    }
+}
+
+/// How surely the answer that is read first is known.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::show) enum HeadlineCertainty {
+    /// A trial had the effect that only this cause predicts.
+    Proved,
+    /// There is evidence, and no trial decided.
+    Supported,
+    /// What limits the direction is not known.
+    Unknown,
+}
+
+impl From<Certainty> for HeadlineCertainty {
+    fn from(certainty: Certainty) -> Self {
+        match certainty {
+            Certainty::Proved => Self::Proved,
+            Certainty::Supported => Self::Supported,
+        }
+    }
+}
+
+/// Goodput: payload that reached the receiving program, over the receiver's clock.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::show) struct Goodput {
+    /// Payload that reached the receiving program, over the receiver's clock, in the steady part of the load.
+    goodput_bps: u64,
+    /// 95 % interval of the goodput. Null if there are too few samples.
+    goodput_ci_bps: Option<[u64; 2]>,
+}
+
+impl From<&Estimate> for Goodput {
+    fn from(goodput: &Estimate) -> Self {
+        Self {
+            goodput_bps: integer(goodput.mean),
+            goodput_ci_bps: ci(goodput),
+        }
+    }
+}
+
+/// A document as text, with a line feed at its end.
+pub(in crate::show) fn text(document: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+pub(in crate::show) fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
+    estimate.interval.map(|i| [integer(i.low), integer(i.high)])
+}
+
+/// Both ends of an interval.
+pub(in crate::show) fn ends(interval: Interval) -> [f64; 2] {
+    [interval.low, interval.high]
+}
+
+/// A whole number that every JSON reader keeps. Negative values, such as the end of an interval, become 0.
+pub(in crate::show) fn integer(value: f64) -> u64 {
+    value.clamp(0.0, EXACT as f64) as u64
+}
+
+/// A whole number that every JSON reader keeps.
+pub(in crate::show) fn exact(value: u64) -> u64 {
+    value.min(EXACT)
+}
