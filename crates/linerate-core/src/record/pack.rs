@@ -104,7 +104,12 @@ fn unpack_order<const ORDER: u8>(mut bytes: &[u8], rows: usize) -> Option<Vec<i6
         if run > rows - out.len() {
             return None;
         }
-        out.extend((0..run).map(|_| trend.value::<ORDER>(0)));
+        if ORDER == 2 {
+            out.extend((0..run).map(|_| trend.value::<ORDER>(0)));
+        } else {
+            // The value does not change.
+            out.resize(out.len() + run, trend.value::<ORDER>(0));
+        }
     }
     bytes.is_empty().then_some(out)
 }
