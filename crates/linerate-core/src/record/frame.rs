@@ -186,7 +186,7 @@ fn check(step: &Step) -> Result<(), FrameError> {
         if let Some(column) = table.ragged() {
             return Err(FrameError::Ragged {
                 table: table.name(),
-                column: column.name.clone(),
+                column: column.name.to_string(),
             });
         }
     }

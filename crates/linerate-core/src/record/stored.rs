@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::pack::{pack, unpack};
 use super::{ClockPair, Column, EndReadings, Histogram, Step, Table, Total, Trouble};
 use crate::facts::Gap;
-use crate::metric::{Kind, Unit};
+use crate::metric::{self, Kind, Unit};
 use crate::plan::StepPlan;
 use crate::units::Nanos;
 
@@ -65,8 +65,8 @@ struct StoredTable<'a> {
 
 #[derive(Serialize, Deserialize)]
 struct StoredColumn<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
+    #[serde(deserialize_with = "metric::name")]
+    name: Cow<'static, str>,
     unit: Unit,
     kind: Kind,
     #[serde(borrow)]
@@ -162,7 +162,7 @@ impl From<&[u64]> for Axis<'_> {
 impl<'a> StoredTable<'a> {
     fn new(table: &'a Table, axis: u32) -> Self {
         let columns = table.columns.iter().map(|column| StoredColumn {
-            name: Cow::Borrowed(&column.name),
+            name: column.name.clone(),
             unit: column.unit,
             kind: column.kind,
             values: Packed(pack(&column.values).into()),
@@ -194,7 +194,7 @@ impl StoredColumn<'_> {
     fn open(self, rows: usize, budget: &mut Budget) -> Result<Column, &'static str> {
         budget.take(rows)?;
         Ok(Column {
-            name: self.name.into_owned(),
+            name: self.name,
             unit: self.unit,
             kind: self.kind,
             values: unpack(&self.values.0, rows).ok_or("a column is not as long as its times")?,
