@@ -9,6 +9,7 @@
 pub mod application;
 pub mod case;
 pub mod causes;
+mod cbor;
 pub mod ceiling;
 pub mod change;
 pub mod diff;

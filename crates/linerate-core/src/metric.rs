@@ -3,7 +3,11 @@
 //! Samplers write columns under these names and the model reads them: a metric is a row here, not
 //! a field of a struct. Names are stable: they stand in records and in JSON.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// How a metric's values relate to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +52,45 @@ pub struct Metric {
     pub kind: Kind,
     /// What it is, and where it is read.
     pub doc: &'static str,
+}
+
+/// Reads the name of a column. That of a metric in the table is not copied: a record has thousands of columns.
+pub(crate) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, str>, D::Error> {
+    struct Visitor;
+    impl de::Visitor<'_> for Visitor {
+        type Value = Cow<'static, str>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the name of a metric")
+        }
+        fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+            self.visit_bytes(name.as_bytes())
+        }
+        fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Self::Value, E> {
+            if let Some(known) = known(name) {
+                return Ok(Cow::Borrowed(known));
+            }
+            let name = str::from_utf8(name).map_err(E::custom)?;
+            Ok(Cow::Owned(name.to_owned()))
+        }
+    }
+    from.deserialize_identifier(Visitor)
+}
+
+/// The name of a metric that is written like this.
+fn known(name: &[u8]) -> Option<&'static str> {
+    /// Names by their length: there are few of each.
+    static NAMES: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
+        let mut names: Vec<Vec<&str>> = Vec::new();
+        for Metric { name, .. } in ALL {
+            names.resize_with(names.len().max(name.len() + 1), Vec::new);
+            if !names[name.len()].contains(name) {
+                names[name.len()].push(name);
+            }
+        }
+        names
+    });
+    let mut alike = NAMES.get(name.len())?.iter();
+    alike.find(|known| known.as_bytes() == name).copied()
 }
 
 macro_rules! metrics {
@@ -179,11 +222,22 @@ metrics! {
 mod tests {
     use std::collections::HashSet;
 
-    use super::ALL;
+    use super::{ALL, known};
 
     #[test]
     fn names_are_unique_within_a_source() {
         let names: HashSet<_> = ALL.iter().map(|m| (m.source, m.name)).collect();
         assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn the_name_of_every_metric_is_known_and_no_other() {
+        for metric in ALL {
+            assert_eq!(known(metric.name.as_bytes()), Some(metric.name));
+            let longer = format!("{}_", metric.name);
+            assert_eq!(known(longer.as_bytes()), None);
+        }
+        assert_eq!(known(b""), None);
+        assert_eq!(known(b"\xff"), None);
     }
 }

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     costs.sort_unstable();
     let (tables, gaps) = sources.take();
     for table in &tables {
-        let columns: Vec<_> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        let columns: Vec<_> = table.columns.iter().map(|c| c.name.as_ref()).collect();
         println!(
             "{} `{}` {} rows: {}",
             table.source,

@@ -79,7 +79,7 @@ impl Sheet {
             .into_iter()
             .filter(|(_, values)| values.len() == at.len())
             .map(|(metric, values)| Column {
-                name: metric.name.to_owned(),
+                name: metric.name.into(),
                 unit: metric.unit,
                 kind: metric.kind,
                 values: values.into_values(),

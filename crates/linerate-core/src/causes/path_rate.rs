@@ -199,27 +199,33 @@ fn why(queued: bool, network: f64, share: f64) -> String {
 }
 
 /// Share of time that a window or a buffer held the sender which a trial made larger, or gave to each of more streams,
-/// and nothing came of it: a little more than the path holds looks like a limit, and is none.
+/// and nothing came of it: a little more than the path holds looks like a limit, and is none. In the load with more of it
+/// the network must hold the sender instead: of a window and a buffer of one size, or of a slow reader, each hides the
+/// other.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(tcp) = model.direction(direction).map(|d| &d.base.tcp) else {
         return 0.0;
     };
     let idle = |factor| {
-        let effect = model.tried(direction, factor).and_then(|t| t.effect);
-        effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
+        let trial = model.tried(direction, factor)?;
+        let effect = trial.effect?;
+        (effect.high < GAIN && effect.mid >= EQUAL.low).then_some(trial)
     };
-    let held = [
-        ([Factor::LargerWindow, Factor::HostWindow], tcp.rwnd_limited),
-        (
-            [Factor::LargerSendBuffer, Factor::HostSendBuffer],
-            tcp.sndbuf_limited,
-        ),
-    ];
-    let each = idle(Factor::MoreStreams);
-    let lifted = held
-        .into_iter()
-        .filter(|(factors, _)| each || factors.iter().any(|f| idle(*f)));
-    lifted.filter_map(|(_, share)| share).sum()
+    let each = idle(Factor::MoreStreams).is_some();
+    let of = |factors: [Factor; 2], held: Option<f64>| {
+        if each {
+            return held;
+        }
+        let changed = factors.into_iter().find_map(idle)?.changed.as_ref();
+        let network = changed.and_then(|load| load.tcp.network);
+        Some(held?.min(network.unwrap_or(1.0)))
+    };
+    let window = of([Factor::LargerWindow, Factor::HostWindow], tcp.rwnd_limited);
+    let buffer = of(
+        [Factor::LargerSendBuffer, Factor::HostSendBuffer],
+        tcp.sndbuf_limited,
+    );
+    window.into_iter().chain(buffer).sum()
 }
 
 /// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.

@@ -81,7 +81,8 @@ impl Cause for ReceiverApp {
                 "the receiving thread does not get its CPU: {id}"
             )));
         }
-        let (share, seen) = waits(model, load, direction, behind)?;
+        let (share, seen) = waits(model, load, direction, behind)
+            .or_else(|kept_up| in_a_larger_window(model, direction).ok_or(kept_up))?;
         let idle = Idle {
             side: direction.receiver(),
             busy,
@@ -156,6 +157,18 @@ fn waits(
     let mean = Bytes(load.unread.unwrap_or_default() as u64);
     let waited = format!("{mean} of payload waited for the program on average");
     Ok((unread, waited))
+}
+
+/// What waits for the program in the trial of a larger window that carried no more. A window of little more than the path
+/// holds has no room for much that is unread, however slow the program is; in a larger one it gathers.
+fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, String)> {
+    let larger = model.tried(direction, Factor::LargerWindow)?;
+    let changed = larger
+        .changed
+        .as_ref()
+        .filter(|_| larger.effect.is_some())?;
+    let (share, seen) = waits(model, changed, direction, changed.behind?).ok()?;
+    Some((share, format!("with a larger window, {seen}")))
 }
 
 /// The answer for a load by datagrams: those that come while the program does other things are dropped at its

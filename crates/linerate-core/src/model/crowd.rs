@@ -60,7 +60,7 @@ mod tests {
 
     fn end(cpus: Vec<i64>) -> EndReadings {
         let column = Column {
-            name: SOCKET_CPU.name.to_owned(),
+            name: SOCKET_CPU.name.into(),
             unit: SOCKET_CPU.unit,
             kind: SOCKET_CPU.kind,
             values: cpus,

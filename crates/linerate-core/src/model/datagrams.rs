@@ -190,7 +190,7 @@ mod tests {
 
     fn table(stream: u32, columns: &[(m::Metric, [i64; 3])]) -> Table {
         let column = |(metric, values): &(m::Metric, [i64; 3])| Column {
-            name: metric.name.to_owned(),
+            name: metric.name.into(),
             unit: metric.unit,
             kind: metric.kind,
             values: values.to_vec(),

@@ -1,5 +1,6 @@
 //! What interrupted a step: link changes, silence in mid-flow, ends that stood still.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::TcpShares;
@@ -57,7 +58,7 @@ pub(super) fn interruptions(
     tcp: &TcpShares,
     streams: u32,
 ) -> Vec<String> {
-    let mut found = outages(step);
+    let mut found = Away::of(step).into_words();
     let of_the_path = silences(ticks)
         .into_iter()
         .filter(|silence| !silence.is_of_a_cpu(step, set));
@@ -96,8 +97,32 @@ fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
 }
 
 /// Links and ends that were away during a step, whatever its payload says.
-pub(super) fn outages(step: &Step) -> Vec<String> {
-    link_changes(step).chain(standstills(step)).collect()
+#[derive(Debug)]
+pub(super) struct Away {
+    /// Ports whose link went up or down, each with its side, and how often.
+    links: Vec<((&'static str, String), f64)>,
+    /// Ends that stood still, in words.
+    ends: Vec<String>,
+}
+
+impl Away {
+    /// Of a step.
+    pub(super) fn of(step: &Step) -> Self {
+        Self {
+            links: changes(step).collect(),
+            ends: standstills(step).collect(),
+        }
+    }
+
+    /// Whether none was.
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.ends.is_empty()
+    }
+
+    fn into_words(self) -> Vec<String> {
+        let links = self.links.iter().map(|(link, n)| changed(link, *n));
+        links.chain(self.ends).collect()
+    }
 }
 
 /// Steps, and one in how many, in which an end must have stood still for that to be told of a load which was measured in
@@ -107,16 +132,16 @@ const ONE_IN: usize = 10;
 
 /// What was away while other steps of the same direction were measured: a link that changed, and ends that stood still
 /// time and again. What comes and goes is seldom there in the two seconds that are judged.
-pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
+pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
-    for step in steps {
+    for away in steps {
         all += 1;
-        for (link, changes) in changes(step) {
+        for (link, changes) in &away.links {
             *links.entry(link).or_insert(0.0) += changes;
         }
-        still.extend(standstills(step).next());
+        still.extend(away.ends.first());
     }
-    let links = links.into_iter().map(|(link, n)| changed(&link, n));
+    let links = links.into_iter().map(|(link, n)| changed(link, n));
     let mut found: Vec<String> = links
         .map(|words| format!("in other steps {words}"))
         .collect();
@@ -130,12 +155,7 @@ pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<S
     found
 }
 
-/// Ports whose link went up or down.
-fn link_changes(step: &Step) -> impl Iterator<Item = String> {
-    changes(step).map(|(link, n)| changed(&link, n))
-}
-
-fn changed((side, port): &(&str, &str), n: f64) -> String {
+fn changed((side, port): &(&str, String), n: f64) -> String {
     let often = if n < 1.5 {
         "once".to_owned()
     } else {
@@ -145,14 +165,14 @@ fn changed((side, port): &(&str, &str), n: f64) -> String {
 }
 
 /// Ports, each with its side, whose link went up or down, and how often.
-fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, &str), f64)> {
+fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
     let all = Window {
         from: 0,
         to: u64::MAX,
     };
     ports(step, "port").filter_map(move |(side, port)| {
         let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
-        (changes > 0.0).then_some(((side.name(), port.subject.as_str()), changes))
+        (changes > 0.0).then(|| ((side.name(), port.subject.clone()), changes))
     })
 }
 
@@ -186,15 +206,18 @@ struct Pause {
 /// than `least` it is known.
 fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
-    // Nothing was read in a pause, and so nothing of the table that has most rows: millions of others need
-    // no look.
+    // Nothing was read in a pause, and so nothing of the table that has most rows: only where that has a gap the others
+    // are looked at.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
-    let mut edges = often.at.clone();
-    edges.extend([0, u64::MAX]);
+    let mut at = Cow::Borrowed(&often.at[..]);
     // Those of a file need not be in order.
-    edges.sort_unstable();
-    let long = edges.windows(2).filter(|w| w[1] - w[0] > least);
-    long.flat_map(|w| read_within(end, w[0], w[1]))
+    if !at.is_sorted() {
+        at.to_mut().sort_unstable();
+    }
+    let begins = std::iter::once(0).chain(at.iter().copied());
+    let ends = at.iter().copied().chain(std::iter::once(u64::MAX));
+    let gaps = begins.zip(ends).filter(|(from, to)| to - from > least);
+    gaps.flat_map(|(from, to)| pauses(end, Window { from, to }, least))
         .map(|(from, to)| Pause {
             from,
             to,
@@ -203,14 +226,26 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
         .max_by_key(|pause| pause.beyond)
 }
 
-/// The times from each reading of an end to the next, from one time to another.
-fn read_within(end: &EndReadings, from: u64, to: u64) -> Vec<(u64, u64)> {
-    let window = Window { from, to };
-    let tables = end.tables.iter();
-    let read = tables.flat_map(|table| &table.at[window.within(table)]);
-    let mut read: Vec<u64> = read.copied().collect();
+/// Times within a window from one reading of an end to the next that are longer than `least`.
+fn pauses(end: &EndReadings, window: Window, least: u64) -> Vec<(u64, u64)> {
+    let read = || {
+        let tables = end.tables.iter().filter(|table| meets(&table.at, window));
+        tables.flat_map(|table| &table.at[window.within(table)])
+    };
+    let span = read().max().zip(read().min());
+    if span.is_none_or(|(last, first)| last - first <= least) {
+        return Vec::new();
+    }
+    let mut read: Vec<u64> = read().copied().collect();
     read.sort_unstable();
-    read.windows(2).map(|w| (w[0], w[1])).collect()
+    let times = read.windows(2).map(|w| (w[0], w[1]));
+    times.filter(|(from, to)| to - from > least).collect()
+}
+
+/// Whether times in order may lie within a window.
+fn meets(at: &[u64], window: Window) -> bool {
+    let ends = at.first().zip(at.last());
+    ends.is_some_and(|(first, last)| *first <= window.to && *last >= window.from)
 }
 
 /// Whether payload moved in a pause about as it did otherwise; `None` where that was not read.
@@ -254,7 +289,7 @@ mod tests {
     /// What went wrong in a step of a wash-out of 1 s and ticks of 100 ms: when one end read what its worker had
     /// moved.
     fn outages_at(rows: &[(u64, i64)]) -> Vec<String> {
-        outages(&step_with(worker(rows)))
+        Away::of(&step_with(worker(rows))).into_words()
     }
 
     fn worker(rows: &[(u64, i64)]) -> Table {
@@ -263,7 +298,7 @@ mod tests {
             subject: "s0/tx0".to_owned(),
             at: rows.iter().map(|(ms, _)| ms * 1_000_000).collect(),
             columns: vec![Column {
-                name: m::WORKER_BYTES.name.to_owned(),
+                name: m::WORKER_BYTES.name.into(),
                 unit: m::WORKER_BYTES.unit,
                 kind: m::WORKER_BYTES.kind,
                 values: rows.iter().map(|(_, bytes)| *bytes).collect(),
@@ -296,7 +331,11 @@ mod tests {
     /// What is told of other steps in which the link changed so often.
     fn changed_beside(changes: &[i64]) -> Vec<String> {
         let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
-        let steps: Vec<Step> = changes.iter().map(port).collect();
+        let steps: Vec<Away> = changes
+            .iter()
+            .map(port)
+            .map(|step| Away::of(&step))
+            .collect();
         outages_beside(steps.iter())
     }
 
@@ -310,7 +349,10 @@ mod tests {
     #[test]
     fn an_end_that_stood_still_in_one_other_step_is_no_news_and_in_two_is() {
         let still = || step_with(worker(&[(0, 0), (1000, 0), (1601, 0), (2000, 0)]));
-        let beside = |steps: &[Step]| outages_beside(steps.iter());
+        let beside = |steps: &[Step]| {
+            let away: Vec<Away> = steps.iter().map(Away::of).collect();
+            outages_beside(away.iter())
+        };
         assert!(beside(&[still()]).is_empty());
         let words = "in 2 other steps, first: the far end took no sample for 601 ms: it was stopped, or had no CPU left";
         assert_eq!(beside(&[still(), still()]), [words]);
@@ -325,7 +367,7 @@ mod tests {
             subject: subject.to_owned(),
             at: (0..30).map(|row| row * 100_000_000).collect(),
             columns: vec![Column {
-                name: m::THREAD_WAIT.name.to_owned(),
+                name: m::THREAD_WAIT.name.into(),
                 unit: m::THREAD_WAIT.unit,
                 kind: m::THREAD_WAIT.kind,
                 values: (0..30).map(wait).collect(),
@@ -359,7 +401,7 @@ mod tests {
             subject: "s0/0".to_owned(),
             at: rows.map(|row| row as u64 * 100_000_000).collect(),
             columns: vec![Column {
-                name: counted.name.to_owned(),
+                name: counted.name.into(),
                 unit: counted.unit,
                 kind: counted.kind,
                 values: sent_again.collect(),

@@ -90,7 +90,7 @@ mod tests {
                 subject: "s1/0".to_owned(),
                 at: (0..counts.len() as u64).map(|n| n * TICK.0).collect(),
                 columns: vec![Column {
-                    name: m::TCP_RETRANS.name.to_owned(),
+                    name: m::TCP_RETRANS.name.into(),
                     unit: m::TCP_RETRANS.unit,
                     kind: m::TCP_RETRANS.kind,
                     values: counts.to_vec(),

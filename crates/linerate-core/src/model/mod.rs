@@ -42,6 +42,7 @@ mod sweep;
 mod tcp;
 #[cfg(test)]
 mod testing;
+mod trials;
 mod workers;
 
 pub(crate) use behind::a_read;
@@ -49,9 +50,9 @@ pub(crate) use ceilings::least_of;
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
 use derive::contended;
-pub(crate) use derive::stayed;
 pub use derive::{
-    derive, effect, latency_of, round_trip_rate, round_trips, slices, trial, undisturbed,
+    Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, slices, trial,
+    undisturbed,
 };
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
@@ -71,6 +72,8 @@ pub use shares::TcpShares;
 pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
+pub use trials::effect;
+pub(crate) use trials::stayed;
 
 use crate::ceiling::Bounds;
 use crate::factor::Factor;

@@ -136,7 +136,7 @@ mod tests {
     /// Rows of a worker that took so many bytes until each.
     fn worker(stream: u32, millis: &[u64], bytes: &[i64]) -> Table {
         let column = Column {
-            name: m::WORKER_BYTES.name.to_owned(),
+            name: m::WORKER_BYTES.name.into(),
             unit: m::WORKER_BYTES.unit,
             kind: m::WORKER_BYTES.kind,
             values: bytes.to_vec(),

@@ -64,8 +64,12 @@ impl Window {
 /// often that it must not be gone through each time.
 fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
-    let before = at[..after].last();
-    let before = before.map(|last| at.partition_point(|t| t < last));
+    let before = after.checked_sub(1);
+    let before = before.map(|i| match at[i] {
+        // Times that are equal are rare, but a file may have many.
+        same if i > 0 && at[i - 1] == same => at.partition_point(|t| *t < same),
+        _ => i,
+    });
     let beside = before.into_iter().chain([after]);
     let beside = beside.filter(|i| *i < at.len());
     beside.min_by_key(|i| at[*i].abs_diff(to))
@@ -134,7 +138,7 @@ mod tests {
 
     fn table(at: Vec<u64>) -> Table {
         let column = Column {
-            name: SOCKET_UNREAD.name.to_owned(),
+            name: SOCKET_UNREAD.name.into(),
             unit: SOCKET_UNREAD.unit,
             kind: SOCKET_UNREAD.kind,
             values: at.iter().map(|t| *t as i64).collect(),

@@ -135,7 +135,7 @@ mod tests {
             // Read 20 ms after the other end.
             at: (0..=6).map(|row| row * 100_000_000 + 20_000_000).collect(),
             columns: vec![Column {
-                name: m::WORKER_BYTES.name.to_owned(),
+                name: m::WORKER_BYTES.name.into(),
                 unit: m::WORKER_BYTES.unit,
                 kind: m::WORKER_BYTES.kind,
                 values: bytes.collect(),

@@ -330,7 +330,7 @@ mod tests {
     fn a_congestion_window_stands_where_no_sample_differs_and_it_is_full() {
         let of = |cwnd: fn(i64) -> i64, in_flight: i64, rows: i64| {
             let column = |metric: m::Metric, values: Vec<i64>| Column {
-                name: metric.name.to_owned(),
+                name: metric.name.into(),
                 unit: metric.unit,
                 kind: metric.kind,
                 values,

@@ -13,7 +13,7 @@ pub(super) const WHOLE: Window = Window {
 /// What was read of a subject before and after a second.
 pub(super) fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
     let column = |(metric, values): &(Metric, [i64; 2])| Column {
-        name: metric.name.to_owned(),
+        name: metric.name.into(),
         unit: metric.unit,
         kind: metric.kind,
         values: values.to_vec(),

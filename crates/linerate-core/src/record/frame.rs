@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Numbers are little-endian; the checksum covers the length too, as four bytes before the kind.
-//! A payload is one CBOR item. The first frame is the start and there is one; the frame of the end
+//! A payload is one CBOR item with definite lengths and without tags. The first frame is the start and there is one; the frame of the end
 //! is the last.
 //!
 //! The guarantee: every frame before the first damaged byte is read, nothing at or after it is, and
@@ -15,12 +15,11 @@
 
 use std::fmt;
 
-use ciborium::de::from_reader;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::stored::{Budget, StoredStep};
 use super::{End, FORMAT, Host, Record, Set, Start, Step, TrialPlan};
+use crate::cbor;
 
 /// What a record begins with. The first byte is no text and the line ends are of both kinds, so
 /// that a transfer that rewrites text is noticed.
@@ -187,7 +186,7 @@ fn check(step: &Step) -> Result<(), FrameError> {
         if let Some(column) = table.ragged() {
             return Err(FrameError::Ragged {
                 table: table.name(),
-                column: column.name.clone(),
+                column: column.name.to_string(),
             });
         }
     }
@@ -317,18 +316,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn step(&mut self, payload: &[u8]) -> Result<Step, Cut> {
-        let stored: StoredStep = self.item(payload, "step")?;
+    fn step(&mut self, payload: &'a [u8]) -> Result<Step, Cut> {
+        let stored: StoredStep<'a> = self.item(payload, "step")?;
         stored
             .open(&mut self.budget)
             .map_err(|why| self.cut(format!("a step cannot be understood ({why})")))
     }
 
     /// The one CBOR item that `payload` is.
-    fn item<T: DeserializeOwned>(&self, mut payload: &[u8], what: &str) -> Result<T, Cut> {
-        let item = from_reader(&mut payload)
+    fn item<T: Deserialize<'a>>(&self, payload: &'a [u8], what: &str) -> Result<T, Cut> {
+        let (item, rest) = cbor::read(payload)
             .map_err(|why| self.cut(format!("a {what} cannot be understood ({why})")))?;
-        if payload.is_empty() {
+        if rest.is_empty() {
             Ok(item)
         } else {
             Err(self.cut(format!("a {what} is followed by other bytes in its frame")))

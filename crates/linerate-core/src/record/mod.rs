@@ -10,10 +10,12 @@ mod stored;
 
 pub use growing::Growing;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Gap, HostFacts};
-use crate::metric::{Kind, Metric, Unit};
+use crate::metric::{self, Kind, Metric, Unit};
 use crate::path::{Direction, Side};
 use crate::plan::{Knobs, Plan, SetPlan, StepPlan};
 use crate::units::Nanos;
@@ -203,7 +205,8 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Name, as in [`crate::metric`].
-    pub name: String,
+    #[serde(deserialize_with = "metric::name")]
+    pub name: Cow<'static, str>,
     /// Unit.
     pub unit: Unit,
     /// Counter or gauge.

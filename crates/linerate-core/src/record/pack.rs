@@ -104,7 +104,12 @@ fn unpack_order<const ORDER: u8>(mut bytes: &[u8], rows: usize) -> Option<Vec<i6
         if run > rows - out.len() {
             return None;
         }
-        out.extend((0..run).map(|_| trend.value::<ORDER>(0)));
+        if ORDER == 2 {
+            out.extend((0..run).map(|_| trend.value::<ORDER>(0)));
+        } else {
+            // The value does not change.
+            out.resize(out.len() + run, trend.value::<ORDER>(0));
+        }
     }
     bytes.is_empty().then_some(out)
 }
@@ -127,6 +132,13 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
 
 /// Takes one varint off the front; `None` when it is cut or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    // Most are of one byte.
+    if let Some((&byte, rest)) = bytes.split_first()
+        && byte < 0x80
+    {
+        *bytes = rest;
+        return Some(u64::from(byte));
+    }
     let mut raw = 0;
     for (n, &byte) in bytes.iter().enumerate().take(10) {
         raw |= u64::from(byte & 0x7f) << (7 * n);

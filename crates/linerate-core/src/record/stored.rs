@@ -1,8 +1,10 @@
-//! How a step lies in a record: its tables packed, their times shared.
+//! How a step is stored in a record: its tables packed, their times shared.
 //!
 //! The shapes here are format 1 and change only with [`super::FORMAT`]. Names, units and kinds stand
-//! beside the values, so that a reader needs no table of metrics to understand them.
+//! beside the values, so that a reader needs no table of metrics to understand them. A shape borrows its names and packed
+//! columns: from the step that is written, or from the bytes that are read.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -11,16 +13,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::pack::{pack, unpack};
 use super::{ClockPair, Column, EndReadings, Histogram, Step, Table, Total, Trouble};
 use crate::facts::Gap;
-use crate::metric::{Kind, Unit};
+use crate::metric::{self, Kind, Unit};
 use crate::plan::StepPlan;
 use crate::units::Nanos;
 
 /// [`Step`] with packed tables.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredStep {
+pub(super) struct StoredStep<'a> {
     plan: StepPlan,
     began: Nanos,
-    ends: Vec<StoredEnd>,
+    #[serde(borrow)]
+    ends: Vec<StoredEnd<'a>>,
     clock: Option<ClockPair>,
     trouble: Option<Trouble>,
 }
@@ -28,10 +31,12 @@ pub(super) struct StoredStep {
 /// [`EndReadings`] with packed tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct StoredEnd {
+struct StoredEnd<'a> {
     /// Times of rows; tables read at one tick share one.
-    axes: Vec<Axis>,
-    tables: Vec<StoredTable>,
+    #[serde(borrow)]
+    axes: Vec<Axis<'a>>,
+    #[serde(borrow)]
+    tables: Vec<StoredTable<'a>>,
     latencies: Vec<Histogram>,
     send_gaps: Vec<Histogram>,
     totals: Vec<Total>,
@@ -40,53 +45,59 @@ struct StoredEnd {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Axis {
+struct Axis<'a> {
     rows: u64,
-    at: Packed,
+    #[serde(borrow)]
+    at: Packed<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredTable {
-    source: String,
-    subject: String,
+struct StoredTable<'a> {
+    #[serde(borrow)]
+    source: Cow<'a, str>,
+    #[serde(borrow)]
+    subject: Cow<'a, str>,
     /// Index into [`StoredEnd::axes`].
     axis: u32,
-    columns: Vec<StoredColumn>,
+    #[serde(borrow)]
+    columns: Vec<StoredColumn<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredColumn {
-    name: String,
+struct StoredColumn<'a> {
+    #[serde(deserialize_with = "metric::name")]
+    name: Cow<'static, str>,
     unit: Unit,
     kind: Kind,
-    values: Packed,
+    #[serde(borrow)]
+    values: Packed<'a>,
 }
 
 /// A CBOR byte string (serde makes a list of numbers of a `Vec<u8>`).
-struct Packed(Vec<u8>);
+struct Packed<'a>(Cow<'a, [u8]>);
 
-impl Serialize for Packed {
+impl Serialize for Packed<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_bytes(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Packed {
+impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Packed;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Packed<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a packed column")
             }
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Packed, E> {
-                Ok(Packed(bytes.to_owned()))
-            }
-            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Packed, E> {
-                Ok(Packed(bytes))
+            fn visit_borrowed_bytes<E: de::Error>(
+                self,
+                bytes: &'de [u8],
+            ) -> Result<Packed<'de>, E> {
+                Ok(Packed(Cow::Borrowed(bytes)))
             }
         }
-        from.deserialize_byte_buf(Visitor)
+        from.deserialize_bytes(Visitor)
     }
 }
 
@@ -103,8 +114,8 @@ impl Budget {
     }
 }
 
-impl From<&Step> for StoredStep {
-    fn from(step: &Step) -> Self {
+impl<'a> From<&'a Step> for StoredStep<'a> {
+    fn from(step: &'a Step) -> Self {
         Self {
             plan: step.plan.clone(),
             began: step.began,
@@ -115,8 +126,8 @@ impl From<&Step> for StoredStep {
     }
 }
 
-impl From<&EndReadings> for StoredEnd {
-    fn from(end: &EndReadings) -> Self {
+impl<'a> From<&'a EndReadings> for StoredEnd<'a> {
+    fn from(end: &'a EndReadings) -> Self {
         let mut known: HashMap<&[u64], u32> = HashMap::new();
         let mut shared = Vec::new();
         let tables = end.tables.iter().map(|table| {
@@ -138,27 +149,27 @@ impl From<&EndReadings> for StoredEnd {
     }
 }
 
-impl From<&[u64]> for Axis {
+impl From<&[u64]> for Axis<'_> {
     fn from(at: &[u64]) -> Self {
         let signed: Vec<i64> = at.iter().map(|t| *t as i64).collect();
         Self {
             rows: at.len() as u64,
-            at: Packed(pack(&signed)),
+            at: Packed(pack(&signed).into()),
         }
     }
 }
 
-impl StoredTable {
-    fn new(table: &Table, axis: u32) -> Self {
+impl<'a> StoredTable<'a> {
+    fn new(table: &'a Table, axis: u32) -> Self {
         let columns = table.columns.iter().map(|column| StoredColumn {
             name: column.name.clone(),
             unit: column.unit,
             kind: column.kind,
-            values: Packed(pack(&column.values)),
+            values: Packed(pack(&column.values).into()),
         });
         Self {
-            source: table.source.clone(),
-            subject: table.subject.clone(),
+            source: Cow::Borrowed(&table.source),
+            subject: Cow::Borrowed(&table.subject),
             axis,
             columns: columns.collect(),
         }
@@ -171,15 +182,15 @@ impl StoredTable {
         budget.take(at.len())?;
         let columns = self.columns.into_iter().map(|c| c.open(at.len(), budget));
         Ok(Table {
-            source: self.source,
-            subject: self.subject,
+            source: self.source.into_owned(),
+            subject: self.subject.into_owned(),
             columns: columns.collect::<Result<_, _>>()?,
             at: at.clone(),
         })
     }
 }
 
-impl StoredColumn {
+impl StoredColumn<'_> {
     fn open(self, rows: usize, budget: &mut Budget) -> Result<Column, &'static str> {
         budget.take(rows)?;
         Ok(Column {
@@ -191,7 +202,7 @@ impl StoredColumn {
     }
 }
 
-impl Axis {
+impl Axis<'_> {
     fn open(&self, budget: &mut Budget) -> Result<Vec<u64>, &'static str> {
         let rows = usize::try_from(self.rows).unwrap_or(usize::MAX);
         budget.take(rows)?;
@@ -200,7 +211,7 @@ impl Axis {
     }
 }
 
-impl StoredEnd {
+impl StoredEnd<'_> {
     fn open(self, budget: &mut Budget) -> Result<EndReadings, &'static str> {
         let axes = self.axes.iter().map(|a| a.open(budget));
         let axes = axes.collect::<Result<Vec<_>, _>>()?;
@@ -216,7 +227,7 @@ impl StoredEnd {
     }
 }
 
-impl StoredStep {
+impl StoredStep<'_> {
     /// The step as it was read; says in words what does not fit.
     pub(super) fn open(self, budget: &mut Budget) -> Result<Step, &'static str> {
         let ends = self.ends.into_iter().map(|e| e.open(budget));

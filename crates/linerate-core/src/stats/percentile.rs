@@ -1,5 +1,7 @@
 //! Percentiles of sparse histograms, only where the samples support them, and the median of a few values.
 
+use std::borrow::Cow;
+
 use super::Interval;
 use crate::record::Histogram;
 
@@ -59,10 +61,13 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
 /// The value of so many samples that are not larger, counted from 1 and within what there is.
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
-    let mut sorted = histogram.counts.clone();
-    sorted.sort_unstable();
+    let mut counts = Cow::Borrowed(&histogram.counts[..]);
+    // Those of a file need not be in order.
+    if !counts.is_sorted() {
+        counts.to_mut().sort_unstable();
+    }
     let mut seen = 0_u64;
-    let found = sorted.iter().find(|&&(_, n)| {
+    let found = counts.iter().find(|&&(_, n)| {
         seen = seen.saturating_add(n);
         seen >= rank
     });

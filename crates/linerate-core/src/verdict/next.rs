@@ -42,6 +42,9 @@ pub(super) fn most_telling(
             _ => None,
         })
         .collect();
+    if suspects.is_empty() {
+        return None;
+    }
     let mut best: Option<(f64, TrialPlan)> = None;
     for plan in untried(case.model, direction, id) {
         let score = expected(case, &suspects, &plan);
@@ -71,21 +74,32 @@ fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item =
 /// one, weighted by how much speaks for it; what it tells in one direction compares with that in another.
 fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
     let all: f64 = suspects.iter().map(|(_, weight)| weight).sum();
+    let parties = case.parties.iter();
+    let predicted: Vec<(&Party, Expected)> = parties
+        .filter(|p| !p.cause.info().only_disturbs)
+        .map(|p| (p, Expected::of(p.cause, case.model, plan)))
+        .collect();
     let worths = suspects
         .iter()
-        .map(|(suspect, weight)| weight * worth(case, suspect, plan) as f64);
+        .map(|(suspect, weight)| weight * worth(case, suspect, plan, &predicted) as f64);
     worths.sum::<f64>() / all
 }
 
 /// Rivals in play that `plan` would exclude if what the suspect expects comes true, counted double,
 /// and one more if it could prove the suspect: it is about the suspect, and shows something else than
-/// no change at all, or than what any other cause expects, be it clear by now.
-fn worth(case: &Case<'_>, suspect: &Party, plan: &TrialPlan) -> usize {
+/// no change at all, or than what any other cause expects, be it clear by now. `predicted` is what each cause expects.
+fn worth(
+    case: &Case<'_>,
+    suspect: &Party,
+    plan: &TrialPlan,
+    predicted: &[(&Party, Expected)],
+) -> usize {
     let own = Expected::of(suspect.cause, case.model, plan);
-    let others = case.parties.iter();
-    let parted: Vec<&Party> = others
-        .filter(|p| p.cause.id() != suspect.cause.id() && !p.cause.info().only_disturbs)
-        .filter(|p| Expected::of(p.cause, case.model, plan).parted_from(own))
+    let parted: Vec<&Party> = predicted
+        .iter()
+        .filter(|(p, _)| p.cause.id() != suspect.cause.id())
+        .filter(|(_, expected)| expected.parted_from(own))
+        .map(|(p, _)| *p)
         .collect();
     let about = suspect.cause.is_about(case.model, plan);
     let proves = about && (own.is_change() || !parted.is_empty());

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::WireError;
+use crate::cbor;
 
 /// Bounds of one message.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +51,8 @@ pub fn encode<T: Serialize>(message: &T, bounds: Bounds) -> Result<Vec<u8>, Wire
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, WireError> {
     let texts = check(bytes, bounds)?;
     let clean = without_controls(bytes, &texts);
-    let mut rest: &[u8] = &clean;
-    let message = ciborium::de::from_reader_with_recursion_limit(&mut rest, 4 * DEPTH_MAX)
-        .map_err(|e| WireError::Unknown { why: e.to_string() })?;
+    let (message, rest) =
+        cbor::read(&clean).map_err(|e| WireError::Unknown { why: e.to_string() })?;
     if rest.is_empty() {
         Ok(message)
     } else {

@@ -256,7 +256,7 @@ mod tests {
                 subject: "s0/tx0".into(),
                 at: (0..values.len() as u64).map(|row| row * row).collect(),
                 columns: vec![Column {
-                    name,
+                    name: name.into(),
                     unit: Unit::Bytes,
                     kind: Kind::Counter,
                     values,

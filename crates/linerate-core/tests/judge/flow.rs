@@ -14,7 +14,7 @@ pub(super) const ROWS: i64 = 20;
 /// A table of counters that grow by so much in each row, and of gauges that stand still.
 pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
     let column = |(metric, value): &(Metric, i64)| Column {
-        name: metric.name.to_owned(),
+        name: metric.name.into(),
         unit: metric.unit,
         kind: metric.kind,
         values: (0..ROWS)

@@ -49,7 +49,7 @@ fn without_clock(mut one: Flow) -> Flow {
     let new = new.map(|metric| metric.name);
     one.readings.tables[0]
         .columns
-        .retain(|column| !new.contains(&column.name.as_str()));
+        .retain(|column| !new.contains(&column.name.as_ref()));
     one
 }
 

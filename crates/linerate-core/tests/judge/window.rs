@@ -249,6 +249,46 @@ fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lift
     more_streams_prove_the_path(m);
 }
 
+/// A load that a window held, and that a larger one left as it was, with what held that load.
+fn lifted_to(mut base: Load, change: impl FnOnce(&mut Load)) -> Model {
+    let tcp = &mut base.tcp;
+    (tcp.rwnd_limited, tcp.network, tcp.rtt) = (Some(0.9), Some(0.1), UNQUEUED);
+    let mut changed = base.clone();
+    change(&mut changed);
+    let mut m = model(base);
+    tried(&mut m, "larger-window", 1.0);
+    m.trials[0].changed = Some(changed);
+    m
+}
+
+#[test]
+fn a_buffer_of_the_size_of_the_window_is_no_cap_of_the_path() {
+    let held = |network: f64| {
+        let m = lifted_to(load(), |load| {
+            let tcp = &mut load.tcp;
+            (tcp.rwnd_limited, tcp.sndbuf_limited) = (Some(0.0), Some(1.0 - network));
+            tcp.network = Some(network);
+        });
+        outcome(&m, "flow-rate-cap")
+    };
+    // With the larger window it is the send buffer that holds the sender, or the network.
+    assert_eq!(held(0.1), "clear");
+    assert_eq!(held(0.9), "suspect");
+}
+
+#[test]
+fn a_reader_that_a_small_window_hides_is_seen_in_a_larger_one() {
+    let read = |unread: f64| {
+        let mut base = load();
+        base.tcp.in_flight = Some(Bytes(1_000_000));
+        (base.unread, base.behind) = (Some(100_000.0), Some(0.0));
+        let m = lifted_to(base, |load| load.unread = Some(unread));
+        (outcome(&m, "receiver-app"), outcome(&m, "flow-rate-cap"))
+    };
+    assert_eq!(read(3_000_000.0), ("enough", "clear"));
+    assert_eq!(read(100_000.0), ("clear", "clear"));
+}
+
 #[test]
 fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
     let asked = |id: &str, memory: u64| {

@@ -286,7 +286,7 @@ fn table(source: &str, subject: &str, at: &[u64], role: &str, dice: &mut Dice) -
         .iter()
         .filter(|metric| metric.source == source)
         .map(|metric| Column {
-            name: metric.name.to_owned(),
+            name: metric.name.into(),
             unit: metric.unit,
             kind: metric.kind,
             values: column(metric, at, role, dice),

@@ -12,6 +12,7 @@ mod sweep;
 mod trials;
 
 use linerate_core::facts::Gap;
+use linerate_core::model::Deriver;
 use linerate_core::plan::{Pattern, Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
@@ -29,6 +30,8 @@ struct Run<'a> {
     link: &'a mut dyn Link,
     sink: &'a mut dyn Sink,
     record: Record,
+    /// What was derived of the record until now.
+    deriver: Deriver,
     budget: Budget,
     /// What the steps of the last trial took beyond their own time.
     beyond: Beyond,
@@ -78,6 +81,7 @@ fn session(
         link,
         sink,
         record,
+        deriver: Deriver::default(),
         budget,
         beyond: Beyond::default(),
         next_set: 0,

@@ -1,7 +1,7 @@
 //! The steps of every run: idle latency, each direction, more streams, both directions at once.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::derive;
+use linerate_core::model::latency_of;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Step;
@@ -37,7 +37,8 @@ impl Run<'_> {
             "latency of the idle path",
         )?;
         self.link.release(idle)?;
-        if let Some(idle) = derive(&self.record).idle {
+        let step = self.record.steps.last();
+        if let Some(idle) = step.and_then(|step| latency_of(&self.record, step)) {
             self.budget.stretch(&plan, idle.least);
         }
         let mut beside = self.ping(BESIDE)?;
@@ -138,8 +139,9 @@ impl Run<'_> {
     }
 
     /// Best goodput of a direction so far, bits per second.
-    fn goodput(&self, direction: Direction) -> f64 {
-        derive(&self.record).direction(direction).map_or(0.0, |d| {
+    fn goodput(&mut self, direction: Direction) -> f64 {
+        let measured = self.deriver.direction(&self.record, direction);
+        measured.map_or(0.0, |d| {
             d.sweep
                 .iter()
                 .chain([&d.base])

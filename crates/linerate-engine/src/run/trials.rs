@@ -2,9 +2,7 @@
 
 use linerate_core::factor::Factor;
 use linerate_core::facts::Gap;
-use linerate_core::model::{
-    self, Crowd, Load, Model, derive, effect, slices, stalled, undisturbed,
-};
+use linerate_core::model::{self, Crowd, Load, Model, effect, stalled, undisturbed};
 use linerate_core::path::{Direction, Slowness};
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Step, TrialPlan};
@@ -42,7 +40,7 @@ impl Run<'_> {
         // Steps of many streams, which came before, take longer to end.
         self.beyond = Beyond::default();
         while !self.stopped {
-            let model = derive(&self.record);
+            let model = self.deriver.derive(&self.record);
             let first = self.record.trials.len() as u32;
             let mut open = open(&model, &self.record.start.plan.directions, first);
             let mut waiting = open.len() as u64;
@@ -128,7 +126,8 @@ impl Run<'_> {
             limit.certainty == Certainty::Proved
                 && limit.trial.as_ref().is_some_and(|t| t.id == trial)
         };
-        for limit in judge(&derive(&self.record)).limits.iter().filter(proof) {
+        let verdict = judge(&self.deriver.derive(&self.record));
+        for limit in verdict.limits.iter().filter(proof) {
             self.note(|_| (), &Event::Proved { limit, after });
         }
     }
@@ -282,10 +281,11 @@ impl Run<'_> {
 
     /// Which setting comes next; `None` when the trial has ended: it decided, its time is up, or its
     /// connections are lost. A slice that was disturbed does not count, and is taken again.
-    fn goes_on(&self, trial: &Interleaved<'_>) -> Option<bool> {
+    fn goes_on(&mut self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
-        let so_far = effect(trial.plan, &slices(&self.record, trial.plan.id));
+        let slices = self.deriver.slices(&self.record, trial.plan.id);
+        let so_far = effect(trial.plan, &slices);
         let time = self
             .budget
             .affords(self.link.now(), self.beyond.spent(trial.slice(), 1));
@@ -297,8 +297,8 @@ impl Run<'_> {
         if !so_far.slices().is_multiple_of(BLOCK) || so_far.slices() == 0 {
             return Some(next);
         }
-        let decided = model::trial(&self.record, trial.plan.id)
-            .is_some_and(|so_far| decides(trial.model, &so_far));
+        let tried = self.deriver.trial(&self.record, trial.plan.id);
+        let decided = tried.is_some_and(|tried| decides(trial.model, &tried));
         // Fewer than two blocks say nothing: a trial that was begun gets them.
         let begun = (so_far.slices() as u64) < FEWEST;
         let block_ends = self.link.now().0 + self.beyond.spent(trial.slice(), BLOCK as u64).0;

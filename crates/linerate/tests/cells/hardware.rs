@@ -155,7 +155,7 @@ pub(super) fn table(metric: Metric, subject: &str, at: Vec<u64>, values: Vec<i64
         subject: subject.to_owned(),
         at,
         columns: vec![Column {
-            name: metric.name.to_owned(),
+            name: metric.name.into(),
             unit: metric.unit,
             kind: metric.kind,
             values,

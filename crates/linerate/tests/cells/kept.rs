@@ -105,6 +105,12 @@ pub(super) fn record(name: &str) -> Record {
     record
 }
 
+/// Names of all that are kept.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let all = EDGES.iter().chain(PLANTED).map(|(name, ..)| *name);
+    all.chain(DISTURBED.iter().map(|(name, ..)| *name))
+}
+
 pub(super) fn cells() -> Vec<Cell> {
     let all = EDGES.iter().chain(PLANTED);
     let cell =
@@ -132,9 +138,7 @@ fn every_record_is_judged() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     kept.sort();
-    let all = EDGES.iter().chain(PLANTED).map(|(name, ..)| name);
-    let all = all.chain(DISTURBED.iter().map(|(name, ..)| name));
-    let mut told: Vec<String> = all.map(|name| format!("{name}.lnr")).collect();
+    let mut told: Vec<String> = names().map(|name| format!("{name}.lnr")).collect();
     told.sort();
     assert_eq!(kept, told);
 }

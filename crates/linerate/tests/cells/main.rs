@@ -7,6 +7,7 @@
 )]
 
 mod commands;
+mod growing;
 mod hardware;
 mod kept;
 mod mutation;

@@ -49,7 +49,7 @@ fn set(id: u32, pattern: Pattern, depth: u32) -> Set {
 /// A table of counters that grow by so much in a tick.
 fn table(source: &str, subject: &str, rows: u64, columns: &[(Metric, i64)]) -> Table {
     let column = |(metric, each): &(Metric, i64)| Column {
-        name: metric.name.to_owned(),
+        name: metric.name.into(),
         unit: metric.unit,
         kind: metric.kind,
         values: (0..=rows as i64).map(|row| row * each).collect(),

@@ -173,9 +173,9 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         );
     }
     let all = scores["all"];
-    // One in a hundred may be wrong; in a small run that is one by chance.
+    // Two of 1871 were wrong, of limits at nearly one height; in a small run that is one by chance.
     assert!(
-        all.wrong <= 1 + all.proved / 100,
+        all.wrong <= 1 + all.proved / 500,
         "{} of {}",
         all.wrong,
         all.proved

@@ -9,7 +9,7 @@ use super::*;
 /// What the sending end told of one set: so many sends of a hundred were copied all the same.
 fn told(set: u32, copied: i64, until: u64) -> Table {
     let counted = |metric: linerate_core::metric::Metric, n| Column {
-        name: metric.name.to_owned(),
+        name: metric.name.into(),
         unit: metric.unit,
         kind: metric.kind,
         values: vec![0, n],

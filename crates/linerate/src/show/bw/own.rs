@@ -1,7 +1,7 @@
 //! What a step with linerate at both ends says.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, derive, looks, once};
+use linerate_core::model::{Once, looks, once, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
@@ -39,7 +39,7 @@ impl Probe {
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
-            same_machine: Some(derive(record).same_machine),
+            same_machine: Some(same_machine(record)),
             broken: broken(record),
             search,
             ways,

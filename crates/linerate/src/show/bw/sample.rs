@@ -152,7 +152,7 @@ fn datagrams() -> Record {
         let at = end.tables.iter().find(|t| t.source == "worker").unwrap();
         let at = at.at.clone();
         let column = |(metric, step): &(Metric, i64)| Column {
-            name: metric.name.to_owned(),
+            name: metric.name.into(),
             unit: metric.unit,
             kind: metric.kind,
             values: (0..at.len() as i64).map(|row| row * step).collect(),

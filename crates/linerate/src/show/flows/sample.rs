@@ -30,7 +30,7 @@ fn table(subject: &str, rows: &[(Metric, i64)]) -> Table {
         columns: rows
             .iter()
             .map(|(metric, value)| Column {
-                name: metric.name.to_owned(),
+                name: metric.name.into(),
                 unit: metric.unit,
                 kind: metric.kind,
                 values: values(metric, *value),

@@ -7,7 +7,7 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
-use linerate_core::model::{Latency, derive, latency_of, once, round_trip_rate, round_trips};
+use linerate_core::model::{Latency, latency_of, once, round_trip_rate, round_trips, same_machine};
 use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
@@ -121,7 +121,7 @@ impl Probe {
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
-            same_machine: derive(record).same_machine,
+            same_machine: same_machine(record),
             broken: broken(record),
             rate,
             times,

@@ -7,7 +7,7 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
-use linerate_core::model::{self, Estimate, Setting, derive};
+use linerate_core::model::{self, Estimate, Setting, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
@@ -58,7 +58,7 @@ impl Probe {
             swept: asked.swept,
             direction: asked.direction,
             pace: asked.pace,
-            same_machine: derive(record).same_machine,
+            same_machine: same_machine(record),
             broken: broken(record),
             found,
             gaps,
