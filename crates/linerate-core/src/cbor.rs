@@ -115,7 +115,7 @@ impl<'de> Reader<'de> {
         Ok(*number)
     }
 
-    /// A length, where that many items of at least `each` bytes may be left.
+    /// Refuses a length of more items of `each` bytes than the bytes left can hold.
     fn length(&self, claimed: u64, each: usize) -> Result<usize, Error> {
         match usize::try_from(claimed) {
             Ok(length) if length <= self.rest.len() / each => Ok(length),
@@ -135,7 +135,7 @@ impl<'de> Reader<'de> {
         text.or_else(|_| refuse("a text is not UTF-8"))
     }
 
-    /// A name of a field or of a variant. One that is not UTF-8 is not known, whatever it is.
+    /// A name of a field or of a variant. One that is not UTF-8 counts as unknown.
     #[inline]
     fn name(&mut self) -> Result<&'de [u8], Error> {
         let Head { major, value, .. } = self.head()?;

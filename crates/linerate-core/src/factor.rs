@@ -50,7 +50,7 @@ macro_rules! factors {
                 }
             }
 
-            /// The loads that have it. Datagrams have no window and no congestion control, and a write is one of them.
+            /// The loads that have it. Datagrams have no window and no congestion control, and each write is one datagram.
             pub const fn scope(self) -> Scope {
                 match self {
                     $(Self::$factor => Scope::$scope,)*

@@ -5,6 +5,7 @@
 //! the verdict. It does no I/O, has no clock and starts no thread: the same record gives the same
 //! answer, always. Whatever decodes bytes from outside lives here, and is fuzzed.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod application;
 pub mod case;

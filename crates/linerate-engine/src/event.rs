@@ -18,14 +18,12 @@ pub enum Event<'a> {
     Set(&'a Set),
     /// A trial begins; `words` say what is being tried and why.
     Trial {
-        /// The trial.
         plan: &'a TrialPlan,
         /// For people: "testing whether a second stream helps".
         words: &'a str,
     },
     /// A step begins.
     StepBegan {
-        /// The step.
         plan: &'a StepPlan,
         /// For people: "forward, 1 stream".
         words: &'a str,
@@ -77,7 +75,6 @@ pub enum Level {
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
     Go,
     /// Stop as soon as what was measured is safe.
     Stop,

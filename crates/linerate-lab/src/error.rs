@@ -52,7 +52,6 @@ pub enum LabError {
     /// A program could not be started in a host.
     #[error("cannot start `{program}` in {host}: {}", io::Error::from_raw_os_error(*.errno))]
     Spawn {
-        /// The program.
         program: String,
         /// The host's name.
         host: String,

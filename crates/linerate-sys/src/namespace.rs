@@ -17,7 +17,6 @@ pub enum Space {
     User,
     /// Processes: the first child after the call is its init, and all die with it.
     Pid,
-    /// Mounts.
     Mount,
     /// Network ports, addresses, routes, sockets, `net.*` settings.
     Net,

@@ -173,7 +173,6 @@ impl PacketPort {
         Ok(())
     }
 
-    /// The socket.
     pub const fn socket(&self) -> &OwnedFd {
         &self.socket
     }

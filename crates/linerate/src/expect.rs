@@ -65,7 +65,7 @@ pub struct ExpectError {
     what: String,
 }
 
-/// Names that may stand on the left, for messages: `goodput, loss, latency.p50 (p90, p99, p99.9) ...`.
+/// Names that may stand on the left, for messages: `goodput, latency.p50, latency.p90, near.cpu, ... or cause`.
 fn names() -> String {
     let name = |figure: &&Figure| match (figure.percentiles, figure.ends) {
         (true, _) => {
@@ -115,6 +115,10 @@ impl FromStr for Expect {
             }
             if value.is_empty() {
                 return Err(fail(value_at, "expected the id of a cause".into()));
+            }
+            if cause(value).is_none() {
+                let what = format!("`{value}` is no cause; `linerate causes` lists them");
+                return Err(fail(value_at, what));
             }
             Bound::Cause(value.to_owned())
         } else {
@@ -245,7 +249,7 @@ impl Expect {
     fn cause(&self, id: &str, found: &Found<'_>) -> Result<(), String> {
         let verdict = found.verdict.ok_or("no causes were looked for")?;
         let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
-        // A cause that may be a limit, and only disturbed, does not limit the path.
+        // A cause that can be a limit counts only if it is one; a cause that only ever disturbs counts if it did.
         let disturbs =
             |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
         let disturbances = verdict.disturbances.iter().filter(disturbs);
@@ -483,6 +487,7 @@ mod tests {
             ("loss=1%", 4, "does not compare"),
             ("cause>=x", 5, "expected ="),
             ("cause=", 6, "id of a cause"),
+            ("cause=recieve-window", 6, "linerate causes"),
             ("latency.p98<=1ms", 0, "latency.p98"),
             ("latency<=1ms", 0, "latency.p50"),
             ("goodput.p50>=1Gbit/s", 0, "unknown"),

@@ -11,7 +11,7 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use crate::stats::{EQUAL, Range};
 
 /// A thread that wants more than this share of its CPU has no time left that could be relied on.
-const FULL: f64 = 0.92;
+const NO_TIME_LEFT: f64 = 0.92;
 
 /// More streams that carry so many times as much went through all that they share.
 const SCALES: f64 = 1.1;
@@ -122,7 +122,7 @@ pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
 fn work(wanted: Option<f64>, added: f64) -> Range {
     // Not read: anything from a thread without slack to one with all of it.
     let need = wanted.unwrap_or(1.0) + added;
-    if need < FULL {
+    if need < NO_TIME_LEFT {
         EQUAL
     } else {
         Range {
@@ -143,7 +143,7 @@ fn roomy(load: &Load, bytes: u64) -> bool {
 
 /// Twice the calls at most double a thread's work: no effect while that leaves it time.
 fn cheap(wanted: Option<f64>) -> Option<Range> {
-    wanted.filter(|w| w * 2.0 < FULL).map(|_| EQUAL)
+    wanted.filter(|w| w * 2.0 < NO_TIME_LEFT).map(|_| EQUAL)
 }
 
 /// What a limit of each single stream predicts of more streams: up to the same again for each,

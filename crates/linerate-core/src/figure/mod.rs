@@ -1,7 +1,7 @@
 //! Derived figures: the numbers that sum up a measurement.
 //!
 //! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons, repeated runs
-//! and JSON go by the rows: none of them lists figures of its own. A [`Summary`] holds the figures of one measurement;
+//! and `figures` in JSON go by the rows. Headlines of views name goodput and round trips by themselves. A [`Summary`] holds the figures of one measurement;
 //! a record derives to it, and a result of another program can be read into it.
 
 mod derive;
@@ -12,6 +12,9 @@ mod value;
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 pub use derive::percentiles;
 pub use spread::Spread;
 pub use summary::{Entry, Summary};
@@ -21,7 +24,8 @@ pub use value::{Evidence, Subject, Value};
 use derive::Source;
 
 /// Which way of a figure is the better one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// More is better.
     Higher,

@@ -1,7 +1,7 @@
 //! A figure over several runs.
 
 use super::{Evidence, Figure, Merge, Value};
-use crate::stats::{Count, median};
+use crate::stats::median;
 
 /// A figure over several runs of one plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,8 +10,10 @@ pub struct Spread {
     pub runs: usize,
     /// The lowest value of a run.
     pub low: f64,
-    /// All runs in one value, merged as the figure asks for.
+    /// All runs in one value.
     pub middle: f64,
+    /// How it was merged: as the figure asks for, or by the median where a run has no counts.
+    pub merge: Merge,
     /// The highest value of a run.
     pub high: f64,
 }
@@ -30,25 +32,29 @@ impl Spread {
             runs: ascending.len(),
             low,
             middle: pooled.or_else(|| median(&ascending))?,
+            merge: pooled.map_or(Merge::Median, |_| Merge::Pooled),
             high,
         })
     }
 }
 
-/// The events of all values over all that could have been one; `None` where a value has no counts.
+/// The events of all runs over all that could have been one; `None` where a value has no counts.
 fn pooled(values: &[&Value]) -> Option<f64> {
-    let counts = |value: &&Value| match &value.evidence {
-        Evidence::Counts(counts) => Some(counts.clone()),
+    let chances = |value: &&Value| match &value.evidence {
+        Evidence::Counts(counts) => Some(counts.iter().map(|count| count.of).sum()),
         _ => None,
     };
-    let all: Vec<Vec<Count>> = values.iter().map(counts).collect::<Option<_>>()?;
-    Value::share(all.concat()).map(|value| value.mid)
+    let chances: Vec<f64> = values.iter().map(chances).collect::<Option<_>>()?;
+    let all: f64 = chances.iter().sum();
+    let events: f64 = values.iter().zip(&chances).map(|(v, of)| v.mid * of).sum();
+    (all > 0.0).then(|| events / all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figure::{GOODPUT, LOSS};
+    use crate::stats::Count;
 
     fn spread(figure: &Figure, values: &[Value]) -> Option<Spread> {
         Spread::of(figure, &values.iter().collect::<Vec<_>>())
@@ -65,6 +71,7 @@ mod tests {
             runs,
             low,
             middle,
+            merge: Merge::Median,
             high,
         };
         assert_eq!(of(&[5.0, 1.0, 2.0]), Some(expected(1.0, 2.0, 5.0, 3)));
@@ -79,6 +86,7 @@ mod tests {
         assert!((all.middle - 0.1).abs() < 1e-9, "{all:?}");
         assert_eq!((all.low, all.high), (0.0, 0.3));
         let bare = [share(0.0, 100.0), Value::bare(0.2), share(30.0, 100.0)];
-        assert!((spread(&LOSS, &bare).unwrap().middle - 0.2).abs() < 1e-9);
+        let median = spread(&LOSS, &bare).unwrap();
+        assert!((median.middle - 0.2).abs() < 1e-9 && median.merge == Merge::Median);
     }
 }

@@ -63,12 +63,6 @@ impl Summary {
             .find(|entry| entry.of == of)
             .and_then(|entry| entry.value.as_ref().ok())
     }
-
-    /// Goodput of a direction in bits per second, where it was measured.
-    pub fn goodput(&self, direction: Direction) -> Option<f64> {
-        let value = self.value(&super::GOODPUT, Subject::load(direction));
-        value.map(|value| value.mid)
-    }
 }
 
 /// Where an entry stands: the idle path first, the sender before the receiver, low percentiles first.

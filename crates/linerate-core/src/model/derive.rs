@@ -33,7 +33,7 @@ pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     Deriver::default().trial(record, id)
 }
 
-/// Derives the model of a record that grows, and what each step says only once.
+/// Derives the model of a growing record; each step is derived once.
 ///
 /// A record grows as a run writes it: hosts come first, and sets and trials come before the steps that use them. A
 /// deriver belongs to one record; it starts again where the record has other hosts, another idle step, or fewer steps.
@@ -63,7 +63,7 @@ struct StepModel {
 }
 
 impl Deriver {
-    /// Derives the model; equal to what [`derive`] gives.
+    /// Derives the model; equal to what [`derive()`] gives.
     pub fn derive(&mut self, record: &Record) -> Model {
         self.follow(record);
         let idle = self.basis.idle.and_then(|at| record.steps.get(at));
@@ -283,7 +283,7 @@ pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
 }
 
 /// Round trips after which streams have begun: they double what is in flight with each, from ten segments on, so that
-/// 12 of them make 50 MB of it.
+/// 12 of them make more than 50 MB of it.
 //= RFC 6928, section 2; RFC 5681, section 3.1
 const BEGIN: u64 = 12;
 
@@ -318,7 +318,7 @@ fn gaps(record: &Record) -> Vec<(Side, Gap)> {
             .zip([Side::Near, Side::Far])
             .map(|(e, side)| (side, &e.gaps))
     });
-    // An end may tell as many as an answer holds.
+    // A peer may report very many gaps, so duplicates are found by hash.
     let mut seen: HashSet<(Side, &Gap)> = HashSet::new();
     let all = facts.chain(sets).chain(steps);
     let each = all.flat_map(|(side, gaps)| gaps.iter().map(move |gap| (side, gap)));

@@ -20,7 +20,6 @@ pub(super) struct Outcome {
     pub(super) lane: usize,
     /// Why it did not end in order.
     pub(super) error: Option<LoadError>,
-    /// What it timed.
     pub(super) timed: Timed,
     /// What it moved by stream, where it moves several.
     pub(super) moved: Vec<(u32, u64)>,

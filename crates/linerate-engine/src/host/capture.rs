@@ -19,7 +19,6 @@ pub struct Captured {
     pub lists: BTreeMap<String, Vec<Answer<Vec<String>>>>,
     /// What symbolic links point to, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
-    /// By query.
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
     /// By question and stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,

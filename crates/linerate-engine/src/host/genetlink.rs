@@ -23,7 +23,6 @@ pub enum Ethtool {
     Features,
     /// Descriptor rings.
     Rings,
-    /// Channels.
     Channels,
     /// Interrupt coalescing.
     Coalesce,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 /// What is asked about a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SocketAsk {
-    /// `TCP_INFO`.
     TcpInfo,
     /// `SO_MEMINFO`.
     MemInfo,

@@ -99,7 +99,6 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Says a state.
     pub(super) fn say(&self, state: State, time: Duration) -> Result<(), Broken> {
         self.write(&[state.encode()], time)
     }
@@ -123,7 +122,6 @@ impl<'a> Control<'a> {
         poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
     }
 
-    /// Tells JSON.
     pub(super) fn tell(&self, json: &[u8], time: Duration) -> Result<(), Broken> {
         self.write(&frame(json), time)
     }

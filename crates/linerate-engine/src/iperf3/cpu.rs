@@ -26,7 +26,6 @@ impl Used {
         })
     }
 
-    /// Since `before`.
     pub(super) fn since(&self, before: &Self) -> Option<Cpu> {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
         let ticks = rustix::param::clock_ticks_per_second() as f64;

@@ -121,10 +121,7 @@ pub enum LoadError {
     Change(#[from] ChangeError),
     /// The set is not there: never connected, in use, or lost in an earlier step.
     #[error("set {set} is not connected")]
-    NotConnected {
-        /// The set.
-        set: u32,
-    },
+    NotConnected { set: u32 },
 }
 
 impl LoadError {

@@ -182,7 +182,6 @@ impl Channel {
         &self.stream
     }
 
-    /// Sends a message.
     pub(crate) fn send(&mut self, message: &[u8], deadline: Instant) -> Result<(), ChannelError> {
         self.send_through(message, deadline, true)
     }

@@ -79,10 +79,7 @@ pub enum KeyError {
     },
     /// The host's name cannot be the name of a file.
     #[error("no key file can be named after host `{host}`")]
-    HostName {
-        /// The host.
-        host: String,
-    },
+    HostName { host: String },
     /// Neither `XDG_CONFIG_HOME` nor `HOME` says where keys are kept.
     #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for keys")]
     NoHome,

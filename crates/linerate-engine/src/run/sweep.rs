@@ -16,7 +16,6 @@ use crate::link::{Link, LinkError};
 pub struct Sweep {
     /// The factor that is varied.
     pub swept: Swept,
-    /// Its settings.
     pub settings: Vec<Knobs>,
     /// Which way payload flows.
     pub direction: Direction,

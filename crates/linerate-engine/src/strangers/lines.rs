@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 /// Takes one line for the admin, without time: who came, what was refused, what ended.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Lines in one second.
 const LINES_PER_SECOND: u32 = 10;
 /// Characters of a line: parts of it may be a peer's own words.
 const LINE_MAX: usize = 300;

@@ -105,7 +105,6 @@ pub enum Fault {
         rate: Rate,
         /// How much is queued in front of it.
         depth: Depth,
-        /// Which way.
         way: Way,
     },
     /// `net.ipv4.tcp_rmem` of one host ends at `bytes`; the window offered is about half of it.
@@ -162,7 +161,6 @@ pub enum Fault {
         side: Side,
         /// The variable.
         name: String,
-        /// Its value.
         value: String,
     },
     /// The network drops what exceeds `rate`, beyond a burst of 50 ms at it, and queues nothing:
@@ -170,7 +168,6 @@ pub enum Fault {
     Police {
         /// The limit.
         rate: Rate,
-        /// Which way.
         way: Way,
     },
     /// The network gives each flow at most `rate`, however many there are.
@@ -180,7 +177,6 @@ pub enum Fault {
         rate: Rate,
         /// What becomes of the rest.
         manner: Manner,
-        /// Which way.
         way: Way,
     },
     /// The network loses packets. `loss:1%,forward` (each by itself), `loss:1%,bursts=20,forward`
@@ -190,7 +186,6 @@ pub enum Fault {
         share: Share,
         /// Packets that are lost in a row.
         burst: u32,
-        /// Which way.
         way: Way,
     },
     /// Packets of TCP and UDP overtake one that the network held back.
@@ -200,7 +195,6 @@ pub enum Fault {
         by: Nanos,
         /// One of so many.
         every: u32,
-        /// Which way.
         way: Way,
     },
     /// Packets take longer, by a time that wanders between zero and `most`; their order stays.
@@ -208,7 +202,6 @@ pub enum Fault {
     Jitter {
         /// The longest time.
         most: Nanos,
-        /// Which way.
         way: Way,
     },
     /// The network drops larger packets and says nothing: no "fragmentation needed" comes back.
@@ -216,7 +209,6 @@ pub enum Fault {
     BlackHole {
         /// The largest IP packet that passes, in bytes.
         bytes: u32,
-        /// Which way.
         way: Way,
     },
     /// A token bucket on the host's own port, which queues 100 ms. `shape:near,500Mb/s`.
@@ -249,7 +241,6 @@ pub enum Fault {
     /// Threads that spin on one CPU at normal priority. The hosts of a lab share all CPUs of the
     /// machine. `hog:cpu=0,threads=3`.
     Hog {
-        /// The CPU.
         cpu: u32,
         /// How many.
         threads: u32,
@@ -258,7 +249,6 @@ pub enum Fault {
     Cpus {
         /// The host.
         side: Side,
-        /// The CPU.
         cpu: u32,
     },
     /// Programs started on one host after planting together get this share of one CPU's time, by

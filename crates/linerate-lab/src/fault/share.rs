@@ -29,7 +29,6 @@ impl Share {
         Some(Self(number))
     }
 
-    /// In millionths.
     pub const fn in_millionths(self) -> u32 {
         self.0
     }

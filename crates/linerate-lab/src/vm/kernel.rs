@@ -25,7 +25,6 @@ const LONGEST_LIST: u64 = 16 << 20;
 pub struct Kernel {
     /// Its version as `uname -r` tells it.
     pub version: String,
-    /// Its image.
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,

@@ -43,7 +43,6 @@ impl Default for Spec {
 pub struct Node {
     /// Its CPUs; may be none if another node has some.
     pub cpus: u32,
-    /// Its memory.
     pub memory: Bytes,
 }
 
@@ -57,7 +56,6 @@ pub struct Slot {
     pub node: Option<usize>,
     /// Its fastest speed.
     pub speed: Generation,
-    /// Its lanes.
     pub lanes: u8,
     /// What sits in it.
     pub card: Option<Card>,

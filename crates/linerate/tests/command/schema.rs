@@ -24,6 +24,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("repeat", "/figures", FIGURES),
     ("bw", "/figures", FIGURES),
     ("lat", "/figures", FIGURES),
+    ("diff", "/figures/*/better", FIGURES),
     ("repeat", "/headline", HEADLINE),
     ("repeat", "/unknown", "directions without a known limit"),
     ("repeat", "/disturbances", DISTURBANCES),

@@ -37,9 +37,7 @@ pub enum Wanted {
     /// Those with an end that has one of these addresses (any, where there are none) and this port
     /// (any, where there is none).
     End {
-        /// Addresses.
         addresses: Vec<IpAddr>,
-        /// Port.
         port: Option<u16>,
     },
     /// Those that processes with this in their name hold.

@@ -40,7 +40,6 @@ pub struct ClientOptions {
     pub time: Nanos,
     /// What the connections are made with.
     pub knobs: Knobs,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
 }
 

@@ -66,7 +66,6 @@ pub struct ServerOptions {
     pub allow: Vec<IpNet>,
     /// What is allowed.
     pub limits: Limits,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
     /// Where log lines go.
     pub log: Log,

@@ -36,7 +36,6 @@ const REST: Duration = Duration::from_micros(50);
 pub(super) struct Manner {
     /// Which way.
     pub(super) role: Role,
-    /// As what.
     pub(super) load: Load,
     /// Bytes after which senders of bytes stop by themselves, all together, whole blocks of them; `None` for
     /// none.
@@ -57,7 +56,6 @@ pub(super) enum Load {
         /// A receiver drops payload in the kernel.
         discard: bool,
     },
-    /// Datagrams.
     Datagrams {
         /// Payload of each, in bytes.
         size: u16,

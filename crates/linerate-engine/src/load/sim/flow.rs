@@ -14,7 +14,6 @@ pub(super) enum Bound {
     /// The receiver's window.
     #[default]
     ReceiveWindow,
-    /// The send buffer.
     SendBuffer,
     /// The congestion window.
     Congestion,

@@ -14,9 +14,7 @@ pub struct SimPath {
     pub reverse: SimWay,
     /// Round-trip time of an empty path.
     pub rtt: Nanos,
-    /// The near host.
     pub near: SimHost,
-    /// The far host.
     pub far: SimHost,
     /// Both ends run on the near host and share its CPUs; `far` then only says what the far end's
     /// work costs.
@@ -78,7 +76,6 @@ pub struct SimWay {
 /// A simulated host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimHost {
-    /// CPUs.
     pub cpus: u32,
     /// What sending costs.
     pub send: Cost,
@@ -212,7 +209,6 @@ impl SimPath {
         }
     }
 
-    /// One host.
     pub fn host(&self, side: Side) -> &SimHost {
         match side {
             Side::Near => &self.near,

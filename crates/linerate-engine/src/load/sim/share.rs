@@ -14,7 +14,6 @@ pub(super) struct Demand {
 pub(super) enum Stop {
     /// Its own cap.
     Cap,
-    /// This resource.
     Resource(usize),
 }
 

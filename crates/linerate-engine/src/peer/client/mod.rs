@@ -60,7 +60,6 @@ pub struct ClientOptions {
     pub open: bool,
     /// The engine's name.
     pub engine: String,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
     /// Where changes of its settings are written down; `None` forbids changes on either host.
     pub changes: Option<Ledger>,

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use super::inline::clean;
 use super::table::Row;
 use super::{Block, Columns, Entry, Item, LABEL, NARROW, Rank, Spans, Table, Tone};
 
@@ -230,8 +231,7 @@ impl Page {
     }
 
     fn paint(&mut self, tone: Tone, text: &str) {
-        // Names come from other hosts and from files: no control character reaches the terminal.
-        let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
+        let clean = text.chars().map(clean);
         if self.style.color && tone != Tone::Plain && !text.is_empty() {
             self.text.push_str(tone.code());
             self.text.extend(clean);
@@ -277,10 +277,10 @@ fn opened(word: &str) -> Option<char> {
 
 const UNITS: &[&str] = &[
     "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "/s", "k/s", "M/s", "ns", "us",
-    "ms", "s", "MHz", "GHz", "MT/s", "GT/s",
+    "ms", "s", "ns/B", "kHz", "MHz", "GHz", "MT/s", "GT/s",
 ];
 
-/// Columns that a text takes; all that is written here is one column a character.
+/// Columns that a text takes; one for each character. Wide and combining characters are not counted right.
 pub(crate) fn width_of(text: &str) -> usize {
     text.chars().count()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use linerate_core::figure::{ALL, Entry, Figure, Subject, Summary, Value};
+use linerate_core::figure::{ALL, Better, Entry, Figure, Subject, Summary, Value};
 use linerate_core::path::{Direction, Side};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -29,7 +29,7 @@ impl JsonSchema for FigureName {
             json_schema!({ "type": "string", "const": figure.key, "description": figure.doc })
         });
         json_schema!({
-            "description": "What a figure is of. Its unit is part of the name; a share is from 0 to 1.",
+            "description": "Name of a figure, with its unit; a share is from 0 to 1.",
             "oneOf": rows.collect::<Vec<Schema>>(),
         })
     }
@@ -39,12 +39,13 @@ impl JsonSchema for FigureName {
 #[derive(Serialize, JsonSchema)]
 pub(in crate::show) struct FigureId {
     figure: FigureName,
+    better: Better,
     /// Direction of the load. Null for the idle path.
     direction: Option<Direction>,
     /// Percentile of round trips. Null for other figures.
     #[schemars(range(min = 0, max = 100))]
     percentile: Option<f64>,
-    /// Host whose CPU time it is. Null for other figures.
+    /// End that the figure is of. Null for figures of the whole load.
     side: Option<Side>,
 }
 
@@ -52,6 +53,7 @@ impl FigureId {
     pub(in crate::show) const fn new(figure: &'static Figure, of: Subject) -> Self {
         Self {
             figure: FigureName(figure),
+            better: figure.better,
             direction: of.direction,
             percentile: of.percentile,
             side: of.side,

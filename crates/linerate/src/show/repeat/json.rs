@@ -86,7 +86,7 @@ struct FigureOut {
     /// Runs that have the figure.
     #[schemars(range(min = 1))]
     runs: usize,
-    /// All runs in one value: the median, of shares the events of all runs over all that could have been one.
+    /// All runs in one value: the median; for shares, the events of all runs over all that could have been one.
     merged: f64,
     lowest: f64,
     highest: f64,

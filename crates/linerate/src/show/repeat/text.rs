@@ -127,14 +127,14 @@ fn measured_together(runs: &[Run<'_>], direction: Direction) -> Vec<String> {
 
 /// `4.71 Gb/s, the median of 5 runs, 4.68 Gb/s to 4.75 Gb/s`.
 fn told(figure: &Figure, spread: Spread) -> String {
-    let merged = match figure.merge {
-        Merge::Median => "the median of",
-        Merge::Pooled => "of all packets of",
-    };
     let runs = words::count(spread.runs as u64, "run");
+    let merged = match spread.merge {
+        Merge::Median => format!("the median of {runs}"),
+        Merge::Pooled => format!("{runs} together"),
+    };
     let [low, middle, high] =
         [spread.low, spread.middle, spread.high].map(|value| figure.unit.words(value));
-    format!("{middle}, {merged} {runs}, {low} to {high}")
+    format!("{middle}, {merged}, {low} to {high}")
 }
 
 #[cfg(test)]
