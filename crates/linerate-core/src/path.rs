@@ -68,6 +68,33 @@ impl Side {
     }
 }
 
+/// A value of each end of a load, by its role.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ByRole<T> {
+    /// Of the end that sends.
+    pub sender: T,
+    /// Of the end that receives.
+    pub receiver: T,
+}
+
+impl<T> ByRole<T> {
+    /// That of a side in a direction.
+    pub fn at(&self, direction: Direction, side: Side) -> &T {
+        if side == direction.sender() {
+            &self.sender
+        } else {
+            &self.receiver
+        }
+    }
+}
+
+impl<T> From<[T; 2]> for ByRole<T> {
+    /// Of the sender, then of the receiver.
+    fn from([sender, receiver]: [T; 2]) -> Self {
+        Self { sender, receiver }
+    }
+}
+
 /// A part of the path that bytes cross.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -186,6 +213,14 @@ impl Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_side_has_one_role_in_a_direction() {
+        let both = ByRole::from(["sends", "receives"]);
+        let of = |direction| [Side::Near, Side::Far].map(|side| *both.at(direction, side));
+        assert_eq!(of(Direction::Forward), ["sends", "receives"]);
+        assert_eq!(of(Direction::Reverse), ["receives", "sends"]);
+    }
 
     /// Text uses `name`, and JSON what is derived.
     #[test]

@@ -153,7 +153,7 @@ const HELD: f64 = 0.1;
 pub(super) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let size = load.tcp.cwnd_stood?;
-    let grows = GROWS.contains(&load.made[0].congestion.as_str());
+    let grows = GROWS.contains(&load.made.sender.congestion.as_str());
     let held = [load.tcp.rwnd_limited?, load.tcp.sndbuf_limited?];
     let alone = held.into_iter().all(|share| share < HELD) && load.knobs.pacing.is_none();
     let gained = tried(model, direction).is_some_and(|(_, effect)| effect.low > EQUAL.high);
@@ -184,14 +184,14 @@ fn hardly_lost(load: &Load) -> String {
 fn name(model: &Model, direction: Direction) -> &str {
     model
         .direction(direction)
-        .map(|d| d.base.made[0].congestion.as_str())
+        .map(|d| d.base.made.sender.congestion.as_str())
         .filter(|name| !name.is_empty())
         .unwrap_or("congestion control")
 }
 
 /// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
 pub(super) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
-    let present = &load.made[0].congestion;
+    let present = &load.made.sender.congestion;
     let may = &model.host(side)?.facts.congestion_available;
     let could =
         !present.is_empty() && !bbr::sends(load) && may.iter().any(|name| name == bbr::NAME);

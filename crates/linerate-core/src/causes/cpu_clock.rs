@@ -166,7 +166,7 @@ fn clock_of<'a>(
     let clock = &kind
         .ok_or_else(|| lacks(format!("that of CPU {cpu} was not read")))?
         .clock;
-    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let cpus = load.cpus.at(direction, side);
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
     // A CPU that worked had a clock: what says 0 says nothing.
     let now = now.filter(|now| now.0 > 0);

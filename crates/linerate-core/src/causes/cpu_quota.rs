@@ -135,7 +135,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
             percent(cpu.busy)
         )));
     }
-    let Some(by) = &load.throttled[usize::from(side != direction.sender())] else {
+    let Some(by) = load.throttled.at(direction, side) else {
         let unread = model.gaps.iter();
         let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));
         return Err(match unread.next() {

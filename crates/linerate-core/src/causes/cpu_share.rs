@@ -46,7 +46,7 @@ pub(super) fn worst<T>(
 
 /// The CPUs of an end's host.
 pub(super) fn cpus(load: &Load, direction: Direction, side: Side) -> &[Cpu] {
-    &load.cpus[usize::from(side != direction.sender())]
+    load.cpus.at(direction, side)
 }
 
 /// The CPU that a thread never left.

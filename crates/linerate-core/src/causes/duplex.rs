@@ -54,14 +54,11 @@ impl Cause for Duplex {
         let load = base(model, direction)?;
         let mut unread = None;
         let mut half = None;
-        for (at, side) in [direction.sender(), direction.receiver()]
-            .into_iter()
-            .enumerate()
-        {
+        for side in [direction.sender(), direction.receiver()] {
             let Some(host) = model.host(side) else {
                 continue;
             };
-            match told(host, load.collided[at]) {
+            match told(host, *load.collided.at(direction, side)) {
                 Told::Collides(evidence) => {
                     return Ok(finding(model, direction, load, side, vec![evidence], true));
                 }

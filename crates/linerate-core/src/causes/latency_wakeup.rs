@@ -99,10 +99,9 @@ fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], NoFin
         let share = share.ok_or_else(|| lacks(model, "thread", side))?;
         Ok((side, share))
     };
-    let [sender, receiver] = load.probe_waited;
     Ok([
-        of(direction.sender(), sender)?,
-        of(direction.receiver(), receiver)?,
+        of(direction.sender(), load.probe_waited.sender)?,
+        of(direction.receiver(), load.probe_waited.receiver)?,
     ])
 }
 

@@ -182,7 +182,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
         }
         Some(_) => {}
     }
-    let traffic = load.memory[usize::from(side != direction.sender())];
+    let traffic = *load.memory.at(direction, side);
     match (facts.channels, traffic) {
         (Some(channels), Some(traffic)) => counted(side, channels, nodes, traffic * 8.0, goodput),
         (None, _) => unknown(

@@ -162,7 +162,7 @@ fn spare(side: Side, share: f64) -> String {
 
 /// Share of its CPU that the busiest thread wants, or the busiest of the CPUs with interrupts.
 fn wants(load: &Load, direction: Direction, side: Side, interrupts: &[u32]) -> Option<f64> {
-    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let cpus = load.cpus.at(direction, side);
     let interrupts: BTreeSet<&u32> = interrupts.iter().collect();
     let served = cpus.iter().filter(|cpu| interrupts.contains(&cpu.number));
     let served = served.map(|cpu| cpu.busy).reduce(f64::max);

@@ -247,7 +247,7 @@ fn bbr_may_slow(load: &Load, lost: f64) -> bool {
 fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<String> {
     let again = format!("{} of the bytes were lost", percent(lost));
     let rtt = load.tcp.rtt.unwrap_or_default();
-    let name = load.made[0].congestion.as_str();
+    let name = load.made.sender.congestion.as_str();
     let law = leaves(load, lost).map(|left| {
         format!(
             "at a round trip of {rtt} that leaves {} {left}",

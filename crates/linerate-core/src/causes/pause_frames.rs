@@ -6,7 +6,7 @@ use crate::facts::Gap;
 use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::model::{Model, Paused};
-use crate::path::{Direction, Place, Side, Stage};
+use crate::path::{ByRole, Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::Range;
@@ -49,7 +49,11 @@ impl Cause for PauseFrames {
                 "the sender's port has no wire of its own".to_owned(),
             ));
         };
-        let [Some(paused), there] = load.paused else {
+        let ByRole {
+            sender: Some(paused),
+            receiver: there,
+        } = load.paused
+        else {
             return Err(uncounted(sender, nic));
         };
         let Some((share, how)) = stopped(&paused, nic.link.speed) else {

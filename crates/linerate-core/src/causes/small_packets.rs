@@ -100,7 +100,7 @@ impl Cause for SmallPackets {
 fn busy(load: &Load, direction: Direction, side: Side) -> Option<String> {
     let share = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
     let thread = share.map(|w| format!("a {} thread needed its CPU {}", side.name(), percent(w)));
-    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let cpus = load.cpus.at(direction, side);
     let mut full = cpus.iter().filter(|cpu| cpu.softirq >= FULL_SOFTIRQ);
     let softirq = full.next().map(|cpu| {
         format!(
@@ -137,11 +137,11 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
     let Some(nic) = port(model, side) else {
         return Handled::Grouped;
     };
-    let at = usize::from(side != direction.sender());
     let sender = direction.sender();
     if nic.is_virtual {
         let mtu = f64::from(nic.mtu.unwrap_or(u32::MAX));
-        if load.packet_bytes[at].is_none_or(|bytes| bytes >= mtu * GROUPED) {
+        let packet = load.packet_bytes.at(direction, side);
+        if packet.is_none_or(|bytes| bytes >= mtu * GROUPED) {
             return Handled::Grouped;
         }
         // Groups are made by the sender; a port made by software that hands them on cuts none.

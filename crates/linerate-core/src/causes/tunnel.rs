@@ -5,7 +5,7 @@ use super::{Advice, Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::facts::nic::{Nic, Overflow, overflow};
 use crate::facts::route::Route;
 use crate::model::{Load, Model};
-use crate::path::{Direction, Place, Side, Stage};
+use crate::path::{ByRole, Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::signs::percent;
 use crate::signs::threads::{threads, wanted};
@@ -159,7 +159,10 @@ fn through(host: &Host) -> Option<Through<'_>> {
 /// Whether the packets of a load fit below a tunnel. What leaves is judged by its size, and by the fragments that the
 /// sender made where those were counted; what arrives by the fragments that both ends counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
-    let [made, received] = load.fragments;
+    let ByRole {
+        sender: made,
+        receiver: received,
+    } = load.fragments;
     let is_cut = |per_sec| each(load, per_sec).map(|n| n >= CUT);
     if tunnel.side != direction.sender() {
         let words = || {
@@ -240,7 +243,7 @@ fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool,
         let why = format!("a {} thread needed its CPU {}", side.name(), percent(share));
         return Some((Place::from(side), true, why));
     }
-    let cpus = &load.cpus[usize::from(side != direction.sender())];
+    let cpus = load.cpus.at(direction, side);
     let full = cpus.iter().find(|cpu| cpu.busy > BUSY)?;
     let why = format!(
         "CPU {} of the {} host was busy {}, and no thread of ours was",

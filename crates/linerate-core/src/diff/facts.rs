@@ -46,8 +46,7 @@ fn known(judged: &Judged<'_>, side: Side) -> Known {
     }
     for direction in Direction::ALL {
         if let Some(load) = judged.model.direction(direction) {
-            let end = usize::from(side == direction.receiver());
-            connections(&mut known, direction, &load.base.made[end]);
+            connections(&mut known, direction, load.base.made.at(direction, side));
         }
     }
     known

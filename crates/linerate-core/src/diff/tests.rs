@@ -3,9 +3,9 @@
 use super::*;
 use crate::facts::{HostFacts, Port};
 use crate::model::{DirectionModel, Estimate, Load, TcpShares};
-use crate::path::{Measure, Place, Stage};
+use crate::path::{ByRole, Measure, Place, Stage};
 use crate::plan::{Knobs, Plan};
-use crate::record::{FORMAT, Host, SetEnd, Start};
+use crate::record::{FORMAT, Host, Start};
 use crate::units::Nanos;
 use crate::verdict::{Answered, Certainty, Disturbance, Limit};
 
@@ -70,7 +70,7 @@ fn load() -> Load {
         transport: crate::transport::Transport::Tcp,
         streams: 1,
         knobs: Knobs::default(),
-        made: [SetEnd::default(), SetEnd::default()],
+        made: ByRole::default(),
         goodput: Estimate {
             mean: 1e9,
             interval: None,
@@ -90,22 +90,22 @@ fn load() -> Load {
         behind: None,
         caught_up: None,
         recv_memory: None,
-        cpus: [Vec::new(), Vec::new()],
-        throttled: [None, None],
-        memory: [None, None],
+        cpus: ByRole::default(),
+        throttled: ByRole::default(),
+        memory: ByRole::default(),
         latency: None,
-        probe_waited: [None, None],
+        probe_waited: ByRole::default(),
         contended: false,
         foreign: None,
         local: Vec::new(),
         shapers: None,
         queues: None,
-        packet_bytes: [None, None],
-        paused: [None, None],
+        packet_bytes: ByRole::default(),
+        paused: ByRole::default(),
         allowances: Vec::new(),
-        fragments: [None; 2],
+        fragments: ByRole::default(),
         in_use: None,
-        collided: [None, None],
+        collided: ByRole::default(),
         keeps_losing: false,
         interruptions: Vec::new(),
     }

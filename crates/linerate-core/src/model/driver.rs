@@ -4,7 +4,7 @@ use super::ends::end;
 use super::readings::{Window, growth, per_second};
 use crate::facts::nic::counted::{self, Meaning};
 use crate::metric as m;
-use crate::path::{Direction, Side};
+use crate::path::{ByRole, Direction, Side};
 use crate::record::{Host, Step, Table};
 
 /// Pauses on the link of a port.
@@ -33,17 +33,21 @@ pub struct Allowance {
 
 /// Mean bytes of a packet as the port of the sender sent it, and as that of the receiver took it in:
 /// ports made by software count a group of segments as one.
-pub(super) fn packet_bytes(step: &Step, direction: Direction, window: Window) -> [Option<f64>; 2] {
-    let ends = [
-        (direction.sender(), m::PORT_TX_BYTES, m::PORT_TX_PACKETS),
-        (direction.receiver(), m::PORT_RX_BYTES, m::PORT_RX_PACKETS),
-    ];
-    ends.map(|(side, bytes, packets)| {
+pub(super) fn packet_bytes(
+    step: &Step,
+    direction: Direction,
+    window: Window,
+) -> ByRole<Option<f64>> {
+    let of = |side: Side, bytes, packets| {
         let port = end(step, side)?.about("port", |_| true).next()?;
         let (bytes, _) = growth(port, bytes, window)?;
         let (packets, _) = growth(port, packets, window)?;
         (packets > 0.0).then(|| bytes / packets)
-    })
+    };
+    ByRole {
+        sender: of(direction.sender(), m::PORT_TX_BYTES, m::PORT_TX_PACKETS),
+        receiver: of(direction.receiver(), m::PORT_RX_BYTES, m::PORT_RX_PACKETS),
+    }
 }
 
 /// The driver's counters of an end that mean something, each with its port and its meaning.
@@ -90,8 +94,8 @@ pub(super) fn paused(
     step: &Step,
     direction: Direction,
     window: Window,
-) -> [Option<Paused>; 2] {
-    [direction.sender(), direction.receiver()].map(|side| {
+) -> ByRole<Option<Paused>> {
+    let of = |side: Side| {
         let most = |wanted| {
             let of = counters(hosts, step, side).filter(|counted| counted.meaning == wanted);
             let rates = of.filter_map(|one| per_second(one.table, m::DRIVER_COUNT, window));
@@ -104,7 +108,11 @@ pub(super) fn paused(
             sent: sent.unwrap_or(0.0),
             stopped: most(Meaning::PausedMicros).map(|us| (us / 1e6).min(1.0)),
         })
-    })
+    };
+    ByRole {
+        sender: of(direction.sender()),
+        receiver: of(direction.receiver()),
+    }
 }
 
 /// Allowances that were counted on the way of a direction, exceeded or not.

@@ -35,17 +35,17 @@ pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere
 
 /// The most that a thread of an end loses of its CPU.
 fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
-    let at = usize::from(side != direction.sender());
     let host = model.hosts.iter().find(|h| h.side == side);
     let port = host.and_then(|h| h.facts.port.as_ref());
     let serves = |cpu: &Cpu| port.is_some_and(|p| p.served_by.contains(&cpu.number));
-    let threads = if at == 0 {
+    let threads = if side == direction.sender() {
         &load.senders
     } else {
         &load.receivers
     };
+    let cpus = load.cpus.at(direction, side);
     let of = |thread: &super::Thread| {
-        let cpu = load.cpus[at].iter().find(|c| Some(c.number) == thread.home);
+        let cpu = cpus.iter().find(|c| Some(c.number) == thread.home);
         let interrupts = cpu.filter(|c| serves(c)).map_or(0.0, |c| c.softirq);
         thread
             .home
@@ -59,18 +59,19 @@ pub(crate) fn idle(model: &Model, direction: Direction, side: Side) -> Vec<u32> 
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return Vec::new();
     };
-    let at = usize::from(side != direction.sender());
     let host = model.hosts.iter().find(|h| h.side == side);
     let allowed = host.map_or(&[][..], |h| h.facts.cpus.as_slice());
-    let ours = |end: usize| model.same_machine || end == at;
-    let made = (0..2)
-        .filter(|end| ours(*end))
-        .flat_map(|end| &load.made[end].cpus);
+    let ends = [direction.sender(), direction.receiver()].into_iter();
+    let made = ends
+        .filter(|end| model.same_machine || *end == side)
+        .flat_map(|end| &load.made.at(direction, end).cpus);
     let used: BTreeSet<&u32> = made.collect();
     let free = |cpu: &&Cpu| {
         cpu.busy <= IDLE && allowed.contains(&cpu.number) && !used.contains(&cpu.number)
     };
-    let mut idle: Vec<u32> = load.cpus[at]
+    let mut idle: Vec<u32> = load
+        .cpus
+        .at(direction, side)
         .iter()
         .filter(free)
         .map(|c| c.number)

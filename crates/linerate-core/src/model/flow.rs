@@ -22,7 +22,7 @@ use super::tcp::tcp;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use crate::facts::{Gap, HostFacts};
 use crate::metric as m;
-use crate::path::{Direction, Side};
+use crate::path::{ByRole, Direction, Side};
 use crate::plan::{Knobs, Purpose, StepPlan};
 use crate::record::{EndReadings, Host, SetEnd, Step, Table};
 use crate::stats::steady_state;
@@ -154,12 +154,11 @@ fn load(
     let goodput = per_second(table, counter, window)? * 8.0;
     let step = as_step(near, direction, window);
     let here = cpus(&step, Side::Near, false, window);
-    let own = threads(near, window);
     let socket = |metric| {
         let tables = near.about("socket", |_| true);
         mean(tables.flat_map(|t| gauge(t, metric, window)))
     };
-    let [senders, receivers] = placed(sends, own);
+    let threads = placed(sends, threads(near, window));
     let (tcp, packets) = counted(flow, (table, &ticks), sends, window);
     Some(Load {
         transport: Transport::Tcp,
@@ -173,20 +172,20 @@ fn load(
         tcp,
         packets,
         datagrams: None,
-        senders,
+        senders: threads.sender,
         copied: None,
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
-        behind: behind(near, 0, window, goodput, &receivers).filter(|_| !sends),
+        behind: behind(near, 0, window, goodput, &threads.receiver).filter(|_| !sends),
         // A look at a transfer that runs is too short to tell.
         caught_up: None,
-        receivers,
+        receivers: threads.receiver,
         recv_memory: socket(m::SOCKET_RCVBUF)
             .filter(|_| !sends)
             .map(|v| Bytes(v.max(0.0) as u64)),
         cpus: placed(sends, here),
-        memory: [None, None],
+        memory: ByRole::default(),
         latency: None,
-        probe_waited: [None, None],
+        probe_waited: ByRole::default(),
         // Others may use a host and its ports as they like: that is no fault of this look.
         contended: false,
         foreign: None,
@@ -194,13 +193,13 @@ fn load(
         shapers: shapers(near, 0, window).filter(|_| sends),
         queues: queues(near, 0, window, None).filter(|_| sends),
         // The ports carry others' packets too, and the quotas of the connection's owner were not read.
-        packet_bytes: [None, None],
-        throttled: [None, None],
+        packet_bytes: ByRole::default(),
+        throttled: ByRole::default(),
         paused: paused(hosts, &step, direction, window),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
         in_use: sender(flow).last_packet(packets).filter(|_| sends),
-        collided: [None, None],
+        collided: ByRole::default(),
         keeps_losing: sends && loses_again(near, 0, window, None),
         interruptions: Vec::new(),
         ticks: rates,
@@ -245,13 +244,10 @@ fn own_end(flow: &Flow) -> SetEnd {
     }
 }
 
-/// What is known of this end, in its place: sender, receiver.
-fn placed<T: Default>(sends: bool, own: T) -> [T; 2] {
-    if sends {
-        [own, T::default()]
-    } else {
-        [T::default(), own]
-    }
+/// What is known of this end, by its role.
+fn placed<T: Default>(sends: bool, own: T) -> ByRole<T> {
+    let none = T::default();
+    ByRole::from(if sends { [own, none] } else { [none, own] })
 }
 
 /// The readings as those of a step that loaded nothing.

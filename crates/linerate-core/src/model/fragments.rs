@@ -3,18 +3,18 @@
 use super::ends::end;
 use super::readings::{Window, per_second};
 use crate::metric as m;
-use crate::path::{Direction, Side};
+use crate::path::{ByRole, Direction, Side};
 use crate::record::Step;
 
 /// Fragments in a second: those that the sender's host made, and those that came to the receiver's; `None` where they
 /// were not counted.
-pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> [Option<f64>; 2] {
+pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> ByRole<Option<f64>> {
     let of = |side: Side, metric| {
         let table = end(step, side)?.about("fragments", |_| true).next()?;
         per_second(table, metric, window)
     };
-    [
-        of(direction.sender(), m::FRAGMENTS_CREATED),
-        of(direction.receiver(), m::FRAGMENTS_RECEIVED),
-    ]
+    ByRole {
+        sender: of(direction.sender(), m::FRAGMENTS_CREATED),
+        receiver: of(direction.receiver(), m::FRAGMENTS_RECEIVED),
+    }
 }

@@ -22,9 +22,9 @@ use super::tcp::{came_twice, tcp};
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
-use crate::path::{Direction, Measure, Side};
+use crate::path::{ByRole, Direction, Measure, Side};
 use crate::plan::{Pattern, Purpose, SetPlan};
-use crate::record::{EndReadings, Record, Set, SetEnd, Step, Table};
+use crate::record::{EndReadings, Record, Set, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos};
@@ -150,17 +150,19 @@ pub(super) fn load_over(
     let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
     let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
-    let receivers = receivers(receiving, &set.plan, &cpus[1], window);
+    let cpus = ByRole::from(cpus);
+    let workers = format!("s{}/tx", set.plan.id);
+    let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     Some(Load {
         transport: sender.transport,
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
-        made: [made(direction.sender()), made(direction.receiver())] as [SetEnd; 2],
+        made: ends.map(made).into(),
         goodput: estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]),
         operations: operations(record, receiving, set.plan.id, window),
         goodput_with_ramp: slice_goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
-        senders: at_work(sending, &format!("s{}/tx", set.plan.id), &cpus[0], window),
+        senders: at_work(sending, &workers, &cpus.sender, window),
         copied: copied(sending, set.plan.id, window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
@@ -168,10 +170,10 @@ pub(super) fn load_over(
         receivers,
         recv_memory: recv_memory(receiving, set, direction, window),
         cpus,
-        throttled: ends.map(|side| throttled(end(step, side)?, window)),
-        memory: [memory(sending, window), memory(receiving, window)],
+        throttled: ends.map(|side| throttled(end(step, side)?, window)).into(),
+        memory: [sending, receiving].map(|end| memory(end, window)).into(),
         latency: super::latency_of(record, step),
-        probe_waited: ends.map(|side| waited(record, step, side)),
+        probe_waited: ends.map(|side| waited(record, step, side)).into(),
         contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(&record.hosts, idle(record), step, window),
@@ -182,7 +184,7 @@ pub(super) fn load_over(
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
         in_use: sender.last_packet(packets),
-        collided: ends.map(|side| collided(step, side, window)),
+        collided: ends.map(|side| collided(step, side, window)).into(),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,

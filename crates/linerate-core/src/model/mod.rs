@@ -78,7 +78,7 @@ pub(crate) use trials::stayed;
 use crate::ceiling::Bounds;
 use crate::factor::Factor;
 use crate::facts::Gap;
-use crate::path::{Direction, Side};
+use crate::path::{ByRole, Direction, Side};
 use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
 use crate::stats::Interval;
@@ -278,8 +278,8 @@ pub struct Load {
     pub streams: u32,
     /// What they were made with.
     pub knobs: Knobs,
-    /// What each end got: sender, receiver.
-    pub made: [SetEnd; 2],
+    /// What each end got.
+    pub made: ByRole<SetEnd>,
     /// Goodput at the receiver over the steady part.
     pub goodput: Estimate,
     /// Operations, or messages, in a second over the steady part; `None` of sockets, which have neither.
@@ -313,17 +313,17 @@ pub struct Load {
     /// Memory of a receiving socket's buffer (`sk_rcvbuf`), mean over streams and time.
     pub recv_memory: Option<Bytes>,
     /// CPUs of the sender's and of the receiver's host.
-    pub cpus: [Vec<Cpu>; 2],
+    pub cpus: ByRole<Vec<Cpu>>,
     /// How the CPU quota of the sender and of the receiver stopped them; `None` where nothing was
     /// counted.
-    pub throttled: [Option<Throttled>; 2],
+    pub throttled: ByRole<Option<Throttled>>,
     /// Bytes per second that CPUs of the sender's and of the receiver's host moved to and from memory.
-    pub memory: [Option<f64>; 2],
+    pub memory: ByRole<Option<f64>>,
     /// Round trips beside the load.
     pub latency: Option<Latency>,
     /// Share of the time of these round trips that their threads waited for a CPU: on the sender's host
     /// and on the receiver's; `None` where nothing was timed or that was not read.
-    pub probe_waited: [Option<f64>; 2],
+    pub probe_waited: ByRole<Option<f64>>,
     /// Other sessions loaded a host at the same time.
     pub contended: bool,
     /// Traffic that is not ours on the ports it crossed; `None` where that cannot be told.
@@ -337,19 +337,19 @@ pub struct Load {
     /// read.
     pub queues: Option<Vec<Queue>>,
     /// Mean bytes of a packet as the port of the sender sent it and as that of the receiver took it in.
-    pub packet_bytes: [Option<f64>; 2],
+    pub packet_bytes: ByRole<Option<f64>>,
     /// Pauses at the port of the sender and of the receiver; `None` where nothing counts them.
-    pub paused: [Option<Paused>; 2],
+    pub paused: ByRole<Option<Paused>>,
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
     /// Fragments in a second: those that the sender's host made, and those that came to the receiver's; `None` where they
     /// were not counted.
-    pub fragments: [Option<f64>; 2],
+    pub fragments: ByRole<Option<f64>>,
     /// Bytes of the largest packets that were sent last; `None` where the sender was not read.
     pub in_use: Option<Bytes>,
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` where
     /// they were not counted.
-    pub collided: [Option<f64>; 2],
+    pub collided: ByRole<Option<f64>>,
     /// Whether segments were sent again throughout, or in several episodes: not because streams had overrun a queue
     /// once.
     pub keeps_losing: bool,

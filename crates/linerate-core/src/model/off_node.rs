@@ -94,8 +94,8 @@ fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item =
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
     let ends = [
-        (direction.receiver(), &load.made[1]),
-        (direction.sender(), &load.made[0]),
+        (direction.receiver(), &load.made.receiver),
+        (direction.sender(), &load.made.sender),
     ];
     ends.into_iter().find_map(|(side, made)| {
         let facts = &model.host(side)?.facts;

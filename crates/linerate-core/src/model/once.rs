@@ -7,7 +7,7 @@ use super::readings::{Window, growth};
 use super::tcp::sent;
 use super::{Load, Thread};
 use crate::metric as m;
-use crate::path::{Direction, Side};
+use crate::path::{ByRole, Direction, Side};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
@@ -32,7 +32,7 @@ pub struct Once {
     pub load: Load,
     /// Payload that the sender handed to its kernel and that the receiver took from its own, each over its
     /// own clock, in the time that goodput is over; `None` where it was not counted.
-    pub moved: [Option<(Bytes, Nanos)>; 2],
+    pub moved: ByRole<Option<(Bytes, Nanos)>>,
     /// The ramp at the start of the time that counts, which is left out of that.
     pub ramp: Nanos,
     /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
@@ -41,7 +41,7 @@ pub struct Once {
     pub again: Option<u64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
     /// and of the receiver; `None` where it was not read.
-    pub cpu_per_byte: [Option<f64>; 2],
+    pub cpu_per_byte: ByRole<Option<f64>>,
     /// What became of its datagrams in that time; `None` where it sends none.
     pub datagrams: Option<Counted>,
     /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
@@ -59,20 +59,25 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
-    let sides = [direction.sender(), direction.receiver()];
     let sending = end(step, direction.sender())?;
     let again = sent(sending, set, window);
     let bytes_per_second = load.goodput.mean / 8.0;
-    let threads = [&load.senders, &load.receivers];
+    let spent = |threads: &[Thread]| cpu_per_byte(threads, bytes_per_second);
+    let moved = |side, role: &str| moved(step, side, &format!("s{set}/{role}"), window);
     Some(Once {
         direction,
-        moved: [(sides[0], "tx"), (sides[1], "rx")]
-            .map(|(side, role)| moved(step, side, &format!("s{set}/{role}"), window)),
+        moved: ByRole {
+            sender: moved(direction.sender(), "tx"),
+            receiver: moved(direction.receiver(), "rx"),
+        },
         ramp: part.ramp(),
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
-        cpu_per_byte: threads.map(|threads| cpu_per_byte(threads, bytes_per_second)),
-        datagrams: counted(sending, receiving, set, load.made[0].write_size, window),
+        cpu_per_byte: ByRole {
+            sender: spent(&load.senders),
+            receiver: spent(&load.receivers),
+        },
+        datagrams: counted(sending, receiving, set, load.made.sender.write_size, window),
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })

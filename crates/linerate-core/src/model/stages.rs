@@ -108,7 +108,7 @@ fn socket(model: &Model, side: Side) -> Vec<String> {
     {
         let Load { made, tcp, .. } = base;
         let sends = direction.sender() == side;
-        let end = &made[usize::from(!sends)];
+        let end = made.at(*direction, side);
         if sends && !end.congestion.is_empty() {
             parts.push(format!("{} {}", end.congestion, direction.name()));
         }

@@ -9,7 +9,7 @@ use super::once::cpu_per_byte;
 use super::readings::Window;
 use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
-use crate::path::Direction;
+use crate::path::{ByRole, Direction};
 use crate::plan::{Knobs, Purpose};
 use crate::record::{Record, Step};
 use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
@@ -39,7 +39,7 @@ pub struct Setting {
     pub goodput: Option<Estimate>,
     /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
     /// receiver.
-    pub cpu: [Option<Estimate>; 2],
+    pub cpu: ByRole<Option<Estimate>>,
     /// Of its sends without a copy, the share that the kernel copied all the same.
     pub copied: Option<f64>,
     /// Goodput in multiples of the reference's.
@@ -100,7 +100,7 @@ impl Setting {
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     goodput: f64,
-    cpu: [Option<f64>; 2],
+    cpu: ByRole<Option<f64>>,
     copied: Option<f64>,
 }
 
@@ -122,7 +122,7 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
                 rounds_ratio(&pairs(&rounds[at], &rounds[base], of))
             };
             settings[at].goodput_ratio = ratio(&|slice| Some(slice.goodput));
-            settings[at].cpu_ratio = ratio(&|slice| slice.cpu[0]);
+            settings[at].cpu_ratio = ratio(&|slice| slice.cpu.sender);
         }
     }
     let ratios: Vec<_> = settings.iter().map(|s| s.goodput_ratio).collect();
@@ -157,20 +157,21 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
 }
 
 fn slice(step: &Step, set: u32, direction: Direction) -> Option<Slice> {
-    let ends = [
-        end(step, direction.sender())?,
-        end(step, direction.receiver())?,
-    ];
+    let sending = end(step, direction.sender())?;
+    let receiving = end(step, direction.receiver())?;
     let window = Window::of(step);
-    let goodput = slice_goodput(ends[1], set, window)?;
-    let cpu = |role: usize, way| {
-        let threads = threads(ends[role], &format!("s{set}/{way}"), window);
+    let goodput = slice_goodput(receiving, set, window)?;
+    let cpu = |end, way| {
+        let threads = threads(end, &format!("s{set}/{way}"), window);
         cpu_per_byte(&threads, goodput / 8.0)
     };
     Some(Slice {
         goodput,
-        cpu: [cpu(0, "tx"), cpu(1, "rx")],
-        copied: handover::copied(ends[0], set, window),
+        cpu: ByRole {
+            sender: cpu(sending, "tx"),
+            receiver: cpu(receiving, "rx"),
+        },
+        copied: handover::copied(sending, set, window),
     })
 }
 
@@ -188,7 +189,10 @@ fn setting(knobs: &Knobs, rounds: &[Option<Slice>]) -> Setting {
     Setting {
         knobs: knobs.clone(),
         goodput: estimate(&|slice| Some(slice.goodput)),
-        cpu: [0, 1].map(|role: usize| estimate(&|slice| slice.cpu[role])),
+        cpu: ByRole {
+            sender: estimate(&|slice| slice.cpu.sender),
+            receiver: estimate(&|slice| slice.cpu.receiver),
+        },
         copied: mean(&copied),
         goodput_ratio: None,
         cpu_ratio: None,

@@ -157,7 +157,7 @@ fn took_effect<'a>(plan: &TrialPlan, last: impl Fn(bool) -> Option<&'a Load>) ->
         Some(Factor::HalfWindow) => !stayed(last(true), last(false)),
         Some(Factor::ZeroCopy) => last(true).is_some_and(Load::uncopied),
         Some(Factor::OtherCongestion) => {
-            last(true).map(|load| &load.made[0].congestion) == plan.after.congestion.as_ref()
+            last(true).map(|load| &load.made.sender.congestion) == plan.after.congestion.as_ref()
         }
         _ => true,
     }

@@ -19,7 +19,7 @@ const BURSTS: u64 = 3;
 
 /// Whether a load is sent by it.
 pub(crate) fn sends(load: &Load) -> bool {
-    load.made[0].congestion.starts_with(NAME)
+    load.made.sender.congestion.starts_with(NAME)
 }
 
 /// The shortest round trip and the usual one of the idle path, in which nothing queues, where that is so much longer that

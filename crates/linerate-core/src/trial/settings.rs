@@ -174,7 +174,7 @@ pub(super) fn buffers(model: &Model, side: Side) -> BufferLimits {
 /// A congestion control that the sender may choose and that works in another way: by loss where the
 /// present one paces, and the other way round.
 fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
-    let present = load.made[0].congestion.as_str();
+    let present = load.made.sender.congestion.as_str();
     let host = model.host(direction.sender())?;
     let wanted: &[&str] = if present == "bbr" {
         &["cubic", "reno"]

@@ -15,7 +15,7 @@ fn clocked(busy: f64, share: f64) -> Model {
         cpu: Some(3),
         ..thread(busy)
     }];
-    base.cpus[1] = vec![Cpu {
+    base.cpus.receiver = vec![Cpu {
         number: 3,
         busy,
         clock: Some(Hertz((NOMINAL as f64 * share) as u64)),
@@ -64,10 +64,10 @@ fn what_was_not_read_is_unknown_only_where_a_cpu_is_wanted_and_its_clock_is_set(
         change(&mut m);
         outcome(&m, "cpu-clock")
     };
-    let unread: fn(&mut Model) = |m| m.directions[0].base.cpus[1].clear();
+    let unread: fn(&mut Model) = |m| m.directions[0].base.cpus.receiver.clear();
     assert_eq!(with(0.96, unread), "unknown");
     assert_eq!(with(0.79, unread), "clear");
-    let none: fn(&mut Model) = |m| m.directions[0].base.cpus[1][0].clock = Some(Hertz(0));
+    let none: fn(&mut Model) = |m| m.directions[0].base.cpus.receiver[0].clock = Some(Hertz(0));
     assert_eq!(with(0.96, none), "unknown");
     let guest: fn(&mut Model) = |m| m.hosts[1].facts.clocks = Some(Vec::new());
     assert_eq!(with(0.96, guest), "clear");

@@ -28,7 +28,7 @@ fn dealt(softirq: [f64; 4], takes_in: &[Option<u32>]) -> Model {
         others: Some(0.0),
         ..Cpu::default()
     });
-    base.cpus[1] = cpus.collect();
+    base.cpus.receiver = cpus.collect();
     let mut m = model(base);
     m.hosts[1].facts.cpus = (0..8).collect();
     let port = m.hosts[1].facts.port.as_mut();

@@ -33,8 +33,8 @@ pub(super) fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
 pub(super) fn crowded(busy: f64, waiting: f64, others: f64) -> Model {
     let mut base = load();
     base.receivers = vec![kept(busy, waiting)];
-    base.cpus[1] = cpus(busy, others);
-    base.made[1].cpus = vec![1];
+    base.cpus.receiver = cpus(busy, others);
+    base.made.receiver.cpus = vec![1];
     let mut m = model(base);
     m.hosts[1].facts.cpus = (0..4).collect();
     m
@@ -140,7 +140,7 @@ fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     assert_eq!(proposed(&m), Some((vec![], vec![0])));
     assert_eq!(proposed(&crowded(0.9, 0.09, 0.5)), None, "it loses little");
     let mut busy = m.clone();
-    for cpu in &mut busy.directions[0].base.cpus[1] {
+    for cpu in &mut busy.directions[0].base.cpus.receiver {
         cpu.busy = cpu.busy.max(0.21);
     }
     assert_eq!(proposed(&busy), None, "none is idle");
@@ -152,7 +152,7 @@ fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     assert_eq!(proposed(&two), Some((vec![], vec![0, 2])));
     let mut shared = m;
     shared.same_machine = true;
-    shared.directions[0].base.made[0].cpus = vec![0];
+    shared.directions[0].base.made.sender.cpus = vec![0];
     assert_eq!(
         proposed(&shared),
         Some((vec![], vec![2])),
@@ -179,7 +179,7 @@ fn what_gains_on_an_idle_cpu_was_contended_and_what_does_not_was_not() {
 fn others_that_were_not_counted_are_a_gap_only_where_a_thread_waits() {
     let at = |busy, waiting| {
         let mut m = crowded(busy, waiting, 0.5);
-        m.directions[0].base.cpus[1].clear();
+        m.directions[0].base.cpus.receiver.clear();
         outcome(&m, "cpu-contention")
     };
     assert_eq!(at(0.5, 0.5), "unknown");
@@ -189,7 +189,7 @@ fn others_that_were_not_counted_are_a_gap_only_where_a_thread_waits() {
 /// A far end that a quota stops for a share of time.
 fn stopped(busy: f64, waiting: f64, time: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.5);
-    m.directions[0].base.throttled[1] = Some(Throttled {
+    m.directions[0].base.throttled.receiver = Some(Throttled {
         group: "/docker/f00".into(),
         periods: 0.89,
         time,
@@ -216,7 +216,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
         }
     }
     let mut always = stopped(0.5, 0.0, 0.44);
-    let quota = always.directions[0].base.throttled[1].as_mut();
+    let quota = always.directions[0].base.throttled.receiver.as_mut();
     quota.expect("a quota").periods = 0.91;
     assert_eq!(outcome(&always, "cpu-quota"), "enough", "in each period");
     let mut m = stopped(0.4, 0.0, 0.6);
@@ -254,8 +254,8 @@ fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
 fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;
-    base.cpus[1][1].ours = Some(busy + threads);
-    base.cpus[1][1].softirq = softirq;
+    base.cpus.receiver[1].ours = Some(busy + threads);
+    base.cpus.receiver[1].softirq = softirq;
     base.receivers[0].taken = Some(softirq.min(1.0 - busy - waiting));
     m
 }
@@ -274,7 +274,7 @@ fn a_core_is_shared_where_another_one_is_idle_else_the_core_is_full() {
     }
     let mut m = beside(0.5, 0.5, 0.5, 0.0);
     assert_eq!(outcome(&m, "receiver-core"), "clear");
-    m.directions[0].base.cpus[1][1].busy = 0.94;
+    m.directions[0].base.cpus.receiver[1].busy = 0.94;
     assert_eq!(outcome(&m, "shared-core"), "clear", "not full");
     // A host with one CPU, or a program that may use one.
     let mut one = beside(0.5, 0.5, 0.5, 0.0);
@@ -289,8 +289,8 @@ fn together(near: f64, same_machine: bool) -> Model {
     let mut m = beside(0.4, 0.55, near, 0.0);
     m.same_machine = same_machine;
     m.hosts[1].facts.cpus = vec![1];
-    let [near_cpus, far_cpus] = &mut m.directions[0].base.cpus;
-    near_cpus.clone_from(far_cpus);
+    let cpus = &mut m.directions[0].base.cpus;
+    cpus.sender.clone_from(&cpus.receiver);
     m.directions[0].base.senders = vec![Thread {
         home: Some(1),
         waiting: Some(0.5),
@@ -398,7 +398,7 @@ fn interrupts_share_a_core_where_the_port_sends_them_there() {
 fn a_cpu_is_full_of_packets_from_nine_tenths() {
     let at = |softirq| {
         let mut m = crowded(0.2, 0.0, 0.0);
-        m.directions[0].base.cpus[1][3].softirq = softirq;
+        m.directions[0].base.cpus.receiver[3].softirq = softirq;
         m.directions[0].base.local = vec![Local {
             side: Side::Far,
             what: LocalEvent::Backlog,
@@ -445,7 +445,7 @@ fn a_cpu_full_of_packets_tells_enough_where_they_are_of_this_path() {
 /// A far CPU 3 that is full of packets, on a host whose packets may be handed to other CPUs.
 fn packed(softirq: f64) -> Model {
     let mut m = crowded(0.2, 0.0, 0.0);
-    let cpu = &mut m.directions[0].base.cpus[1][3];
+    let cpu = &mut m.directions[0].base.cpus.receiver[3];
     (cpu.softirq, cpu.busy) = (softirq, softirq);
     m.hosts[1].facts.changeable = vec!["packet-cpus".to_owned()];
     m
@@ -458,7 +458,7 @@ fn packets_are_handed_to_idle_cpus_where_one_is_full_of_them() {
         let plan = plan.propose(m, Direction::Forward, 0)?;
         plan.after.host.map(|c| (c.side, c.setting, c.value))
     };
-    let idle = packed(0.97).directions[0].base.cpus[1].clone();
+    let idle = packed(0.97).directions[0].base.cpus.receiver.clone();
     let idle = idle.iter().filter(|cpu| cpu.busy <= 0.2);
     let mask = idle.fold(0, |mask, cpu| mask | 1_u64 << cpu.number);
     assert!(mask != 0 && mask & 8 == 0, "{mask:b}");
@@ -469,7 +469,7 @@ fn packets_are_handed_to_idle_cpus_where_one_is_full_of_them() {
     m.hosts[1].facts.changeable.clear();
     assert_eq!(spread(&m), None);
     let mut m = packed(0.97);
-    for cpu in &mut m.directions[0].base.cpus[1] {
+    for cpu in &mut m.directions[0].base.cpus.receiver {
         cpu.busy = 0.97;
     }
     assert_eq!(spread(&m), None, "no CPU has little to do");
@@ -499,7 +499,7 @@ fn packets_in_the_time_of_a_thread_that_sends_are_its_own() {
 #[test]
 fn processors_that_were_not_counted_are_a_gap() {
     let mut m = crowded(0.2, 0.0, 0.0);
-    m.directions[0].base.cpus[1].clear();
+    m.directions[0].base.cpus.receiver.clear();
     let gap = unread("cpu");
     m.gaps.push((Side::Far, gap));
     assert_eq!(outcome(&m, "softirq-core"), "unknown");

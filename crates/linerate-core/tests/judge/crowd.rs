@@ -29,7 +29,7 @@ fn many_streams_are_set_beside_a_few_where_those_hardly_carry_more() {
         change(&mut m.directions[0].base);
         proposed(&m)
     };
-    assert_eq!(but(&|l| l.made[0].congestion = "bbr".into()), None);
+    assert_eq!(but(&|l| l.made.sender.congestion = "bbr".into()), None);
     assert_eq!(but(&|l| l.tcp.retransmitted = Some(0.0)), None);
     // So many segments in flight that sixteen streams still have windows: 101 and 98.
     assert!(but(&|l| l.goodput = steady(5.85e7)).is_some());
@@ -101,7 +101,7 @@ fn one_loss_is_a_reason_to_hold_back_for_long_on_a_long_path() {
     };
     assert_eq!(at(&|_| {}), "unknown");
     assert_eq!(at(&|l| l.tcp.repeated_ever = Some(0)), "suspect");
-    assert_eq!(at(&|l| l.made[0].congestion = "bbr".into()), "suspect");
+    assert_eq!(at(&|l| l.made.sender.congestion = "bbr".into()), "suspect");
     let rtt = |micros| at(&|l| l.tcp.min_rtt = Some(Nanos::from_micros(micros)));
     assert_eq!((rtt(1_000), rtt(999)), ("unknown", "suspect"));
 }

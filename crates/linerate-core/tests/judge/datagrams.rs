@@ -312,7 +312,8 @@ fn who_takes_the_time_of_an_end_matters_only_where_that_end_binds() {
             periods: 0.9,
             time: 0.9,
         };
-        base.throttled[usize::from(side == Side::Far)] = Some(throttled);
+        let of = |end| (end == side).then(|| throttled.clone());
+        base.throttled = [Side::Near, Side::Far].map(of).into();
         outcome_in(&model(base), "cpu-quota")
     };
     let sender = [0.049, 0.051].map(|lost| at(Side::Near, lost));

@@ -15,7 +15,7 @@ fn two_nodes(cpu: u32, busy: f64) -> Model {
         cpu: Some(cpu),
         ..thread(busy)
     }];
-    base.made[1].cpus = vec![cpu];
+    base.made.receiver.cpus = vec![cpu];
     let mut m = model(base);
     let facts = &mut m.hosts[1].facts;
     let node = |id: u32| Node {
@@ -74,7 +74,7 @@ fn a_thread_on_the_other_half_of_a_package_does_not_count() {
 fn interrupts_on_another_node_count_where_none_is_near_and_a_cpu_is_wanted() {
     let at = |cpus: &[u32], busy| {
         let mut m = served(two_nodes(0, 0.5), cpus);
-        m.directions[0].base.cpus[1] = vec![Cpu {
+        m.directions[0].base.cpus.receiver = vec![Cpu {
             number: 5,
             busy,
             ..Cpu::default()

@@ -7,8 +7,8 @@ use super::*;
 fn sending(busy: f64, others: f64) -> Model {
     let mut base = load();
     base.senders = vec![kept(busy, others)];
-    base.cpus[0] = cpus(busy, others);
-    base.made[0].cpus = vec![1];
+    base.cpus.sender = cpus(busy, others);
+    base.made.sender.cpus = vec![1];
     model(base)
 }
 
@@ -37,7 +37,7 @@ fn a_core_that_is_not_quite_used_up_gives_way_to_what_else_may_be() {
     assert_eq!(named(&m), [], "the reader is as good a suspect");
     m.directions[0].base.receivers = vec![thread(0.5)];
     assert_eq!(named(&m).len(), 1, "the reader keeps up");
-    m.directions[0].base.cpus[0].clear();
+    m.directions[0].base.cpus.sender.clear();
     m.gaps.push((Side::Near, unread("cpu")));
     assert_eq!(named(&m), [], "what could not be read may be it");
 }

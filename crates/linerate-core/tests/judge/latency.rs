@@ -24,8 +24,8 @@ fn queued() -> Model {
     base.tcp.rtt = Some(Nanos::from_millis(40));
     base.tcp.min_rtt = Some(Nanos::from_millis(1));
     base.packets = Some(FULL);
-    base.probe_waited = [Some(0.01), Some(0.02)];
-    base.made[0].congestion = "cubic".into();
+    base.probe_waited = [Some(0.01), Some(0.02)].into();
+    base.made.sender.congestion = "cubic".into();
     let mut m = model(base);
     m.idle = Some(p50(Nanos::from_millis(1)));
     m
@@ -186,7 +186,7 @@ fn a_trial_of_both_goes_on_until_it_tells_of_the_round_trip_too() {
 fn what_waits_for_a_cpu_is_told_from_what_waits_in_a_queue() {
     let waiting = |near, far| {
         let mut m = queued();
-        base(&mut m).probe_waited = [near, far];
+        base(&mut m).probe_waited = [near, far].into();
         m
     };
     let at = |near, far| outcome(&waiting(near, far), "latency-wakeup");

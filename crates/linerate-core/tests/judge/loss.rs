@@ -37,7 +37,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
     let m = |share| {
         let mut base = lossy(share);
         (base.goodput, base.packets) = (steady(1.2e7), Some(FULL));
-        base.made[0].congestion = "cubic".into();
+        base.made.sender.congestion = "cubic".into();
         let mut m = model(base);
         m.hosts[0].facts.congestion_available = vec!["cubic".into(), "bbr".into()];
         m
@@ -53,7 +53,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
         change(&mut m);
         comes(&m)
     };
-    let sends_by_bbr = |m: &mut Model| m.directions[0].base.made[0].congestion = "bbr".into();
+    let sends_by_bbr = |m: &mut Model| m.directions[0].base.made.sender.congestion = "bbr".into();
     assert!(but(&sends_by_bbr), "cubic gains nothing");
     assert!(but(&|m| m.hosts[0].facts.congestion_available.truncate(1)));
 }
@@ -78,7 +78,7 @@ pub(super) fn held_by_loss(gain: f64) -> Model {
     base.tcp.rtt = Some(Nanos::from_millis(20));
     base.tcp.min_rtt = Some(Nanos::from_millis(20));
     base.packets = Some(FULL);
-    base.made[0].congestion = "cubic".into();
+    base.made.sender.congestion = "cubic".into();
     let mut m = model(base);
     let idle = m.idle.as_mut().expect("timed");
     idle.percentiles = vec![(50.0, Nanos::from_millis(20))];
@@ -143,7 +143,7 @@ fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_strea
     let at = |gain: f64, change: &dyn Fn(&mut Load)| {
         let mut m = held_by_loss(gain);
         let base = &mut m.directions[0].base;
-        (base.made[0].congestion, base.tcp.in_flight) = ("bbr".into(), None);
+        (base.made.sender.congestion, base.tcp.in_flight) = ("bbr".into(), None);
         change(base);
         outcome(&m, "path-loss")
     };
@@ -182,7 +182,7 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
     let at = |gain: f64, segments: u64| {
         let mut m = held_by_loss(gain);
         let base = &mut m.directions[0].base;
-        base.made[0].congestion = "bbr".into();
+        base.made.sender.congestion = "bbr".into();
         base.tcp.in_flight = Some(Bytes(segments * 1448));
         within(base, 0.24);
         m
@@ -218,7 +218,7 @@ fn within(load: &mut Load, half: f64) {
 fn loss_that_stands_alone_is_tried_too() {
     // More streams that carried far more clear what all share and what each has.
     let mut m = held_by_loss(1.9);
-    m.directions[0].base.made[0].congestion = "bbr".into();
+    m.directions[0].base.made.sender.congestion = "bbr".into();
     m.directions[0].base.tcp.retransmitted = Some(0.02);
     within(&mut m.directions[0].base, 0.3);
     let mut four = m.directions[0].sweep[0].clone();
@@ -449,7 +449,7 @@ fn what_is_lost_too_seldom_for_any_trial_is_named_where_nothing_else_is_left() {
         let base = &mut m.directions[0].base;
         (base.goodput, base.keeps_losing) = (steady(7.1e7), true);
         base.tcp.retransmitted = Some(share);
-        base.made[0].congestion = by.into();
+        base.made.sender.congestion = by.into();
         let look = &mut m.directions[0].sweep[0];
         look.goodput = steady(7.1e7 * 1.9);
         // Four carry as much as two: neither one rate, nor one for each.

@@ -40,9 +40,9 @@ use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, Packets, TcpShares, Thread,
     TrialModel,
 };
-use linerate_core::path::{Direction, Measure, Place, Side, Slowness, Stage};
+use linerate_core::path::{ByRole, Direction, Measure, Place, Side, Slowness, Stage};
 use linerate_core::plan::Knobs;
-use linerate_core::record::{Host, SetEnd, TrialPlan};
+use linerate_core::record::{Host, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::transport::Transport;
 use linerate_core::trial::kind;
@@ -84,7 +84,7 @@ fn load() -> Load {
         transport: Transport::Tcp,
         streams: 1,
         knobs: Knobs::default(),
-        made: [SetEnd::default(), SetEnd::default()],
+        made: ByRole::default(),
         goodput: Estimate {
             mean: 1e9,
             interval: None,
@@ -116,22 +116,22 @@ fn load() -> Load {
         behind: Some(0.0),
         caught_up: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
-        cpus: [Vec::new(), Vec::new()],
-        throttled: [None, None],
-        memory: [None; 2],
+        cpus: ByRole::default(),
+        throttled: ByRole::default(),
+        memory: ByRole::default(),
         latency: None,
-        probe_waited: [None; 2],
+        probe_waited: ByRole::default(),
         contended: false,
         foreign: None,
         local: Vec::new(),
         shapers: None,
         queues: None,
-        packet_bytes: [None; 2],
-        paused: [None; 2],
+        packet_bytes: ByRole::default(),
+        paused: ByRole::default(),
         allowances: Vec::new(),
-        fragments: [None; 2],
+        fragments: ByRole::default(),
         in_use: None,
-        collided: [None; 2],
+        collided: ByRole::default(),
         keeps_losing: false,
         interruptions: Vec::new(),
     }

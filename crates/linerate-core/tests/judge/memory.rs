@@ -18,7 +18,7 @@ fn moved(gbits: f64, busy: f64, gbytes: Option<f64>) -> Model {
     let mut base = load();
     base.goodput.mean = gbits * 1e9;
     base.receivers = vec![thread(busy)];
-    base.memory[1] = gbytes.map(|g| g * 1e9);
+    base.memory.receiver = gbytes.map(|g| g * 1e9);
     let mut m = model(base);
     for host in &mut m.hosts {
         host.facts.channels = Some(TWO);
@@ -101,7 +101,7 @@ fn channels_that_firmware_does_not_name_bound_it_from_both_sides() {
     let mut m = moved(51.2, 0.92, Some(26.0));
     m.hosts[1].facts.channels = Some(Channels { most: 4, ..TWO });
     assert_eq!(says(&m), "suspect", "it may be half of four");
-    m.directions[0].base.memory[1] = Some(1e9);
+    m.directions[0].base.memory.receiver = Some(1e9);
     assert_eq!(says(&m), "clear");
 }
 
@@ -123,11 +123,10 @@ fn dropped_payload_that_gains_nothing_excludes_memory() {
 
 #[test]
 fn payload_that_is_not_copied_decides_on_the_memory_of_the_sender_alone() {
-    let judged = |at: usize, ratio| {
+    let judged = |gbytes: [f64; 2], ratio| {
         let mut m = moved(51.2, 0.92, None);
         m.directions[0].base.senders = vec![thread(0.92)];
-        m.directions[0].base.memory[1 - at] = Some(1e9);
-        m.directions[0].base.memory[at] = Some(26e9);
+        m.directions[0].base.memory = gbytes.map(|g| Some(g * 1e9)).into();
         tried(&mut m, "zero-copy", ratio);
         let verdict = judge(&m);
         let mut answers = verdict.answers.iter();
@@ -135,12 +134,12 @@ fn payload_that_is_not_copied_decides_on_the_memory_of_the_sender_alone() {
         memory.expect("it answers").outcome
     };
     assert_eq!(
-        [judged(0, 1.0), judged(0, 1.2)],
+        [1.0, 1.2].map(|ratio| judged([26.0, 1.0], ratio)),
         ["excluded", "finding"],
         "of the sender"
     );
     assert_eq!(
-        [judged(1, 1.0), judged(1, 1.2)],
+        [1.0, 1.2].map(|ratio| judged([1.0, 26.0], ratio)),
         ["finding", "excluded"],
         "of the receiver"
     );

@@ -12,7 +12,7 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
         base.tcp.timeouts = Some(0.0);
         base.tcp.repeated = Some(100.0);
         base.tcp.reordered = Some(overtook);
-        base.made[0].congestion = by.into();
+        base.made.sender.congestion = by.into();
         ["path-reordering", "path-loss"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
@@ -75,7 +75,7 @@ fn spread_out(by: &str) -> Model {
     let mut m = held_by_loss(1.9);
     m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_millis(10))];
     let base = &mut m.directions[0].base;
-    base.made[0].congestion = by.into();
+    base.made.sender.congestion = by.into();
     base.keeps_losing = true;
     let tcp = &mut base.tcp;
     (tcp.min_rtt, tcp.rtt) = (Some(Nanos::from_micros(200)), Some(Nanos::from_millis(7)));
@@ -116,7 +116,7 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
         m.directions[0].base.tcp.rtt = Some(idle);
         tried(&mut m, "other-congestion", gain);
         let mut load = m.directions[0].base.clone();
-        load.made[0].congestion = "bbr".into();
+        load.made.sender.congestion = "bbr".into();
         m.trials[0].changed = bbrs.map(|(least, usual)| {
             (load.tcp.min_rtt, load.tcp.rtt) = (Some(Nanos(least)), Some(Nanos(usual)));
             load

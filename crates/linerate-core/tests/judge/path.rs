@@ -398,7 +398,7 @@ fn duplex(duplex: Option<Duplex>, mbps: u64, collided: Option<f64>) -> &'static 
     far.ports[0].link.duplex = duplex;
     far.ports[0].link.speed = Some(Rate(mbps * 1_000_000));
     let mut m = routed(route(1), far, 60e6);
-    m.directions[0].base.collided = [Some(0.0), collided];
+    m.directions[0].base.collided = [Some(0.0), collided].into();
     outcome(&m, "duplex")
 }
 

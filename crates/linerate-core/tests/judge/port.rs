@@ -314,8 +314,8 @@ fn drops_are_named_with_the_command_that_makes_room() {
         softirq,
         ..Default::default()
     };
-    m.directions[0].base.cpus[1] = vec![cpu(0.89)];
+    m.directions[0].base.cpus.receiver = vec![cpu(0.89)];
     assert_eq!(outcome(&m, "local-drops"), "enough");
-    m.directions[0].base.cpus[1] = vec![cpu(0.91)];
+    m.directions[0].base.cpus.receiver = vec![cpu(0.91)];
     assert_eq!(outcome(&m, "local-drops"), "clear");
 }

@@ -10,8 +10,8 @@ fn robbed(busy: f64, waiting: f64, steal: f64, idle: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;
     base.senders = vec![kept(0.2, 0.0)];
-    base.cpus[0] = cpus(0.2, 0.0);
-    let cpu = &mut base.cpus[1][1];
+    base.cpus.sender = cpus(0.2, 0.0);
+    let cpu = &mut base.cpus.receiver[1];
     (cpu.steal, cpu.busy) = (steal, 1.0 - idle);
     let own = busy + waiting;
     base.receivers[0].taken = Some(((own + steal).min(cpu.busy) - own).max(0.0));
@@ -49,7 +49,7 @@ fn steal_limits_a_thread_that_neither_ran_nor_slept() {
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
         // Of another CPU it is nobody's loss.
         let mut other = m.clone();
-        let cpus = &mut other.directions[0].base.cpus[1];
+        let cpus = &mut other.directions[0].base.cpus.receiver;
         (cpus[2].steal, cpus[1].steal) = (steal, 0.0);
         assert_eq!(outcome(&other, "cpu-steal"), "clear", "{what}");
         assert!(disturbed(&other).is_empty());
@@ -69,7 +69,7 @@ fn a_stolen_cpu_that_handles_packets_limits_as_well() {
     for (softirq, expected) in [(0.66, "enough"), (0.64, "suspect"), (0.49, "clear")] {
         let mut m = robbed(0.3, 0.0, 0.0, 0.0);
         m.hosts[1].facts.port.as_mut().expect("a port").served_by = vec![2];
-        let cpu = &mut m.directions[0].base.cpus[1][2];
+        let cpu = &mut m.directions[0].base.cpus.receiver[2];
         (cpu.softirq, cpu.steal, cpu.busy) = (softirq, 0.3, softirq + 0.3);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{softirq}");
         assert_eq!(disturbed(&m).is_empty(), expected == "enough");
@@ -85,7 +85,8 @@ fn steal_is_no_limit_where_the_other_end_visibly_paces_the_flow() {
         // The same of a sender, whose socket runs empty.
         let base = &mut m.directions[0].base;
         std::mem::swap(&mut base.senders, &mut base.receivers);
-        base.cpus.swap(0, 1);
+        let cpus = &mut base.cpus;
+        std::mem::swap(&mut cpus.sender, &mut cpus.receiver);
         let of_sender = if expected == "enough" {
             "suspect"
         } else {
@@ -100,7 +101,7 @@ fn moved(busy: f64, steal: f64) -> Model {
     let mut m = robbed(busy, 0.0, steal, 0.0);
     let base = &mut m.directions[0].base;
     (base.receivers[0].home, base.receivers[0].taken) = (None, None);
-    for cpu in &mut base.cpus[1] {
+    for cpu in &mut base.cpus.receiver {
         (cpu.steal, cpu.busy) = (steal, 1.0);
     }
     m
@@ -185,7 +186,7 @@ fn programs_beside_a_load_that_has_time_disturb_from_a_tenth_of_waiting_on() {
         (0.4, 0.5, Some(1.67)),
     ] {
         let mut m = crowded(0.05, waiting, others);
-        m.directions[0].base.cpus[1][1].busy = 0.6;
+        m.directions[0].base.cpus.receiver[1].busy = 0.6;
         tried(&mut m, "more-streams", 1.0);
         let path = ("path-rate", Certainty::Proved, Place::Path);
         assert_eq!(named(&m), [path], "{waiting} {others}");
@@ -198,7 +199,7 @@ fn programs_beside_a_load_that_has_time_disturb_from_a_tenth_of_waiting_on() {
     }
     // A control group that used up its quota waits in the same queue.
     let mut m = crowded(0.4, 0.4, 0.5);
-    m.directions[0].base.throttled[1] = Some(Throttled {
+    m.directions[0].base.throttled.receiver = Some(Throttled {
         group: "/docker".to_owned(),
         periods: 0.9,
         time: 0.4,
@@ -216,7 +217,7 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_others_have_its_
         let mut m = crowded(0.5, 0.0, 0.0);
         let base = &mut m.directions[0].base;
         base.senders = vec![kept(0.5, 0.0)];
-        base.cpus[0] = cpus(0.5, others);
+        base.cpus.sender = cpus(0.5, others);
         base.tcp.starved = Some(0.9);
         assert_eq!(outcome(&m, "sender-app"), expected, "{others}");
     }
@@ -229,13 +230,13 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stole
         let mut m = crowded(0.5, 0.0, 0.0);
         let base = &mut m.directions[0].base;
         base.senders = vec![kept(0.5, 0.0)];
-        base.cpus[0] = cpus(0.5, 0.0);
-        (base.cpus[0][1].steal, base.cpus[0][1].busy) = (steal, 0.6);
+        base.cpus.sender = cpus(0.5, 0.0);
+        (base.cpus.sender[1].steal, base.cpus.sender[1].busy) = (steal, 0.6);
         base.tcp.starved = Some(0.9);
         assert_eq!(outcome(&m, "sender-app"), expected, "{steal}");
         let base = &mut m.directions[0].base;
-        base.cpus[0][1].steal = 0.0;
-        (base.cpus[1][1].steal, base.cpus[1][1].busy) = (steal, 0.6);
+        base.cpus.sender[1].steal = 0.0;
+        (base.cpus.receiver[1].steal, base.cpus.receiver[1].busy) = (steal, 0.6);
         base.behind = Some(0.1);
         assert_eq!(outcome(&m, "receiver-app"), expected, "{steal}");
         let base = &mut m.directions[0].base;

@@ -9,7 +9,7 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
         let mut base = load();
         base.tcp.rtt = UNQUEUED;
         base.tcp.cwnd_stood = stood.then_some(Bytes(28_960));
-        base.made[0].congestion = congestion.to_owned();
+        base.made.sender.congestion = congestion.to_owned();
         let mut m = model(base);
         m.directions[0].sweep[0].goodput.mean = 2e9;
         tried(&mut m, "more-streams", 2.0);

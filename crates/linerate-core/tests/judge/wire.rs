@@ -77,9 +77,9 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
         softirq,
         ..Cpu::default()
     };
-    m.directions[0].base.cpus[1] = vec![cpu(0.89)];
+    m.directions[0].base.cpus.receiver = vec![cpu(0.89)];
     assert_eq!(outcome(&m, "small-packets"), "clear");
-    m.directions[0].base.cpus[1] = vec![cpu(0.91)];
+    m.directions[0].base.cpus.receiver = vec![cpu(0.91)];
     assert_eq!(outcome(&m, "small-packets"), "enough");
     let mut m = cards(busy(0.95, 0.2), [TSO, &[]]);
     nic(&mut m, 0).offloads = None;
@@ -119,7 +119,7 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
 fn on_a_port_made_by_software_the_packets_tell() {
     let at = |bytes: f64, off| {
         let mut base = busy(0.95, 0.2);
-        base.packet_bytes = [Some(bytes); 2];
+        base.packet_bytes = [Some(bytes); 2].into();
         let mut m = cards(base, [off, &[]]);
         for side in 0..2 {
             nic(&mut m, side).is_virtual = true;
@@ -154,7 +154,7 @@ fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
 /// A tunnel at the near end on a card, with CPUs that are so busy.
 fn tunnelled(kind: &str, mtu: u32, thread: f64, cpu: f64) -> Model {
     let mut base = busy(thread, 0.2);
-    base.cpus[0] = vec![Cpu {
+    base.cpus.sender = vec![Cpu {
         busy: cpu,
         ..Cpu::default()
     }];
@@ -216,7 +216,7 @@ fn packets_are_cut_in_two_only_where_fragments_are_counted() {
         let mut m = tunnelled("vxlan", mtu, 0.2, 0.2);
         let base = &mut m.directions[0].base;
         let packets = base.goodput.mean / 8.0 / 1448.0;
-        base.fragments = [fragments.map(|each| each * packets), None];
+        base.fragments = [fragments.map(|each| each * packets), None].into();
         m
     };
     let told = |mtu, fragments| outcome(&at(mtu, fragments), "tunnel");
@@ -234,7 +234,7 @@ fn packets_are_cut_in_two_only_where_fragments_are_counted() {
         "suspect",
         "who knows what it adds"
     );
-    unknown.directions[0].base.fragments = [Some(0.0), None];
+    unknown.directions[0].base.fragments = [Some(0.0), None].into();
     assert_eq!(outcome(&unknown, "tunnel"), "clear");
 }
 
@@ -247,7 +247,7 @@ fn fragments_that_come_in_tell_of_the_far_end() {
         m.hosts[1].side = Side::Far;
         let base = &mut m.directions[0].base;
         let packets = base.goodput.mean / 8.0 / 1448.0;
-        base.fragments = [made.map(|each| each * packets), Some(received * packets)];
+        base.fragments = [made.map(|each| each * packets), Some(received * packets)].into();
         outcome(&m, "tunnel")
     };
     assert_eq!(at(0.99, Some(1.01)), "clear");
@@ -264,7 +264,7 @@ fn of_two_tunnels_that_of_the_sender_is_told() {
     m.directions[0].direction = Direction::Reverse;
     let base = &mut m.directions[0].base;
     let packets = base.goodput.mean / 8.0 / 1448.0;
-    base.fragments = [Some(2.0 * packets); 2];
+    base.fragments = [Some(2.0 * packets); 2].into();
     let cause = cause("tunnel").expect("a cause");
     let Ok(found) = cause.check(&m, Direction::Reverse) else {
         panic!("they are cut in two")
@@ -380,7 +380,7 @@ fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
             stopped,
         })
     };
-    m.directions[0].base.paused = [pauses(received, 0.0), pauses(0.0, sent)];
+    m.directions[0].base.paused = [pauses(received, 0.0), pauses(0.0, sent)].into();
     m
 }
 

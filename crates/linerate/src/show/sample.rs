@@ -8,9 +8,9 @@ use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares, TrialModel,
 };
-use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::path::{ByRole, Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{End, FORMAT, Host, Record, SetEnd, Start, TrialPlan};
+use linerate_core::record::{End, FORMAT, Host, Record, Start, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate, Transfers};
 use linerate_core::verdict::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict};
@@ -159,7 +159,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
             streams,
             ..Knobs::default()
         },
-        made: [SetEnd::default(), SetEnd::default()],
+        made: ByRole::default(),
         goodput: estimate(mean, mean * 0.004),
         operations: None,
         goodput_with_ramp: mean * 0.99,
@@ -175,22 +175,22 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         behind: None,
         caught_up: None,
         recv_memory: None,
-        cpus: [Vec::new(), Vec::new()],
-        throttled: [None, None],
-        memory: [None; 2],
+        cpus: ByRole::default(),
+        throttled: ByRole::default(),
+        memory: ByRole::default(),
         latency: None,
-        probe_waited: [None; 2],
+        probe_waited: ByRole::default(),
         contended: false,
         foreign: None,
         local: Vec::new(),
         shapers: None,
         queues: None,
-        packet_bytes: [None; 2],
-        paused: [None; 2],
+        packet_bytes: ByRole::default(),
+        paused: ByRole::default(),
         allowances: Vec::new(),
-        fragments: [None; 2],
+        fragments: ByRole::default(),
         in_use: None,
-        collided: [None; 2],
+        collided: ByRole::default(),
         keeps_losing: false,
         interruptions: Vec::new(),
     }

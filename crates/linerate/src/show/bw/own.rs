@@ -136,11 +136,11 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         };
     };
     let load = &once.load;
-    let end = |side| end(&once, usize::from(direction.receiver() == side));
+    let end = |side| end(&once, side);
     Way {
         direction,
         goodput: Some(load.goodput),
-        received: once.moved[1],
+        received: once.moved.receiver,
         ramp: once.ramp,
         steady: Some(load.steady),
         interruptions: load.interruptions.clone(),
@@ -159,15 +159,15 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
 /// What became of its datagrams; `None` where it sends none.
 fn datagrams(once: &Once) -> Option<Datagrams> {
     let (load, counted) = (&once.load, once.datagrams?);
-    let secs = once.moved[1]?.1.secs();
+    let secs = once.moved.receiver?.1.secs();
     Some(Datagrams {
-        size: Bytes(load.made[0].write_size),
+        size: Bytes(load.made.sender.write_size),
         asked: load.knobs.rate(),
         each: load.knobs.pacing,
         bursts: once
             .send_gaps
             .clone()
-            .map(|gaps| (load.made[0].burst, gaps)),
+            .map(|gaps| (load.made.sender.burst, gaps)),
         per_sec: counted.came as f64 / secs,
         counted,
         ordered: true,
@@ -175,15 +175,15 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
     })
 }
 
-/// The sender (0) or the receiver (1).
-fn end(once: &Once, role: usize) -> Option<End> {
-    let (bytes, time) = once.moved[role]?;
+/// What the end on a side did.
+fn end(once: &Once, side: Side) -> Option<End> {
+    let (bytes, time) = (*once.moved.at(once.direction, side))?;
     Some(End {
         bytes,
         time: Some(time),
         cpu_percent: None,
-        cpu_per_byte: once.cpu_per_byte[role],
-        made: once.load.made[role].clone(),
+        cpu_per_byte: *once.cpu_per_byte.at(once.direction, side),
+        made: once.load.made.at(once.direction, side).clone(),
     })
 }
 

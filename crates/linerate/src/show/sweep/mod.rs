@@ -86,7 +86,7 @@ impl Probe {
 
 /// CPU time of one end for each byte, where it was read.
 fn cpu(setting: &Setting, direction: Direction, side: Side) -> Option<&Estimate> {
-    setting.cpu[usize::from(direction.receiver() == side)].as_ref()
+    setting.cpu.at(direction, side).as_ref()
 }
 
 /// The share of sends that the kernel copied all the same, where there were some.
@@ -112,7 +112,7 @@ fn lacking(setting: &Setting, name: &str) -> Vec<Gap> {
         return vec![gap(name.to_owned(), "no whole slice of it was measured")];
     }
     let mut gaps = Vec::new();
-    if setting.cpu.iter().any(Option::is_none) {
+    if setting.cpu.sender.is_none() || setting.cpu.receiver.is_none() {
         let what = format!("CPU time with {name}");
         gaps.push(gap(what, "the times of all threads could not be read"));
     }

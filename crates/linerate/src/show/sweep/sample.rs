@@ -2,7 +2,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{Estimate, Knee, Setting, Sweep};
-use linerate_core::path::Direction;
+use linerate_core::path::{ByRole, Direction};
 use linerate_core::plan::Knobs;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
@@ -32,7 +32,7 @@ fn setting(knobs: Knobs, gigabits: f64, cpu: f64, to: Option<(f64, f64)>) -> Set
     Setting {
         knobs,
         goodput: Some(estimate(gigabits * 1e9)),
-        cpu: [Some(estimate(cpu)), Some(estimate(0.31))],
+        cpu: [Some(estimate(cpu)), Some(estimate(0.31))].into(),
         copied: None,
         goodput_ratio: ratio(gigabits, |to| to.0),
         cpu_ratio: ratio(cpu, |to| to.1),
@@ -112,7 +112,7 @@ pub(super) fn streams() -> Probe {
         .map(|(knobs, (goodput, to))| setting(knobs, goodput, 0.2, to))
         .collect();
     settings[2].goodput = None;
-    settings[2].cpu = [None, None];
+    settings[2].cpu = ByRole::default();
     let found = Sweep {
         settings,
         reference: Some(1),

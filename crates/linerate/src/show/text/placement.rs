@@ -38,7 +38,7 @@ pub(super) fn threads(doc: &mut Document, model: &Model) {
 
 /// The CPUs that an end's threads were kept on.
 fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
-    &load.made[usize::from(side == direction.receiver())].cpus
+    &load.made.at(direction, side).cpus
 }
 
 /// CPUs with the same reasons, in the order in which streams took them.
@@ -117,7 +117,7 @@ mod tests {
     fn shown(change: fn(&mut HostFacts)) -> String {
         let (_, mut model, _) = sample::limited();
         change(&mut model.hosts[1].facts);
-        model.directions[0].base.made[1].cpus = vec![1, 4];
+        model.directions[0].base.made.receiver.cpus = vec![1, 4];
         let mut doc = Document::new();
         threads(&mut doc, &model);
         doc.text(Style::PLAIN)
