@@ -72,7 +72,7 @@ fn names() -> String {
             let each = PERCENTILES.map(|p| format!("{}.p{p}", figure.id));
             each.join(", ")
         }
-        (_, true) => format!("near.{0}, far.{0}", figure.id),
+        (_, true) => format!("{0}, near.{0}, far.{0}", figure.id),
         _ => figure.id.to_owned(),
     };
     let all: Vec<String> = ALL.iter().map(name).collect();
@@ -274,42 +274,47 @@ impl Expect {
 
 impl FigureBound {
     fn check(&self, load: Option<Direction>, summary: &Summary) -> Result<(), String> {
-        let meant = |of: Subject| {
-            of.direction == load
-                && of.percentile == self.percentile
-                && (self.side.is_none() || of.side == self.side)
+        let both = [Some(Side::Near), Some(Side::Far)];
+        let sides = match self.side {
+            None if self.figure.ends => &both[..],
+            _ => &[self.side],
         };
-        let mut measured = summary.all(self.figure).filter(|entry| meant(entry.of));
-        let first = measured.next();
-        let first = first.ok_or_else(|| format!("{} was not measured", self.name(load)))?;
-        for entry in [first].into_iter().chain(measured) {
-            let value = entry
-                .value
-                .as_ref()
-                .map_err(|why| self.no_value(load, why))?;
-            if !self.compare.holds(value.mid, self.value) {
-                let found = self.figure.unit.words(value.mid);
-                let percentile = self.percentile.map_or(String::new(), |p| format!(" p{p}"));
-                let side = entry
-                    .of
-                    .side
-                    .map_or(String::new(), |s| format!(" at the {} end", s.name()));
-                return Err(format!("{}{side} was {found}{percentile}", self.name(load)));
-            }
+        sides
+            .iter()
+            .try_for_each(|side| self.check_one(load, *side, summary))
+    }
+
+    fn check_one(
+        &self,
+        direction: Option<Direction>,
+        side: Option<Side>,
+        summary: &Summary,
+    ) -> Result<(), String> {
+        let of = Subject {
+            direction,
+            side,
+            percentile: self.percentile,
+        };
+        let name = || self.name(of);
+        let entry = summary.all(self.figure).find(|entry| entry.of == of);
+        let entry = entry.ok_or_else(|| format!("{} was not measured", name()))?;
+        let value = entry.value.as_ref();
+        let value = value.map_err(|why| format!("{}: {why}", name()))?;
+        if self.compare.holds(value.mid, self.value) {
+            return Ok(());
         }
-        Ok(())
+        let found = self.figure.unit.words(value.mid);
+        let percentile = self.percentile.map_or(String::new(), |p| format!(" p{p}"));
+        Err(format!("{} was {found}{percentile}", name()))
     }
 
-    fn no_value(&self, load: Option<Direction>, why: &str) -> String {
-        format!("{}: {why}", self.name(load))
-    }
-
-    /// `forward goodput`, `idle latency`, `latency beside the forward load`.
-    fn name(&self, load: Option<Direction>) -> String {
-        let id = self.figure.id;
-        match load {
+    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency beside the forward load`.
+    fn name(&self, of: Subject) -> String {
+        let side = of.side.map_or(String::new(), |s| format!("{} ", s.name()));
+        let id = format!("{side}{}", self.figure.id);
+        match of.direction {
             None if self.figure.percentiles => format!("idle {id}"),
-            None => id.to_owned(),
+            None => id,
             Some(direction) if self.figure.percentiles => {
                 format!("{id} beside the {} load", direction.name())
             }
@@ -447,7 +452,7 @@ mod tests {
         assert_eq!(check("forward.far.cpu>0.5ns/B"), Ok(()));
         assert_eq!(check("cpu<0.7ns/B"), Ok(()));
         let why = check("cpu<0.5ns/B").unwrap_err();
-        assert_eq!(why, "forward cpu at the far end was 0.60 ns/B");
+        assert_eq!(why, "forward far cpu was 0.60 ns/B");
         assert!(
             check("reverse.cpu<1ns/B")
                 .unwrap_err()

@@ -12,7 +12,7 @@ use super::{
     lacks, local_drops, path_reordering, reached,
 };
 use crate::factor::Factor;
-use crate::model::{DirectionModel, Load, Model};
+use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::crowd::GROWS;
@@ -199,33 +199,59 @@ fn why(queued: bool, network: f64, share: f64) -> String {
 }
 
 /// Share of time that a window or a buffer held the sender which a trial made larger, or gave to each of more streams,
-/// and nothing came of it: a little more than the path holds looks like a limit, and is none. In the load with more of it
-/// the network must hold the sender instead: of a window and a buffer of one size, or of a slow reader, each hides the
-/// other.
+/// and nothing came of it: a little more than the path holds looks like a limit, and is none. It counts as far as the
+/// network holds the load with more of it for longer: where a window and a buffer are of one size, or a reader is slow,
+/// each hides the other.
 fn lifted(model: &Model, direction: Direction) -> f64 {
-    let Some(tcp) = model.direction(direction).map(|d| &d.base.tcp) else {
+    let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
     };
-    let idle = |factor| {
-        let trial = model.tried(direction, factor)?;
-        let effect = trial.effect?;
-        (effect.high < GAIN && effect.mid >= EQUAL.low).then_some(trial)
-    };
-    let each = idle(Factor::MoreStreams).is_some();
-    let of = |factors: [Factor; 2], held: Option<f64>| {
+    let each = without_gain(model, direction, &[Factor::MoreStreams]).is_some();
+    let of = |factors: &[Factor], held: Option<f64>| {
         if each {
             return held;
         }
-        let changed = factors.into_iter().find_map(idle)?.changed.as_ref();
-        let network = changed.and_then(|load| load.tcp.network);
-        Some(held?.min(network.unwrap_or(1.0)))
+        let trial = without_gain(model, direction, factors)?;
+        let network = trial.changed.as_ref().and_then(|l| by_network(model, l));
+        let before = base.tcp.network.unwrap_or(0.0);
+        let more = network.map_or(1.0, |share| (share - before).max(0.0));
+        Some(held?.min(more))
     };
-    let window = of([Factor::LargerWindow, Factor::HostWindow], tcp.rwnd_limited);
+    let window = of(&LARGER_WINDOW, base.tcp.rwnd_limited);
     let buffer = of(
-        [Factor::LargerSendBuffer, Factor::HostSendBuffer],
-        tcp.sndbuf_limited,
+        &[Factor::LargerSendBuffer, Factor::HostSendBuffer],
+        base.tcp.sndbuf_limited,
     );
     window.into_iter().chain(buffer).sum()
+}
+
+/// The trials of a larger receive window.
+pub(super) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
+
+/// The first trial of these that surely gained nothing.
+pub(super) fn without_gain<'a>(
+    model: &'a Model,
+    direction: Direction,
+    factors: &[Factor],
+) -> Option<&'a TrialModel> {
+    let tried = factors
+        .iter()
+        .filter_map(|factor| model.tried(direction, *factor));
+    let gained_nothing = |trial: &&TrialModel| {
+        let effect = trial.effect;
+        effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
+    };
+    tried.into_iter().find(gained_nothing)
+}
+
+/// Share of the time that the network held a load: all in which it had payload, where most of what is in flight stands in
+/// a queue on the way.
+fn by_network(model: &Model, load: &Load) -> Option<f64> {
+    if mostly_queued(model, load) {
+        load.tcp.starved.map(|share| 1.0 - share)
+    } else {
+        load.tcp.network
+    }
 }
 
 /// What of an end has no time left, in words: a thread, or a CPU that does nothing but handle packets.

@@ -3,6 +3,7 @@
 use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
+use super::path_rate::{LARGER_WINDOW, without_gain};
 use super::predict::{added_work, around, bystander, per_stream};
 use super::receive_window::{UNREAD, unread_share};
 use super::{
@@ -81,8 +82,12 @@ impl Cause for ReceiverApp {
                 "the receiving thread does not get its CPU: {id}"
             )));
         }
-        let (share, seen) = waits(model, load, direction, behind)
-            .or_else(|kept_up| in_a_larger_window(model, direction).ok_or(kept_up))?;
+        let (share, seen) = match waits(model, load, direction, behind) {
+            Err(NoFinding::Clear(why)) => {
+                in_a_larger_window(model, direction).ok_or(NoFinding::Clear(why))
+            }
+            answer => answer,
+        }?;
         let idle = Idle {
             side: direction.receiver(),
             busy,
@@ -162,11 +167,8 @@ fn waits(
 /// What waits for the program in the trial of a larger window that carried no more. A window of little more than the path
 /// holds has no room for much that is unread, however slow the program is; in a larger one it gathers.
 fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, String)> {
-    let larger = model.tried(direction, Factor::LargerWindow)?;
-    let changed = larger
-        .changed
-        .as_ref()
-        .filter(|_| larger.effect.is_some())?;
+    let larger = without_gain(model, direction, &LARGER_WINDOW)?;
+    let changed = larger.changed.as_ref()?;
     let (share, seen) = waits(model, changed, direction, changed.behind?).ok()?;
     Some((share, format!("with a larger window, {seen}")))
 }

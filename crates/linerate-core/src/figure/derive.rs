@@ -5,7 +5,7 @@ use super::{RETRANSMITS, Subject, Value};
 use crate::model::{
     Estimate, Latency, Load, Model, PERCENTILES, Part, base_round_trips, idle_round_trips, parts,
 };
-use crate::path::{Direction, Measure};
+use crate::path::{Direction, Measure, Side};
 use crate::record::{Histogram, Record};
 use crate::stats::{Count, percentile_ci, ratio_ci};
 
@@ -116,17 +116,18 @@ fn counted(parts: &[Part], count: impl Fn(&Part) -> Option<Count>) -> Option<Val
 }
 
 pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
+    let alone = source.model.alone;
     let of_end = |(direction, parts): (Direction, &[Part]), end: usize| {
-        let nanos: Option<Vec<f64>> = parts.iter().map(|p| Some(p.cpu[end]? * 1e9)).collect();
-        let bytes: Vec<f64> = parts.iter().map(|p| p.bytes[end]).collect();
-        let side = [direction.sender(), direction.receiver()][end];
+        let sides = [direction.sender(), direction.receiver()];
+        // Without a far end the only one starts all operations, whichever way they go.
+        let side = if alone { Side::Near } else { sides[end] };
         Some(Entry {
             figure: &CPU,
             of: Subject {
                 side: Some(side),
                 ..Subject::load(direction)
             },
-            value: Ok(Value::within(ratio_ci(&nanos?, &bytes)?)),
+            value: Ok(cost(parts, end)?),
         })
     };
     let loads = source.loads();
@@ -134,6 +135,16 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
         .flat_map(|(direction, _, parts)| [0, 1].map(|end| of_end((direction, parts), end)))
         .flatten()
         .collect()
+}
+
+/// CPU time in nanoseconds for each byte of one end; `None` where the time or the bytes are not known.
+fn cost(parts: &[Part], end: usize) -> Option<Value> {
+    let nanos: Option<Vec<f64>> = parts.iter().map(|p| Some(p.cpu[end]? * 1e9)).collect();
+    let nanos = nanos.filter(|all| !all.is_empty())?;
+    let bytes: Vec<f64> = parts.iter().map(|p| p.bytes[end]).collect();
+    let (time, moved): (f64, f64) = (nanos.iter().sum(), bytes.iter().sum());
+    let bare = (moved > 0.0).then(|| Value::bare(time / moved));
+    ratio_ci(&nanos, &bytes).map(Value::within).or(bare)
 }
 
 pub(super) fn round_trips(source: &Source<'_>) -> Vec<Entry> {

@@ -194,15 +194,14 @@ pub(super) fn load_over(
     })
 }
 
-/// Operations, or messages, of a set in a second; `None` of sockets, where an operation is as much as was there.
+/// Operations, or messages, of a set in a second; `None` of sockets.
 fn operations(
     record: &Record,
     receiving: &EndReadings,
     set: u32,
     window: Window,
 ) -> Option<Estimate> {
-    let counted = Transport::of(&record.start.plan.engine) == Transport::Other;
-    let mean = slice_rate(receiving, set, m::WORKER_OPS, window).filter(|_| counted)?;
+    let mean = operations_rate(record, receiving, set, window)?;
     Some(estimate(
         mean,
         &rates(&ticks(receiving, set, m::WORKER_OPS, window)),
@@ -392,11 +391,26 @@ fn slice_rate(receiving: &EndReadings, set: u32, metric: m::Metric, window: Wind
 }
 
 /// What is judged of a set, over a window at the receiving end: operations or bits in a second, all streams.
-pub(super) fn judged_rate(receiving: &EndReadings, set: &Set, window: Window) -> Option<f64> {
-    match set.plan.knobs.measure() {
-        Measure::Operations => slice_rate(receiving, set.plan.id, m::WORKER_OPS, window),
-        Measure::Goodput | Measure::Latency => slice_goodput(receiving, set.plan.id, window),
-    }
+pub(super) fn judged_rate(
+    record: &Record,
+    receiving: &EndReadings,
+    set: &Set,
+    window: Window,
+) -> Option<f64> {
+    let is_judged = set.plan.knobs.measure() == Measure::Operations;
+    let counted = operations_rate(record, receiving, set.plan.id, window).filter(|_| is_judged);
+    counted.or_else(|| slice_goodput(receiving, set.plan.id, window))
+}
+
+/// Operations, or messages, of a set in a second, mean; `None` of sockets, where an operation is as much as was there.
+fn operations_rate(
+    record: &Record,
+    receiving: &EndReadings,
+    set: u32,
+    window: Window,
+) -> Option<f64> {
+    let counted = Transport::of(&record.start.plan.engine) == Transport::Other;
+    slice_rate(receiving, set, m::WORKER_OPS, window).filter(|_| counted)
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.

@@ -39,6 +39,8 @@ pub struct Once {
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments sent again in that time; `None` where a counter is missing.
     pub again: Option<u64>,
+    /// The same as a share of the segments that were sent.
+    pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
     /// and of the receiver; `None` where it was not read.
     pub cpu_per_byte: ByRole<Option<f64>>,
@@ -73,6 +75,9 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         ramp: part.ramp(),
         intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
+        again_share: again
+            .filter(|count| count.of > 0.0)
+            .map(|count| count.events / count.of),
         cpu_per_byte: ByRole {
             sender: spent(&load.senders),
             receiver: spent(&load.receivers),

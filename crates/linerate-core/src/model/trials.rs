@@ -43,8 +43,9 @@ impl Slice {
         let window = Window::of(step);
         undisturbed(step).then(|| Self {
             changed,
-            rate: judged
-                .and_then(|set| judged_rate(receiving(record, step, direction)?, set, window)),
+            rate: judged.and_then(|set| {
+                judged_rate(record, receiving(record, step, direction)?, set, window)
+            }),
             goodput: set.and_then(|set| goodput(record, step, set, direction)),
             loss: set.and_then(|set| loss(step, set, direction)),
             round_trip: set.and_then(|_| median(record, step)),

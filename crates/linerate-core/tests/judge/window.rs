@@ -274,6 +274,24 @@ fn a_buffer_of_the_size_of_the_window_is_no_cap_of_the_path() {
     // With the larger window it is the send buffer that holds the sender, or the network.
     assert_eq!(held(0.1), "clear");
     assert_eq!(held(0.9), "suspect");
+    // What the network held before is not counted twice.
+    let m = lifted_to(load(), |load| load.tcp.network = Some(0.39));
+    assert_eq!(outcome(&m, "path-rate"), "clear");
+    let m = lifted_to(load(), |load| load.tcp.network = Some(0.6));
+    assert_eq!(outcome(&m, "path-rate"), "enough");
+}
+
+#[test]
+fn a_larger_window_that_fills_a_queue_leaves_the_path_in_play() {
+    let queued = |times: u64| {
+        let m = lifted_to(load(), |load| {
+            let rtt = load.tcp.rtt.unwrap().0 * times;
+            load.tcp.rtt = Some(Nanos(rtt));
+        });
+        outcome(&m, "path-rate")
+    };
+    assert_eq!(queued(1), "clear");
+    assert_eq!(queued(4), "enough");
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn way(outcome: &Outcome, look: Option<&Look>) -> Way {
         handed: None,
         discarded: outcome.discarded,
         intervals: Vec::new(),
+        again_share: None,
         again: match (outcome.direction, outcome.protocol) {
             // Datagrams are not sent again.
             (_, Protocol::Udp) => None,

@@ -10,7 +10,9 @@ mod search;
 pub(super) mod text;
 
 use linerate_core::facts::Gap;
-use linerate_core::figure::{CPU, Entry, GOODPUT, LOSS, MESSAGES, Subject, Summary, Value};
+use linerate_core::figure::{
+    CPU, Entry, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
+};
 use linerate_core::model::{Counted, Estimate};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
@@ -88,6 +90,8 @@ pub(super) struct Way {
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender sent again; `None` where it does not tell.
     again: Option<u64>,
+    /// The same as a share of the segments that were sent; `None` where iperf3 is the far end.
+    again_share: Option<f64>,
     /// The sender's smoothed round trip, mean, and the smallest one.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
@@ -198,7 +202,9 @@ impl Way {
             let side = Some(side);
             Some(Entry::bare(&CPU, Subject { side, ..of }, cost))
         });
-        let all = [goodput, messages, lost].into_iter().chain(cpu);
+        let again = self.again_share;
+        let again = again.map(|share| Entry::bare(&RETRANSMITS, of, share));
+        let all = [goodput, messages, again, lost].into_iter().chain(cpu);
         all.flatten().collect()
     }
 

@@ -81,8 +81,8 @@ fn plans(doc: &mut Document, diff: &Diff) {
             " Round trips on the idle path are comparable."
         };
         let text = format!(
-            " what was measured under that load: goodput, round trips beside it, segments \
-             sent again, CPU time; and limits answer for the load that was asked for.{idle}"
+            " what was measured under that load: rates, round trips beside it, segments \
+             sent again, datagrams lost, CPU time; and limits answer for the load that was asked for.{idle}"
         );
         doc.line(
             &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],
