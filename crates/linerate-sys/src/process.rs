@@ -138,7 +138,8 @@ pub fn start_inside(command: &mut Command, net: OwnedFd, mount: OwnedFd, cwd: CS
 }
 
 /// Asks the scheduler to run this thread in short slices, and so to let it wait less once it wants
-/// to run. Kernels before 6.12 have no such wish and ignore it.
+/// to run. Kernels before 6.12 have no such wish and ignore it. The nice value stays: to lower it takes a right that
+/// whoever started this program by `nice` may not have.
 pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
     // struct sched_attr, first version: size, policy, flags, nice, priority, runtime, deadline,
     // period.
@@ -157,7 +158,7 @@ pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
         size: size_of::<Attributes>() as u32,
         policy: libc::SCHED_OTHER as u32,
         flags: 0,
-        nice: 0,
+        nice: rustix::process::getpriority_process(None)?,
         priority: 0,
         runtime: slice.as_nanos() as u64,
         deadline: 0,
@@ -169,5 +170,24 @@ pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
         Err(io::Error::last_os_error())
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{getpriority_process, nice};
+
+    use super::*;
+
+    /// On a thread of its own: a nice value is one thread's, and is not lowered again without the right to.
+    #[test]
+    fn short_slices_leave_the_nice_value_as_it_is() {
+        let thread = std::thread::spawn(|| {
+            let before = nice(3).unwrap();
+            prefer_short_slices(Duration::from_micros(100)).unwrap();
+            (before, getpriority_process(None).unwrap())
+        });
+        let (before, after) = thread.join().unwrap();
+        assert_eq!(before, after);
     }
 }
