@@ -1,6 +1,6 @@
 //! The verdict for programs: one documented result, not a dump of internal types.
 //!
-//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
+//! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 mod figures;
 mod parts;

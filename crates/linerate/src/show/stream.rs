@@ -1,6 +1,6 @@
 //! A run as it goes, for programs: a JSON object on each line.
 //!
-//! The schema of a line is made from [`Line`]. Units stand in the keys, unknown values are `null`. What a step or a trial
+//! The schema of a line is made from `Line`. Units stand in the keys, unknown values are `null`. What a step or a trial
 //! showed is derived from what was read until then, and may differ from the result on the last line, which has all
 //! readings. A run that measured nothing ends without a result.
 

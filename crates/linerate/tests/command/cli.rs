@@ -377,7 +377,7 @@ fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
 fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_expected() {
     let home = TempDir::new().unwrap();
     let _turn = turn();
-    let args = ["run", "--time", "30s", "--expect", "cause=no-such-cause"];
+    let args = ["run", "--time", "30s", "--expect", "cause=duplex"];
     let mut run = Started::new(linerate(home.path()).args(args));
     // The second step has begun: the first is measured.
     run.until("forward, 1 stream");

@@ -1,6 +1,6 @@
 //! Two records compared, as one JSON document.
 //!
-//! Its schema is made from [`Output`].
+//! Its schema is made from `Output`.
 
 use linerate_core::diff::{
     Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,

@@ -1,6 +1,6 @@
 //! Connections and what limits them, for programs.
 //!
-//! Its schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
+//! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,6 @@
 //! The facts of one machine for programs.
 //!
-//! The schema is made from [`Output`]. Units stand in the keys; integers stay below 2^53; unknown values are `null`, and
+//! The schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`, and
 //! `unknown` says why. Keys that begin with `live` change from one moment to the next.
 //!
 //! Facts whose fields are published as they are carry their own declaration. A type here copies facts that records also

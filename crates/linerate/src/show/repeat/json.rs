@@ -1,6 +1,6 @@
 //! Several runs together, as one JSON document.
 //!
-//! Its schema is made from [`Repeated`]; each result in it is a document of `schema/run.schema.json`.
+//! Its schema is made from `Repeated`; each result in it is a document of `schema/run.schema.json`.
 
 use linerate_core::figure::{Figure, LATENCY, Spread, Subject};
 use linerate_core::path::{Direction, Measure};
