@@ -182,7 +182,7 @@ mod tests {
     /// On a thread of its own: a nice value is one thread's, and is not lowered again without the right to.
     #[test]
     fn short_slices_leave_the_nice_value_as_it_is() {
-        let thread = std::thread::spawn(|| {
+        let thread = thread::spawn(|| {
             let before = nice(3).unwrap();
             prefer_short_slices(Duration::from_micros(100)).unwrap();
             (before, getpriority_process(None).unwrap())
