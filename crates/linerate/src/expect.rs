@@ -101,7 +101,8 @@ impl FromStr for Expect {
         let with_equals = text[split + 1..].starts_with('=');
         let sign_end = split + if with_equals { 2 } else { 1 };
         let (sign, value) = (&text[split..sign_end], text[sign_end..].trim());
-        let name_at = text.find(name).unwrap_or(0);
+        // The name ends where the comparison begins, or the spaces before it.
+        let name_at = text[..split].trim_end().len() - name.len();
         let value_at = text.len() - text[sign_end..].trim_start().len();
         let no_sign = |expected: &str| {
             fail(
@@ -123,10 +124,11 @@ impl FromStr for Expect {
             Bound::Cause(value.to_owned())
         } else {
             let (figure, side, percentile) = named(name).ok_or_else(|| {
-                fail(
-                    name_at,
-                    format!("`{name}` is unknown: expected {}", names()),
-                )
+                let what = match name {
+                    "" => "no figure is named".to_owned(),
+                    _ => format!("`{name}` is unknown"),
+                };
+                fail(name_at, format!("{what}: expected {}", names()))
             })?;
             let compare = compare(sign).ok_or_else(|| no_sign(">=, <=, > or <"))?;
             let value = figure.unit.parse(value);
@@ -495,6 +497,8 @@ mod tests {
             ("cause=recieve-window", 6, "linerate causes"),
             ("latency.p98<=1ms", 0, "latency.p98"),
             ("latency<=1ms", 0, "latency.p50"),
+            ("forward.<1", 8, "no figure is named"),
+            ("reverse.reverse>1", 8, "`reverse` is unknown"),
             ("goodput.p50>=1Gbit/s", 0, "unknown"),
             ("near.goodput>=1Gbit/s", 0, "near.cpu"),
             ("operations>=1Gbit/s", 12, "not a unit"),

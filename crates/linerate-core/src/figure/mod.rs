@@ -96,11 +96,11 @@ macro_rules! figures {
 
 figures! {
     GOODPUT = "goodput" "goodput_bps" "goodput" BitsPerSecond Higher Median single goodput
-        "Payload that the receiver took, in a second.";
+        "Payload that the receiving program received, in a second.";
     OPERATIONS = "operations" "operations_per_sec" "operations" PerSecond Higher Median single operations
         "Operations that were completed, in a second, of a load that keeps a number of them in flight.";
     MESSAGES = "messages" "messages_per_sec" "messages" PerSecond Higher Median single messages
-        "Messages that the receiver took, in a second: datagrams, or messages of a transport that counts them.";
+        "Messages that the receiving program received, in a second: datagrams, or messages of a transport that counts them.";
     LATENCY = "latency" "round_trip_ns" "round trip" Nanos Lower Median percentiles round_trips
         "Round-trip times: on the idle path, or beside the load of a direction.";
     RETRANSMITS = "retransmits" "sent_again_share" "sent again" Share Lower Pooled single retransmits
@@ -108,7 +108,7 @@ figures! {
     LOSS = "loss" "lost_share" "lost" Share Lower Pooled single loss
         "Datagrams that were sent and not received, as a share of those sent.";
     CPU = "cpu" "cpu_ns_per_byte" "CPU time" NanosPerByte Lower Median ends cpu
-        "CPU time of the threads of one end for each byte of payload.";
+        "CPU time of the threads of one end for each byte of payload that they sent or received.";
 }
 
 /// The figure of this name in bounds.

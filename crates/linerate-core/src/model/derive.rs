@@ -23,11 +23,6 @@ pub fn derive(record: &Record) -> Model {
     Deriver::default().derive(record)
 }
 
-/// The rate that is judged of each slice of a trial, in order: goodput, or operations.
-pub fn slices(record: &Record, id: u32) -> Vec<(bool, f64)> {
-    Deriver::default().slices(record, id)
-}
-
 /// A trial as far as it went; `None` for one that is not in the record.
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     Deriver::default().trial(record, id)

@@ -51,8 +51,7 @@ pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
 use derive::contended;
 pub use derive::{
-    Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, slices, trial,
-    undisturbed,
+    Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, trial, undisturbed,
 };
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
