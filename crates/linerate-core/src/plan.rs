@@ -4,6 +4,7 @@
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
 use crate::path::{Direction, Measure};
+use crate::transport::{Options, PatternKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +123,9 @@ pub struct Knobs {
     /// Operations that each stream keeps in flight; zero where its transport has no such number.
     #[serde(skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// Options of the transport that are set.
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    pub options: Options,
     /// A setting of a host that is another one while these connections are made and used.
     pub host: Option<HostChange>,
 }
@@ -150,6 +154,7 @@ impl Default for Knobs {
             open_loop: false,
             busy_poll: false,
             depth: 0,
+            options: Options::default(),
             host: None,
         }
     }
@@ -195,6 +200,60 @@ pub enum Pattern {
         /// the next when the answer is in.
         interval: Nanos,
     },
+    /// Operations, as fast as they go, of which no program at the other end takes note. Their size is
+    /// [`Knobs::write_size`], and [`Knobs::depth`] of them are in flight.
+    Operations {
+        /// What each does.
+        access: Access,
+    },
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// It reads.
+    #[default]
+    Read,
+    /// It writes.
+    Write,
+    /// It reads and writes as much elsewhere.
+    Copy,
+}
+
+impl Access {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
+
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Copy => "copy",
+        }
+    }
+}
+
+impl Pattern {
+    /// The way that payload flows; `None` where it flows both ways. Operations are counted forward: the near end asks
+    /// for them.
+    pub const fn direction(self) -> Option<Direction> {
+        match self {
+            Self::Stream { direction } => Some(direction),
+            Self::Operations { .. } => Some(Direction::Forward),
+            Self::PingPong { .. } => None,
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(self) -> PatternKind {
+        match self {
+            Self::Stream { .. } => PatternKind::Stream,
+            Self::Operations { .. } => PatternKind::Operations,
+            Self::PingPong { .. } => PatternKind::RoundTrips,
+        }
+    }
 }
 
 /// A set of connections to be made.
@@ -261,7 +320,7 @@ pub struct StepPlan {
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The engine's name: `tcp`, `udp`, `null`, `sim`.
+    /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
     /// The far end as it was typed; `None` when this machine is measured against itself.
     pub peer: Option<String>,

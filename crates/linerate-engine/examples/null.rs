@@ -14,7 +14,8 @@ use linerate_core::record::EndReadings;
 use linerate_core::units::Nanos;
 use linerate_engine::end::LocalEnd;
 use linerate_engine::host::Live;
-use linerate_engine::load::{BATCH, NoLines};
+use linerate_engine::load::BATCH;
+use linerate_engine::load::transport::NoLines;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -19,6 +19,7 @@ use linerate_core::facts::nic::Nic;
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::SetEnd;
+use linerate_core::transport::{FarEnd, TransportInfo};
 use linerate_core::units::Bytes;
 use linerate_sys::thread;
 
@@ -27,7 +28,8 @@ pub use self::running::Running;
 use crate::change::{ChangeError, Changes, Ledger};
 use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;
-use crate::load::{self, BATCH, Caps, Engine, Lines, LoadError, Offer};
+use crate::load::transport::{self, Lines, Offer, Prepared, Transport};
+use crate::load::{BATCH, LoadError};
 
 /// Most ports below the one that the route leaves by that are watched: a bond has a few.
 const BELOW_MAX: usize = 8;
@@ -47,9 +49,12 @@ pub struct LocalEnd {
     changes: Option<Changes>,
 }
 
-/// A set on this end; without lanes until it is connected.
+/// A set on this end.
 struct EndSet {
     plan: SetPlan,
+    /// Until it is connected.
+    prepared: Option<Box<dyn Prepared>>,
+    /// Once it is connected.
     lanes: Vec<Arc<Lane>>,
 }
 
@@ -97,9 +102,9 @@ impl LocalEnd {
         self.facts.get_or_insert_with(read).clone()
     }
 
-    /// What the engine can do; nothing when there is no such engine.
-    pub fn caps(&self) -> Caps {
-        self.engine().map(Engine::caps).unwrap_or_default()
+    /// What is known of the transport; `None` when there is none of that name.
+    pub fn info(&self) -> Option<&'static TransportInfo> {
+        self.transport().ok().map(Transport::info)
     }
 
     /// Says that both ends share one machine, and with it the CPUs.
@@ -116,12 +121,12 @@ impl LocalEnd {
     /// Buffers that each thread of this end would make for a set, where they do not follow from the sizes of
     /// its operations.
     pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
-        self.engine().ok()?.room(self.side, plan)
+        self.transport().ok()?.room(self.side, plan)
     }
 
     /// Descriptors that this end would hold for each stream of a set.
     pub fn descriptors(&self) -> u32 {
-        self.engine().map_or(1, Engine::descriptors)
+        self.transport().map_or(1, Transport::descriptors)
     }
 
     /// Prepares a set; the offer goes to the other end.
@@ -132,13 +137,15 @@ impl LocalEnd {
         }
         // Before the other end knows of it: a window is scaled when its first packet comes.
         self.change(plan.knobs.host)?;
-        let offered = self.engine().and_then(|e| e.prepare(self.side, plan));
-        if offered.is_err() {
+        let prepared = self.within_bounds(plan);
+        if prepared.is_err() {
             self.change(None)?;
         }
-        let offer = offered?;
+        let prepared = prepared?;
+        let offer = prepared.offer();
         let set = EndSet {
             plan: plan.clone(),
+            prepared: Some(prepared),
             lanes: Vec::new(),
         };
         self.sets.insert(plan.id, set);
@@ -153,12 +160,18 @@ impl LocalEnd {
         offer: &Offer,
         lines: &mut dyn Lines,
     ) -> Result<SetEnd, LoadError> {
-        let Some(EndSet { plan, .. }) = self.sets.remove(&set) else {
+        let Some(EndSet {
+            plan,
+            prepared: Some(prepared),
+            ..
+        }) = self.sets.remove(&set)
+        else {
             return Err(LoadError::NotConnected { set });
         };
-        let engine = self.engine()?;
-        let (workers, mut got) = engine.connect(self.side, &plan, offer, lines)?;
-        let role = role(engine, self.side, plan.pattern);
+        let connected = prepared.connect(offer, lines)?;
+        let (workers, mut got) = (connected.workers, connected.end);
+        let alone = self.info().is_some_and(|t| t.far_end == FarEnd::Absent);
+        let role = role(alone, self.side, plan.pattern);
         let facts = self.facts();
         let end = placement::End {
             side: self.side,
@@ -179,11 +192,16 @@ impl LocalEnd {
         got.gaps.extend(placement::refused(self.side, &plan, &cpus));
         got.cpus = cpus;
         let (write, read) = sizes(&plan, caps.op);
-        // Where the engine did not choose by itself.
+        // Where the transport did not choose by itself.
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
-        self.sets.insert(set, EndSet { plan, lanes: made });
+        let set_of_lanes = EndSet {
+            plan,
+            prepared: None,
+            lanes: made,
+        };
+        self.sets.insert(set, set_of_lanes);
         Ok(got)
     }
 
@@ -231,19 +249,27 @@ impl LocalEnd {
         Running::arm(plan, lanes, sources)
     }
 
-    fn engine(&self) -> Result<&'static dyn Engine, LoadError> {
-        load::engine(&self.engine).ok_or_else(|| LoadError::Unsupported {
+    /// Prepares a set that the transport can do.
+    fn within_bounds(&self, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        let transport = self.transport()?;
+        let unsupported = |what| LoadError::Unsupported { what };
+        transport::possible(transport, plan).map_err(unsupported)?;
+        transport.prepare(self.side, plan)
+    }
+
+    fn transport(&self) -> Result<&'static dyn Transport, LoadError> {
+        transport::transport(&self.engine).ok_or_else(|| LoadError::Unsupported {
             what: format!("there is no engine `{}`", self.engine),
         })
     }
 }
 
-/// What the threads of this side do. An engine without a far end is driven by its only end.
-fn role(engine: &dyn Engine, side: Side, pattern: Pattern) -> Role {
+/// What the threads of this side do. A transport without a far end is driven by its only end.
+fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     match pattern {
-        _ if !engine.caps().far_end => Role::Sender,
+        _ if alone => Role::Sender,
         Pattern::Stream { direction } if direction.sender() == side => Role::Sender,
-        Pattern::PingPong { .. } if side == Side::Near => Role::Sender,
+        Pattern::PingPong { .. } | Pattern::Operations { .. } if side == Side::Near => Role::Sender,
         _ => Role::Receiver,
     }
 }

@@ -36,8 +36,7 @@ pub(super) fn stream_set<'a>(
     direction: Direction,
 ) -> Option<&'a Set> {
     record.sets.iter().find(|s| {
-        step.plan.sets.contains(&s.plan.id)
-            && matches!(s.plan.pattern, Pattern::Stream { direction: d } if d == direction)
+        step.plan.sets.contains(&s.plan.id) && s.plan.pattern.direction() == Some(direction)
     })
 }
 

@@ -94,7 +94,7 @@ impl Taken {
 fn threads(plan: &SetPlan) -> u32 {
     match plan.pattern {
         Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
-        Pattern::PingPong { .. } => plan.knobs.streams,
+        Pattern::PingPong { .. } | Pattern::Operations { .. } => plan.knobs.streams,
     }
 }
 
@@ -126,7 +126,9 @@ fn operation(plan: &SetPlan) -> Bytes {
         }
     };
     match plan.pattern {
-        Pattern::Stream { .. } => open(plan.knobs.write_size).max(open(plan.knobs.read_size)),
+        Pattern::Stream { .. } | Pattern::Operations { .. } => {
+            open(plan.knobs.write_size).max(open(plan.knobs.read_size))
+        }
         Pattern::PingPong { size, .. } => size,
     }
 }
@@ -175,7 +177,7 @@ impl PlanLimits {
             return Err(format!("more than {} threads at a time", self.threads));
         }
         let message = match plan.pattern {
-            Pattern::Stream { .. } => Bytes(1),
+            Pattern::Stream { .. } | Pattern::Operations { .. } => Bytes(1),
             Pattern::PingPong { size, .. } => size,
         };
         if message == Bytes(0) {

@@ -98,6 +98,7 @@ fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => plan.knobs.sender_node,
         Pattern::Stream { .. } => plan.knobs.receiver_node,
+        Pattern::Operations { .. } => plan.knobs.sender_node,
         Pattern::PingPong { .. } => None,
     }
 }
@@ -107,6 +108,7 @@ fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
     let cpus = match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => &plan.knobs.sender_cpus,
         Pattern::Stream { .. } => &plan.knobs.receiver_cpus,
+        Pattern::Operations { .. } => &plan.knobs.sender_cpus,
         Pattern::PingPong { .. } => return None,
     };
     (!cpus.is_empty()).then_some(cpus)

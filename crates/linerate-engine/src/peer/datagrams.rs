@@ -22,7 +22,8 @@ use subtle::ConstantTimeEq;
 use super::Stop;
 use super::channel::{read_exact, timespec, write_all};
 use super::handshake::random;
-use crate::load::{Datagrams, LoadError, at_port};
+use crate::load::LoadError;
+use crate::load::transport::{Datagrams, at_port};
 
 /// Time for both ends to find each other.
 const PATIENCE: Duration = Duration::from_secs(5);

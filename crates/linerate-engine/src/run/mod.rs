@@ -19,7 +19,7 @@ use linerate_core::record::{End, FORMAT, Host, Record, Start};
 use crate::change::SETTINGS_GAP;
 use crate::event::{Event, Flow, Sink};
 use crate::link::{Link, LinkError};
-use crate::load::{self, Notice};
+use crate::load::transport::{self, Notice};
 use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once, possible};
 pub use search::search;
@@ -130,7 +130,7 @@ impl Run<'_> {
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
         let (Some(engine), Some(&direction)) =
-            (load::engine(&plan.engine), plan.directions.first())
+            (transport::transport(&plan.engine), plan.directions.first())
         else {
             return;
         };

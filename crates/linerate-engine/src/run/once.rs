@@ -8,7 +8,7 @@ use linerate_core::units::{Bytes, Nanos};
 use super::{Run, session, steps};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
-use crate::load::Engine;
+use crate::load::transport::{self, Transport};
 
 /// Round trips to be timed.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,11 @@ impl RoundTrips {
 
 /// Whether `engine` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
 /// refuse it.
-pub fn possible(engine: &dyn Engine, plan: &Plan, trips: Option<RoundTrips>) -> Result<(), String> {
+pub fn possible(
+    engine: &dyn Transport,
+    plan: &Plan,
+    trips: Option<RoundTrips>,
+) -> Result<(), String> {
     let loads = plan.directions.iter().map(|&direction| SetPlan {
         id: 0,
         pattern: Pattern::Stream { direction },
@@ -90,7 +94,8 @@ pub fn possible(engine: &dyn Engine, plan: &Plan, trips: Option<RoundTrips>) -> 
         pattern: trips.pattern(),
         knobs: trips.knobs(),
     });
-    loads.chain(timed).try_for_each(|set| engine.bounds(&set))
+    let mut sets = loads.chain(timed);
+    sets.try_for_each(|set| transport::possible(engine, &set))
 }
 
 /// Why the step is run, and its name for people.

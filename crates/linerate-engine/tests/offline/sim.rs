@@ -10,9 +10,9 @@ use linerate_core::plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, 
 use linerate_core::record::{Step, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::event::Flow;
+use linerate_engine::link::sim::noise::Class;
+use linerate_engine::link::sim::{Congestion, Sim, SimPath, Span};
 use linerate_engine::link::{Link, LinkError};
-use linerate_engine::load::sim::noise::Class;
-use linerate_engine::load::sim::{Congestion, Sim, SimPath, Span};
 use proptest::prelude::*;
 
 fn set(id: u32, direction: Direction, knobs: Knobs) -> SetPlan {

@@ -14,8 +14,8 @@ use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::event::Flow;
 use linerate_engine::link::Link;
-use linerate_engine::load::sim::noise::{Class, Noise, Random};
-use linerate_engine::load::sim::{Sim, SimPath};
+use linerate_engine::link::sim::noise::{Class, Noise, Random};
+use linerate_engine::link::sim::{Sim, SimPath};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 const TRUTHS: [f64; 10] = [0.5, 0.7, 0.8, 0.95, 0.97, 1.0, 1.03, 1.05, 1.25, 2.0];

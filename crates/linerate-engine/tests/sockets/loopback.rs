@@ -17,7 +17,8 @@ use linerate_core::record::{Column, EndReadings, Table};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::host::{Capture, Captured, Live, Machine, Replay};
-use linerate_engine::load::{BATCH, LoadError, NoLines};
+use linerate_engine::load::transport::NoLines;
+use linerate_engine::load::{BATCH, LoadError};
 use linerate_test::{ask, turn};
 
 use crate::support::{Pair, assert_exact, end, eventually, ping_pong, step, stream};

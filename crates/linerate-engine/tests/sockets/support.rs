@@ -13,7 +13,8 @@ use linerate_core::record::{EndReadings, SetEnd, Total};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
-use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use linerate_engine::load::LoadError;
+use linerate_engine::load::transport::{ConfigureEach, Datagrams, Lines};
 use linerate_test::{Turn, ask, turn};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;

@@ -15,8 +15,9 @@ use linerate_engine::peer::address::Target;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
+use super::resolve::Needs;
 use super::single::{self, Shared, What, directions};
-use super::{out, reach, resolve, run, signal, sweep};
+use super::{out, reach, resolve, session, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
 
@@ -87,7 +88,7 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
         return Ok(What::Load);
     };
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
-    if resolve::engine(&options.run, true)? == "tcp" {
+    if resolve::engine(&options.run, Needs::Load)? == "tcp" {
         return refuse(
             "the highest rate without loss is searched by datagrams: TCP finds its own",
             "--engine udp --find-rate",
@@ -141,7 +142,7 @@ fn iperf3(
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let family = reach::family(&options.peer);
-    let servers = run::at_once(&stop, || {
+    let servers = session::at_once(&stop, || {
         parsed.resolve(family).map_err(reach::peer_failure)
     })?;
     let options_of_test = ClientOptions {
@@ -193,7 +194,7 @@ fn can(ways: &[Direction], options: &Options) -> Result<(Protocol, Direction), F
             "-d reverse, where this end receives; or `linerate serve` there",
         );
     }
-    let protocol = match resolve::engine(&options.run, true)?.as_str() {
+    let protocol = match resolve::engine(&options.run, Needs::Load)?.as_str() {
         "tcp" => Protocol::Tcp,
         "udp" => Protocol::Udp,
         _ => {

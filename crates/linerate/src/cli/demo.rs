@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
-use super::run::records_of;
+use super::session::records_of;
 use super::{out, reach};
 use crate::demo::{Loader, Outcome, Shown, Told, Wish, planted, show};
 use crate::show::{Document, Tone};

@@ -30,6 +30,7 @@ mod resolve;
 mod run;
 mod score;
 mod serve;
+mod session;
 mod show;
 mod signal;
 mod single;

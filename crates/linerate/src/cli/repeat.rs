@@ -10,8 +10,8 @@ use linerate_core::record::End;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
-use super::run::{self, FirstEnds, Outcome};
-use super::{out, reach, report, signal};
+use super::session::{self, FirstEnds, Outcome};
+use super::{out, reach, report, run, signal};
 use crate::show::repeat::{self, Run};
 
 /// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
@@ -52,7 +52,7 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
         exit = exit.or(told(&outcome, number, of, options)?);
         let last = outcome.error.is_some() || outcome.record.end == Some(End::Interrupted);
         if let Some(error) = outcome.error.take() {
-            tell(&run::link_failure(error).words());
+            tell(&session::link_failure(error).words());
         }
         kept.push(outcome);
         if last {
@@ -77,9 +77,9 @@ fn measured(
     stop: &Arc<AtomicBool>,
     first: FirstEnds,
 ) -> Result<Outcome, Failure> {
-    let outcome = run::measure(plan.clone(), options, None, stop, first)?;
+    let outcome = session::measure(plan.clone(), options, None, stop, first)?;
     if outcome.record.steps.is_empty() {
-        return Err(run::nothing(&outcome.record, outcome.error));
+        return Err(session::nothing(&outcome.record, outcome.error));
     }
     Ok(outcome)
 }

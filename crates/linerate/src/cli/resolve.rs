@@ -3,8 +3,9 @@
 use anyhow::anyhow;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Handover, Knobs, Plan, Receive};
+use linerate_core::transport::{self, FarEnd, PatternKind, TCP, TRANSPORTS, TransportInfo};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_engine::load::{ENGINES, Engine};
+use linerate_engine::load;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
@@ -23,7 +24,7 @@ const THOROUGH: Nanos = Nanos::from_secs(300);
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
     Ok(Plan {
-        engine: engine(run, true)?,
+        engine: engine(run, Needs::Both)?,
         peer: peer.map(str::to_owned),
         knobs: knobs(&options.load),
         directions: match run.direction {
@@ -51,37 +52,60 @@ fn time(run: &Run) -> Result<Nanos, Failure> {
     }
 }
 
-/// The engine's name, where it can do what runs and single measurements need: round trips, with which a run
-/// begins, and a stream of payload where there is a load.
-pub(crate) fn engine(run: &Run, loads: bool) -> Result<String, Failure> {
-    let name = run.engine.as_deref().unwrap_or("tcp");
-    let known: Vec<_> = ENGINES
-        .iter()
-        .filter(|e| e.caps().ping_pong && (e.caps().stream || !loads))
-        .map(|e| e.name())
-        .collect();
-    if known.contains(&name) {
+/// What a command needs of a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// A load.
+    Load,
+    /// Round trips.
+    RoundTrips,
+    /// Round trips and a stream of payload.
+    Both,
+}
+
+impl Needs {
+    fn met_by(self, transport: &TransportInfo) -> bool {
+        let trips = transport.has(PatternKind::RoundTrips);
+        transport.offered
+            && match self {
+                Self::Load => transport.carries_load(),
+                Self::RoundTrips => trips,
+                Self::Both => trips && transport.has(PatternKind::Stream),
+            }
+    }
+}
+
+/// The transport's name, where it can do what is needed.
+pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
+    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let asked = transport::named(name);
+    if asked.is_some_and(|asked| needs.met_by(asked)) {
         return Ok(name.to_owned());
     }
-    let what = match ENGINES.iter().find(|e| e.name() == name) {
-        Some(engine) if engine.caps().ping_pong => format!("engine `{name}` carries no load"),
+    let what = match asked {
+        Some(asked) if asked.has(PatternKind::RoundTrips) => {
+            format!("engine `{name}` carries no load")
+        }
         Some(_) => format!("engine `{name}` times no round trips"),
         None => format!("no engine is called `{name}`"),
     };
-    Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", known.join(" or "))))
+    let able = TRANSPORTS.iter().filter(|other| needs.met_by(other));
+    let able: Vec<_> = able.map(|other| other.name).collect();
+    Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
 }
 
-/// Refuses what the engine of a plan cannot do, before anybody is called.
+/// Refuses what the transport of a plan cannot do, before anybody is called.
 pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Failure> {
-    let can = |engine: &dyn Engine| run::possible(engine, plan, trips);
-    let Some(asked) = ENGINES.iter().find(|e| e.name() == plan.engine) else {
-        return Ok(());
+    let can = |engine: &str| match load::transport::transport(engine) {
+        Some(transport) => run::possible(transport, plan, trips),
+        None => Ok(()),
     };
-    can(*asked).map_err(|why| {
-        let other = ENGINES
+    can(&plan.engine).map_err(|why| {
+        let mut others = TRANSPORTS
             .iter()
-            .find(|e| e.caps().far_end && can(**e).is_ok());
-        let hint = other.map_or_else(String::new, |e| format!("--engine {} can", e.name()));
+            .filter(|other| other.far_end == FarEnd::Peer);
+        let other = others.find(|other| can(other.name).is_ok());
+        let hint = other.map_or_else(String::new, |other| format!("--engine {} can", other.name));
         Failure::usage(anyhow!("engine `{}`: {why}", plan.engine)).hint(hint)
     })
 }
@@ -165,18 +189,18 @@ mod tests {
 
     #[test]
     fn an_unknown_engine_is_refused_with_the_known_ones() {
-        let engine_for = |name: &str, loads| {
+        let engine_for = |name: &str, needs| {
             let run = Run {
                 engine: Some(name.to_owned()),
                 ..Run::default()
             };
-            engine(&run, loads)
+            engine(&run, needs)
         };
-        let engine = |name| engine_for(name, true);
+        let engine = |name| engine_for(name, Needs::Both);
         assert!(engine("tcp").is_ok());
         let words = engine("null").unwrap_err().words();
         assert!(words.contains("`null` times no round trips"), "{words}");
-        assert!(engine_for("connect", false).is_ok());
+        assert!(engine_for("connect", Needs::RoundTrips).is_ok());
         let words = engine("connect").unwrap_err().words();
         assert!(words.contains("`connect` carries no load"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();

@@ -1,36 +1,13 @@
 //! `linerate run`: measures the path, and shows what holds it back.
 
-use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::plan::Plan;
-use linerate_core::record::{End, Record};
-use linerate_engine::change::Ledger;
-use linerate_engine::event::{Event, Flow, Sink};
-use linerate_engine::host::Live;
-use linerate_engine::link::LinkError;
-use linerate_engine::peer::client::{Client, ClientOptions};
-use linerate_engine::store::{Recorder, Store};
+use linerate_engine::store::Store;
 
-use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
-use super::reach::Origin;
 use super::report::{self, Shown};
-use super::ssh::{self, FarEnd};
-use super::{changes, out, reach, repeat, resolve, signal};
-use crate::show::progress::{Mode, Progress};
-use crate::show::stream::Stream;
-
-/// Lines of progress or of a stream that may wait for whoever reads them: those of ten minutes.
-const WAITING: usize = 16_384;
-
-/// Time for the last of the progress.
-const LAST: Duration = Duration::from_secs(1);
+use super::session::{self, FirstEnds};
+use super::{out, reach, repeat, resolve, signal};
 
 // `linerate run`.
 #[derive(Debug, Parser)]
@@ -59,15 +36,15 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     if let Some(times) = options.run.repeat {
         return repeat::run(&plan, times.0, options);
     }
-    let mut stream = stream(options)?;
+    let mut stream = session::stream(options)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let outcome = measure(plan, options, stream.as_mut(), &stop, FirstEnds::Program)?;
+    let outcome = session::measure(plan, options, stream.as_mut(), &stop, FirstEnds::Program)?;
     let record = &outcome.record;
     if record.steps.is_empty() {
         if let Some(stream) = stream {
             stream.finish().map_err(out::failed)?;
         }
-        return Err(nothing(record, outcome.error));
+        return Err(session::nothing(record, outcome.error));
     }
     let exit = if let Some(stream) = stream {
         report::end_stream(record, stream, options)?
@@ -80,188 +57,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         report::show(record, &how, options)?
     };
     if let Some(error) = outcome.error {
-        tell(&link_failure(error).words());
+        tell(&session::link_failure(error).words());
     }
     Ok(exit)
-}
-
-/// What became of one run.
-pub(super) struct Outcome {
-    pub(super) record: Record,
-    pub(super) error: Option<LinkError>,
-    /// Name under which the record was kept.
-    pub(super) saved: Option<String>,
-}
-
-/// What the first Ctrl-C ends while the far end is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstEnds {
-    /// The program, at once: nothing was measured yet.
-    Program,
-    /// This run: what those before it have measured is told.
-    Run,
-}
-
-/// Runs a plan once, and keeps the record where that was not ruled out.
-pub(super) fn measure(
-    plan: Plan,
-    options: &Options,
-    stream: Option<&mut Stream<Beside>>,
-    stop: &Arc<AtomicBool>,
-    first: FirstEnds,
-) -> Result<Outcome, Failure> {
-    let store = store(&options.records)?;
-    let changes = changes::ledger(options.run.allow_changes)?;
-    let mut reached = match first {
-        FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, &|| false))?,
-        FirstEnds::Run => connect(&plan, options, changes, &|| stop.load(Ordering::Relaxed))?,
-    };
-    reached.client.heed(stop);
-    let mut recorder = store.as_ref().map(Store::recorder);
-    let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
-    let (record, error) = watched(options, sinks, stop, |wall, sink| {
-        linerate_engine::run::run(&mut reached.client, plan, wall, sink)
-    });
-    drop(reached);
-    if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
-        tell(&format!(
-            "warning: the record is not kept: {}\n",
-            problem.why
-        ));
-        if !problem.hint.is_empty() {
-            tell(&format!("hint: {}\n", problem.hint));
-        }
-    }
-    Ok(Outcome {
-        record,
-        error,
-        saved: recorder.as_ref().and_then(saved_as),
-    })
-}
-
-/// Does what comes before there is something to end in order: until then the first Ctrl-C is as good as the
-/// second, since asking for an address has no deadline.
-pub(super) fn at_once<T>(
-    stop: &AtomicBool,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    stop.store(true, Ordering::Relaxed);
-    let done = work();
-    stop.store(false, Ordering::Relaxed);
-    done
-}
-
-/// Measures, with progress on stderr; `sinks` come first, so that what is shown has been written down.
-pub(crate) fn watched(
-    options: &Options,
-    sinks: impl Sink,
-    stop: &Arc<AtomicBool>,
-    measure: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
-) -> (Record, Option<LinkError>) {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-    let wall_secs = wall.map_or(0, |d| d.as_secs());
-    let mode = match options.global.quiet {
-        Some(true) => Mode::Quiet,
-        _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
-        _ => Mode::Lines,
-    };
-    let mut beside = Beside::to(WAITING, io::stderr());
-    let mut stderr = io::stderr();
-    let out: &mut dyn Write = match &mut beside {
-        Ok(beside) => beside,
-        Err(_) => &mut stderr,
-    };
-    let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
-    let measured = measure(wall_secs, &mut sink);
-    // What a terminal that stands still does not take of the progress is of no use any more.
-    let _ = beside.map(|beside| beside.finish(LAST));
-    measured
-}
-
-/// A sink that may be absent.
-pub(crate) struct Maybe<'a, S>(pub(crate) Option<&'a mut S>);
-
-impl<S: Sink> Sink for Maybe<'_, S> {
-    fn event(&mut self, event: &Event<'_>) -> Flow {
-        match &mut self.0 {
-            Some(sink) => sink.event(event),
-            None => Flow::Go,
-        }
-    }
-}
-
-/// The lines of `--stream-json`, where they were asked for.
-pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failure> {
-    let wanted = options.run.stream_json == Some(true);
-    if wanted && options.report.json == Some(true) {
-        let error = anyhow!("a run prints one JSON document, or a stream of lines, but not both");
-        return Err(Failure::usage(error).hint("leave out --json or --stream-json"));
-    }
-    let lines = || reach::system(Beside::to(WAITING, io::stdout()), "cannot start a thread");
-    wanted.then(|| lines().map(Stream::new)).transpose()
-}
-
-/// A session with the far end of a plan.
-pub(crate) struct Reached {
-    pub(crate) client: Client,
-    /// The far end, where it was started for this session: it ends after it.
-    _far: Option<FarEnd>,
-}
-
-/// Opens a session with the far end of a plan, unless `stopped` says so meanwhile.
-pub(crate) fn connect(
-    plan: &Plan,
-    options: &Options,
-    changes: Option<Ledger>,
-    stopped: &dyn Fn() -> bool,
-) -> Result<Reached, Failure> {
-    let machine = Arc::new(Live::new());
-    let Some(peer) = &plan.peer else {
-        let client = Client::local(&plan.engine, machine, changes).map_err(reach::peer_failure)?;
-        return Ok(Reached { client, _far: None });
-    };
-    let far = ssh::url(peer)
-        .map(|url| FarEnd::start(url, options, changes.is_some()))
-        .transpose()?;
-    let (target, (key, origin)) = if let Some(far) = &far {
-        let key = Some(far.key.clone());
-        (far.target.clone(), (key, Origin::Own))
-    } else {
-        let target = reach::target(peer, &options.peer)?;
-        let key = reach::key(&target, &options.peer)?;
-        (target, key)
-    };
-    let session = ClientOptions {
-        target,
-        family: reach::family(&options.peer),
-        key,
-        open: far.is_none() && options.peer.open == Some(true),
-        engine: plan.engine.clone(),
-        machine,
-        changes,
-    };
-    let client = Client::connect_unless(&session, stopped);
-    let client = client.map_err(|error| reach::session_failure(error, origin))?;
-    Ok(Reached { client, _far: far })
-}
-
-/// Where the record goes; `None` with `--no-save`.
-fn store(records: &Records) -> Result<Option<Store>, Failure> {
-    if records.no_save == Some(true) {
-        return Ok(None);
-    }
-    records_of(records).map(Some)
-}
-
-/// The directory of records.
-pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
-    match &records.save {
-        Some(dir) => Ok(Store::new(dir)),
-        None => Store::of_user(|name| std::env::var_os(name)).map_err(|e| {
-            let hint = e.hint();
-            Failure::not_measured(e).hint(hint)
-        }),
-    }
 }
 
 /// The command that shows a record.
@@ -271,31 +69,6 @@ pub(super) fn shown_by(name: &str, records: &Records) -> String {
     let elsewhere = records.save.as_deref().filter(|dir| Some(*dir) != own);
     let save = elsewhere.map_or_else(String::new, |dir| format!(" --save {}", dir.display()));
     format!("linerate show {name}{save}")
-}
-
-fn saved_as(recorder: &Recorder) -> Option<String> {
-    let name = recorder.path()?.file_stem()?;
-    Some(name.to_string_lossy().into_owned())
-}
-
-/// Why not even one step was measured.
-pub(crate) fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
-    match (error, &record.end) {
-        (Some(error), _) => link_failure(error),
-        (None, Some(End::Interrupted)) => {
-            Failure::not_measured(anyhow!("interrupted before anything was measured"))
-        }
-        (None, _) => Failure::not_measured(anyhow!("nothing was measured")),
-    }
-}
-
-/// A failure of the session.
-pub(crate) fn link_failure(error: LinkError) -> Failure {
-    let hint = match &error {
-        LinkError::Lost { hint, .. } | LinkError::Refused { hint, .. } => hint.clone(),
-        LinkError::Interrupted => String::new(),
-    };
-    Failure::not_measured(error).hint(hint)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use linerate_core::record::Record;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
-use super::run::records_of;
+use super::session::records_of;
 
 // `linerate show`.
 #[derive(Debug, Parser)]

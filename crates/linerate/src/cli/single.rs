@@ -12,7 +12,8 @@ use linerate_engine::run::{RoundTrips, once, search};
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
-use super::run::{self, Maybe};
+use super::resolve::Needs;
+use super::session::{self, Maybe};
 use super::{out, reach, report, resolve, signal};
 use crate::expect::Found;
 use crate::show::stream::Stream;
@@ -95,7 +96,7 @@ pub(crate) fn measure(
         knobs.pacing.get_or_insert(RATE_MOST);
     }
     let plan = Plan {
-        engine: resolve::engine(&options.run, !directions.is_empty())?,
+        engine: resolve::engine(&options.run, needs(what, &directions))?,
         peer: Some(peer.to_owned()),
         knobs,
         directions,
@@ -115,19 +116,29 @@ pub(crate) fn measure(
     })
 }
 
+/// What the transport must be able to do.
+fn needs(what: What, directions: &[Direction]) -> Needs {
+    match what {
+        What::Trips(_) if directions.is_empty() => Needs::RoundTrips,
+        What::Trips(_) => Needs::Both,
+        What::Load | What::Rate(_) => Needs::Load,
+    }
+}
+
 /// Opens a session with the far end of `plan` and lets `body` measure over it.
 pub(crate) fn open(
     plan: Plan,
     options: &Options,
     body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let mut stream = run::stream(options)?.map(Stream::of_a_probe);
+    let mut stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let mut reached = run::at_once(&stop, || run::connect(&plan, options, None, &|| false))?;
+    let mut reached =
+        session::at_once(&stop, || session::connect(&plan, options, None, &|| false))?;
     reached.client.heed(&stop);
     let address = reached.client.address().to_string();
     let sinks = Maybe(stream.as_mut());
-    let (record, error) = run::watched(options, sinks, &stop, |wall, sink| {
+    let (record, error) = session::watched(options, sinks, &stop, |wall, sink| {
         body(&mut reached.client, plan, wall, sink)
     });
     drop(reached);
@@ -135,7 +146,7 @@ pub(crate) fn open(
         if let Some(stream) = stream {
             stream.finish().map_err(out::failed)?;
         }
-        return Err(run::nothing(&record, error));
+        return Err(session::nothing(&record, error));
     }
     Ok(Measured {
         record,
@@ -154,7 +165,7 @@ impl Measured {
     /// How the program ends, once the result is printed.
     pub(crate) fn exit(self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
         if let Some(error) = self.error {
-            tell(&run::link_failure(error).words());
+            tell(&session::link_failure(error).words());
         }
         let asked = &self.record.start.plan.directions;
         exit(complete, asked, found, options)

@@ -9,6 +9,7 @@ use linerate_engine::run::{Sweep, sweep};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, HandOver, Options, Ways};
+use super::resolve::Needs;
 use super::{out, resolve, single};
 use crate::expect::Found;
 use crate::show::sweep::{self as show, Probe};
@@ -76,7 +77,7 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
             "leave out --discard",
         );
     }
-    if resolve::engine(&options.run, true)? != ENGINE {
+    if resolve::engine(&options.run, Needs::Load)? != ENGINE {
         return refuse("a sweep is by TCP", "leave out --engine");
     }
     let swept = match what {

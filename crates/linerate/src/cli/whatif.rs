@@ -11,7 +11,7 @@ use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options, Records};
-use super::run::records_of;
+use super::session::records_of;
 use super::{out, show};
 use crate::cases::CASES;
 use crate::show::whatif::{self as view, Change};

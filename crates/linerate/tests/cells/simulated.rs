@@ -6,8 +6,8 @@ use linerate_core::plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_core::record::{Host, Record, Set, Step};
 use linerate_core::units::Nanos;
 use linerate_engine::event::Flow;
+use linerate_engine::link::sim::{Sim, SimPath};
 use linerate_engine::link::{Link, LinkError, Live};
-use linerate_engine::load::sim::{Sim, SimPath};
 use linerate_engine::run::run;
 
 use super::hardware::sent_again;

@@ -7,7 +7,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::ClientError;
 use crate::iperf3::streams::{Load, Moved, Tally};
-use crate::load::udp;
+use crate::load::transport::udp;
 
 /// Seconds of a test from which on numbers have 64 bits: those of 32, which every server and whatever else
 /// speaks this protocol knows, end after ten minutes of seven million in a second.

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ClientError;
 use crate::iperf3::control::Control;
-use crate::load::at_port;
+use crate::load::transport::at_port;
 use crate::peer::channel::timespec;
 
 /// Time for an answer.

@@ -15,8 +15,8 @@ use super::{ClientError, hello};
 use crate::iperf3::control::Broken;
 use crate::iperf3::streams::{Load, Manner};
 use crate::load::LoadError;
-use crate::load::tcp::options;
-use crate::load::udp;
+use crate::load::transport::tcp::options;
+use crate::load::transport::udp;
 use crate::peer::client::dial;
 
 impl Session<'_> {

@@ -26,7 +26,7 @@ use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
 use crate::iperf3::streams::{Load, Manner, Moved, Streams};
 use crate::load::application::Role;
-use crate::load::udp;
+use crate::load::transport::udp;
 use crate::peer::client::dial;
 
 /// Time for a connection to be made.

@@ -18,7 +18,7 @@ use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-use crate::load::at_port;
+use crate::load::transport::at_port;
 use crate::peer::channel::timespec;
 
 /// Most datagrams of a socket that are looked at in one go: anybody may send them.

@@ -19,8 +19,8 @@ use linerate_sys::{socket, thread};
 use crate::end::placement::{self, Placed};
 use crate::iperf3::streams::{Load, Manner};
 use crate::load::application::Role;
-use crate::load::tcp::options;
-use crate::load::udp::options::RECV_BUFFER;
+use crate::load::transport::tcp::options;
+use crate::load::transport::udp::options::RECV_BUFFER;
 
 /// Longest part of a test at its start that does not count, in seconds.
 //= iperf.h, MAX_OMIT_TIME

@@ -9,7 +9,7 @@ use linerate_sys::datagram::{Inbox, drain_errors};
 use rustix::io::Errno;
 
 use super::{Lane, REST};
-use crate::load::icmp::is_of_the_path;
+use crate::load::transport::icmp::is_of_the_path;
 
 /// Datagrams of one call; each has a room of 64 KiB, whatever the other side sends.
 const MESSAGES: usize = 16;

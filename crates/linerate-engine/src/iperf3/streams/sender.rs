@@ -13,9 +13,9 @@ use linerate_sys::{clock, datagram, thread};
 use rustix::io::Errno;
 
 use super::{Lane, REST};
-use crate::load::icmp::is_of_the_path;
 use crate::load::pace::{self, Pace};
 use crate::load::pages::Pages;
+use crate::load::transport::icmp::is_of_the_path;
 
 /// Bytes that are handed to the kernel in one call, at most: they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;

@@ -18,7 +18,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::dial::{HEED, PATIENCE, begin, socket};
-use crate::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use crate::load::LoadError;
+use crate::load::transport::{ConfigureEach, Datagrams, Lines};
 use crate::peer::channel::{hasten, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};

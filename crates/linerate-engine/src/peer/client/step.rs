@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
+use linerate_core::transport::FarEnd;
 use linerate_core::wire::message::{Answer, Ask};
 
 use super::{ANSWER, Client, load};
@@ -65,8 +66,11 @@ pub(super) fn run(
         Err(e @ LinkError::Interrupted) => return Err(e),
     }
     if step.trouble.is_none() {
-        let caps = client.end.caps();
-        step.trouble = disorder(&step.ends, &client.sets, caps.far_end && !caps.lossy);
+        let paired = client
+            .end
+            .info()
+            .is_some_and(|t| t.far_end != FarEnd::Absent && !t.lossy);
+        step.trouble = disorder(&step.ends, &client.sets, paired);
     }
     Ok(step)
 }

@@ -21,7 +21,8 @@ use super::waiter::Waiter;
 use crate::change::Ledger;
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
-use crate::load::{ENGINES, LoadError};
+use crate::load::LoadError;
+use crate::load::transport::transport;
 use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
@@ -172,7 +173,7 @@ impl Session {
         else {
             return Err(Ended::Broke("no hello at the start".into()));
         };
-        if !ENGINES.iter().any(|e| e.name() == engine) {
+        if transport(&engine).is_none() {
             let refused = Answer::Refused {
                 what: format!("it has no engine `{engine}`"),
                 hint: "update linerate on the far host".into(),

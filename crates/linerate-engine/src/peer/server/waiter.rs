@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::rooms::Room;
-use crate::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use crate::load::LoadError;
+use crate::load::transport::{ConfigureEach, Datagrams, Lines};
 use crate::peer::Stop;
 use crate::peer::channel::timespec;
 use crate::peer::datagrams::{Configure, Meeting};

@@ -13,7 +13,7 @@ use rustix::net::sockopt;
 use super::sessions::{step, stream};
 use super::*;
 use crate::change::tests::larger;
-use crate::load::Lines;
+use crate::load::transport::Lines;
 use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::client::{RawDialler, hold};
 use crate::peer::handshake::Preamble;

@@ -11,7 +11,7 @@ use linerate_core::units::{Bytes, Nanos};
 use super::*;
 use crate::event::Flow;
 use crate::link::{Link, LinkError, Live};
-use crate::load::engine;
+use crate::load::transport::transport;
 
 pub(super) fn stream(id: u32, direction: Direction, streams: u32) -> SetPlan {
     SetPlan {
@@ -200,7 +200,7 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     let set = client.prepare(&plan).unwrap();
     // Else no trial of so many would count.
     assert!(set.ends.iter().all(|end| end.gaps.is_empty()));
-    let tcp = engine("tcp").unwrap();
+    let tcp = transport("tcp").unwrap();
     let told = tcp.check(Side::Near, &HostFacts::default(), &plan);
     let why = told.iter().find(|n| n.gap.what == "set.sockets");
     let why = &why.expect("it is told").gap.why;

@@ -8,7 +8,8 @@ use linerate_core::path::Side;
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
-use linerate_engine::load::{ConfigureEach, Datagrams, Lines, LoadError};
+use linerate_engine::load::LoadError;
+use linerate_engine::load::transport::{ConfigureEach, Datagrams, Lines};
 use linerate_test::{Turn, turn};
 use rustix::net::{self, AddressFamily, SocketType, ipproto};
 

@@ -8,8 +8,8 @@ use linerate_core::plan::Handover;
 use linerate_core::record::Record;
 use linerate_core::search::{Look, Search};
 use linerate_core::stats::percentile;
+use linerate_core::transport::TRANSPORTS;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::load::ENGINES;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
@@ -74,12 +74,10 @@ pub(in crate::show) struct Output<'a> {
     record: Option<&'a Record>,
 }
 
-/// The engines that carry a load and time round trips.
+/// The engines that carry a load.
 fn engines(_: &mut SchemaGenerator) -> Schema {
-    let all = ENGINES
-        .iter()
-        .filter(|e| e.caps().ping_pong && e.caps().stream);
-    one_of(all.map(|engine| engine.name()))
+    let all = TRANSPORTS.iter().filter(|t| t.offered && t.carries_load());
+    one_of(all.map(|transport| transport.name))
 }
 
 /// The search for the highest rate without loss.

@@ -7,7 +7,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::percentile_ci;
-use linerate_engine::load::ENGINES;
+use linerate_core::transport::{PatternKind, TRANSPORTS};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
@@ -94,8 +94,10 @@ pub(in crate::show) struct Output<'a> {
 
 /// The engines that time round trips.
 fn engines(_: &mut SchemaGenerator) -> Schema {
-    let all = ENGINES.iter().filter(|e| e.caps().ping_pong);
-    one_of(all.map(|engine| engine.name()))
+    let all = TRANSPORTS
+        .iter()
+        .filter(|t| t.offered && t.has(PatternKind::RoundTrips));
+    one_of(all.map(|transport| transport.name))
 }
 
 /// A percentile of times.

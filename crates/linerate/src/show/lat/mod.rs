@@ -93,7 +93,7 @@ impl Probe {
         let step = record.steps.first();
         let asked = record.sets.iter().find_map(|set| match set.plan.pattern {
             Pattern::PingPong { size, interval } => Some((size, interval, &set.plan.knobs)),
-            Pattern::Stream { .. } => None,
+            Pattern::Stream { .. } | Pattern::Operations { .. } => None,
         });
         let times = step.and_then(|step| round_trips(record, step));
         let mut gaps = refused(record);

@@ -1,0 +1,144 @@
+//! The table of transports: what is known of each without a machine.
+
+use super::Transport;
+use super::options::OptionInfo;
+
+/// When bytes are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternKind {
+    /// Payload one way, as fast as it goes.
+    Stream,
+    /// Messages and their answers, one at a time or when they are due.
+    RoundTrips,
+    /// Reads, writes and copies, without an answer from a program at the other end.
+    Operations,
+}
+
+/// What is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FarEnd {
+    /// A peer, which may be on this host.
+    Peer,
+    /// Another process of this host.
+    Process,
+    /// None.
+    Absent,
+}
+
+/// A transport, as far as it is known without a machine.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TransportInfo {
+    /// The name: `--engine NAME`, and the key `engine` of records and JSON.
+    pub name: &'static str,
+    /// Which causes and factors apply to it.
+    pub class: Transport,
+    /// What it is, in a few words for the help.
+    pub doc: &'static str,
+    /// The patterns that it has.
+    pub patterns: &'static [PatternKind],
+    /// What is at the other end.
+    pub far_end: FarEnd,
+    /// Whether payload may be lost on the way: what one end sent and the other received may differ.
+    pub lossy: bool,
+    /// Whether it can receive without copying to the user ([`crate::plan::Receive::Discard`]).
+    pub discard: bool,
+    /// Whether a user may choose it.
+    pub offered: bool,
+    /// The options that are its own.
+    pub options: &'static [OptionInfo],
+}
+
+impl TransportInfo {
+    /// Whether it has a pattern.
+    pub fn has(&self, pattern: PatternKind) -> bool {
+        self.patterns.contains(&pattern)
+    }
+
+    /// Whether it carries a load.
+    pub fn carries_load(&self) -> bool {
+        self.has(PatternKind::Stream) || self.has(PatternKind::Operations)
+    }
+
+    /// What the others differ from.
+    const BASE: Self = Self {
+        name: "",
+        class: Transport::Other,
+        doc: "",
+        patterns: &[],
+        far_end: FarEnd::Peer,
+        lossy: false,
+        discard: false,
+        offered: true,
+        options: &[],
+    };
+}
+
+/// Connections of TCP.
+pub static TCP: TransportInfo = TransportInfo {
+    name: "tcp",
+    class: Transport::Tcp,
+    doc: "connections of TCP",
+    patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    discard: true,
+    ..TransportInfo::BASE
+};
+
+/// Datagrams of UDP.
+pub static UDP: TransportInfo = TransportInfo {
+    name: "udp",
+    class: Transport::Udp,
+    doc: "datagrams of UDP",
+    patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    lossy: true,
+    ..TransportInfo::BASE
+};
+
+/// A new connection of TCP for each message.
+pub static CONNECT: TransportInfo = TransportInfo {
+    name: "connect",
+    class: Transport::Tcp,
+    doc: "a new connection of TCP for each message",
+    patterns: &[PatternKind::RoundTrips],
+    ..TransportInfo::BASE
+};
+
+/// Moves nothing: the rate that the tool itself can drive.
+pub static NULL: TransportInfo = TransportInfo {
+    name: "null",
+    doc: "moves nothing",
+    patterns: &[PatternKind::Stream],
+    far_end: FarEnd::Absent,
+    offered: false,
+    ..TransportInfo::BASE
+};
+
+/// All of them, in the order in which they are listed.
+pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &NULL];
+
+/// The transport with this name.
+pub fn named(name: &str) -> Option<&'static TransportInfo> {
+    TRANSPORTS.iter().find(|info| info.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_keys_are_different() {
+        for (number, info) in TRANSPORTS.iter().enumerate() {
+            assert!(TRANSPORTS[..number].iter().all(|i| i.name != info.name));
+            for (number, row) in info.options.iter().enumerate() {
+                assert!(info.options[..number].iter().all(|o| o.key != row.key));
+            }
+        }
+    }
+
+    #[test]
+    fn an_option_of_several_transports_is_the_same_row() {
+        let all = || TRANSPORTS.iter().flat_map(|info| info.options);
+        for row in all() {
+            assert!(all().filter(|o| o.key == row.key).all(|o| o == row));
+        }
+    }
+}

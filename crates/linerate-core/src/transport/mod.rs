@@ -1,0 +1,86 @@
+//! Transports: what moves the bytes of a load, and which causes apply to it.
+
+mod info;
+mod options;
+
+use std::fmt;
+
+pub use info::{CONNECT, FarEnd, NULL, PatternKind, TCP, TRANSPORTS, TransportInfo, UDP, named};
+pub use options::{Kind, OptionInfo, Options, Setting};
+
+/// What moves the bytes of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Connections of TCP.
+    Tcp,
+    /// Datagrams of UDP.
+    Udp,
+    /// One of which only bytes, operations and their times are known.
+    Other,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Other];
+
+    /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
+    pub fn of(engine: &str) -> Self {
+        match engine {
+            "sim" => Self::Tcp,
+            name => named(name).map_or(Self::Other, |info| info.class),
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Other => "another transport",
+        })
+    }
+}
+
+/// The transports to which a cause, or a factor, applies. Elsewhere it is neither a limit nor a rival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All: it is about hosts, threads or the measurement.
+    Any,
+    /// Those whose packets pass the kernel's network stack.
+    Sockets,
+    /// Connections alone: windows, retransmissions, congestion control.
+    Tcp,
+    /// Datagrams alone: without congestion control and retransmissions.
+    Udp,
+    /// Transports that keep a number of operations in flight.
+    Other,
+}
+
+impl Scope {
+    /// Whether it applies to a transport.
+    pub const fn includes(self, transport: Transport) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
+            Self::Tcp => matches!(transport, Transport::Tcp),
+            Self::Udp => matches!(transport, Transport::Udp),
+            Self::Other => matches!(transport, Transport::Other),
+        }
+    }
+
+    /// Why it does not apply elsewhere.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Any => "it applies to all",
+            Self::Sockets => "it is about packets of the kernel's network stack",
+            Self::Tcp => {
+                "it is about windows, retransmissions or congestion control of connections"
+            }
+            Self::Udp => {
+                "it is about datagrams, which have no congestion control and no retransmissions"
+            }
+            Self::Other => "it is about operations in flight",
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Options of transports, each declared once as a row: the row is the flag, its help, its key in files and records, and the
+//! check of what a peer asks for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most options that a plan may hold: what a peer sends is bounded before it is looked at.
+const OPTIONS_MAX: usize = 32;
+
+/// An option of a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionInfo {
+    /// The key in records, JSON and the configuration file; behind `--` the flag.
+    pub key: &'static str,
+    /// The help, a line without a full stop.
+    pub help: &'static str,
+    /// Which values it takes.
+    pub kind: Kind,
+}
+
+/// The values that an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Yes or no.
+    Switch,
+    /// A number.
+    Count {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// A size in bytes.
+    Size {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A value of an option.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// Of a switch.
+    Switch(bool),
+    /// Of a number, or of a size in bytes.
+    Number(u64),
+    /// Of words.
+    Word(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => f.write_str(if *on { "yes" } else { "no" }),
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// Options that were set, by key. One that is absent has its transport's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Options(BTreeMap<String, Setting>);
+
+impl Options {
+    /// Whether none is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets an option.
+    pub fn set(&mut self, key: &str, setting: Setting) {
+        self.0.insert(key.to_owned(), setting);
+    }
+
+    /// All that are set, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.0.iter().map(|(key, setting)| (key.as_str(), setting))
+    }
+
+    /// The value of an option.
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.0.get(key)
+    }
+
+    /// The value of a number or a size.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        match self.0.get(key) {
+            Some(Setting::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The value of an option of words.
+    pub fn word(&self, key: &str) -> Option<&str> {
+        match self.0.get(key) {
+            Some(Setting::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, key: &str) -> bool {
+        self.0.get(key) == Some(&Setting::Switch(true))
+    }
+
+    /// Whether a transport with these `rows` takes them; why not, as a lowercase fragment.
+    pub fn check(&self, rows: &[OptionInfo]) -> Result<(), String> {
+        if self.0.len() > OPTIONS_MAX {
+            return Err(format!("more than {OPTIONS_MAX} options"));
+        }
+        self.iter().try_for_each(|(key, setting)| {
+            let row = rows.iter().find(|row| row.key == key);
+            let row =
+                row.ok_or_else(|| "an option that this transport does not have".to_owned())?;
+            row.check(setting)
+        })
+    }
+}
+
+impl OptionInfo {
+    /// Whether it takes a value; why not, as a lowercase fragment.
+    pub fn check(&self, setting: &Setting) -> Result<(), String> {
+        let key = self.key;
+        match (self.kind, setting) {
+            (Kind::Switch, Setting::Switch(_)) => Ok(()),
+            (Kind::Count { least, most } | Kind::Size { least, most }, Setting::Number(number)) => {
+                let fits = (least..=most).contains(number);
+                fits.then_some(())
+                    .ok_or_else(|| format!("{key} {number}: {least} to {most} are possible"))
+            }
+            (Kind::Word(words), Setting::Word(word)) => {
+                let known = words.contains(&word.as_str());
+                let list = words.join(", ");
+                known
+                    .then_some(())
+                    .ok_or_else(|| format!("{key} takes one of {list}"))
+            }
+            _ => Err(format!("{key} has a value of another kind")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: [OptionInfo; 3] = [
+        OptionInfo {
+            key: "inline",
+            help: "",
+            kind: Kind::Size { least: 1, most: 9 },
+        },
+        OptionInfo {
+            key: "verb",
+            help: "",
+            kind: Kind::Word(&["read", "write"]),
+        },
+        OptionInfo {
+            key: "direct",
+            help: "",
+            kind: Kind::Switch,
+        },
+    ];
+
+    fn check(key: &str, setting: Setting) -> bool {
+        let mut options = Options::default();
+        options.set(key, setting);
+        options.check(&ROWS).is_ok()
+    }
+
+    #[test]
+    fn values_are_checked_on_both_sides_of_each_limit() {
+        for (key, setting, good) in [
+            ("inline", Setting::Number(0), false),
+            ("inline", Setting::Number(1), true),
+            ("inline", Setting::Number(9), true),
+            ("inline", Setting::Number(10), false),
+            ("inline", Setting::Switch(true), false),
+            ("verb", Setting::Word("read".into()), true),
+            ("verb", Setting::Word("reads".into()), false),
+            ("direct", Setting::Switch(false), true),
+            ("direct", Setting::Word("yes".into()), false),
+            ("other", Setting::Switch(true), false),
+        ] {
+            assert_eq!(check(key, setting.clone()), good, "{key} {setting:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_too_many_options_is_refused_before_they_are_looked_at() {
+        let mut options = Options::default();
+        for n in 0..=OPTIONS_MAX {
+            options.set(&n.to_string(), Setting::Switch(true));
+        }
+        assert!(options.check(&ROWS).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn options_are_read_as_they_were_written() {
+        let mut options = Options::default();
+        options.set("inline", Setting::Number(3));
+        options.set("verb", Setting::Word("read".into()));
+        options.set("direct", Setting::Switch(true));
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&options, &mut bytes).unwrap();
+        let read: Options = ciborium::from_reader(bytes.as_slice()).unwrap();
+        assert_eq!(read, options);
+        assert_eq!(
+            (read.number("inline"), read.word("verb")),
+            (Some(3), Some("read"))
+        );
+        assert!(read.is_on("direct") && !read.is_on("verb"));
+    }
+}

@@ -1,0 +1,449 @@
+//! A path that is simulated in virtual time: a [`Link`] whose truth is known.
+//!
+//! Payload is a fluid that flows in ticks of 10 ms or less. In each tick every connection gets the
+//! least of what its windows, its pacing, the CPUs of both ends and the path allow; CPUs and the
+//! path are shared fairly, and a path that is full grows a queue. The same path and seed give the
+//! same record, to the bit. It owns no thread, no socket and no clock.
+
+mod ends;
+mod flow;
+pub mod noise;
+mod path;
+mod ping;
+mod read;
+mod share;
+mod solve;
+
+use std::collections::BTreeMap;
+
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Pattern, SetPlan, StepPlan};
+use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use crate::event::Flow as Go;
+use crate::link::{Link, LinkError, Live};
+
+use ends::totals;
+use flow::{Flow, Work};
+use noise::{Noise, Random, UNIT_NS};
+pub use path::{Congestion, Cost, SimHost, SimPath, SimWay, Span};
+use ping::Ping;
+use read::{Tables, View};
+use solve::{Solver, Way, index};
+
+/// Longest tick of the fluid.
+const TICK_NS: u64 = 10_000_000;
+
+/// Most streams of a set.
+const MAX_STREAMS: u32 = 256;
+
+/// Most samples of a step: an hour at ten a second.
+const MAX_SAMPLES: u64 = 36_000;
+
+/// Time that the two ends take to talk before and after a step.
+const TALK: Nanos = Nanos::from_millis(5);
+
+/// Time that both ends wait after a step for payload that does not come.
+const STALL: Nanos = Nanos::from_secs(3);
+
+/// Time from one report to `watch` to the next.
+const WATCH_NS: u64 = 100_000_000;
+
+/// Connections that were made together.
+#[derive(Debug)]
+struct SimSet {
+    flows: Vec<Flow>,
+    ping: Option<Ping>,
+}
+
+/// A simulated path with its two ends.
+#[derive(Debug)]
+pub struct Sim {
+    path: SimPath,
+    now: Nanos,
+    sets: BTreeMap<u32, SimSet>,
+    /// Released sets: their time and payload stay in the hosts' counters.
+    released: Vec<SimSet>,
+    noise: [Noise; 2],
+    factor: [f64; 2],
+    /// When the next unit of noise begins.
+    noise_at: u64,
+    random: Random,
+    solver: Solver,
+}
+
+impl Sim {
+    /// A simulation of `path`. The same seed gives the same run.
+    pub fn new(path: SimPath, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let noise = Direction::ALL.map(|d| {
+            let (class, size) = path.way(d).noise;
+            Noise::new(class, size, random.bits())
+        });
+        Self {
+            path,
+            now: Nanos(0),
+            sets: BTreeMap::new(),
+            released: Vec::new(),
+            noise,
+            factor: [1.0; 2],
+            noise_at: 0,
+            random,
+            solver: Solver::default(),
+        }
+    }
+
+    /// Number of CPUs of all hosts together.
+    fn all_cpus(&self) -> usize {
+        if self.path.shared_host {
+            self.cpus(Side::Near).end
+        } else {
+            self.cpus(Side::Far).end
+        }
+    }
+
+    /// CPUs of one side's host among all.
+    fn cpus(&self, side: Side) -> std::ops::Range<usize> {
+        let near = self.path.near.cpus.max(1) as usize;
+        match side {
+            Side::Far if !self.path.shared_host => near..near + self.path.far.cpus.max(1) as usize,
+            _ => 0..near,
+        }
+    }
+
+    /// The CPU of thread `number` of one side: from the first on, or, on the far end of a shared
+    /// host, from the last on.
+    fn place(&self, side: Side, number: usize) -> usize {
+        let cpus = self.cpus(side);
+        let at = number % cpus.len();
+        if self.path.shared_host && side == Side::Far {
+            cpus.end - 1 - at
+        } else {
+            cpus.start + at
+        }
+    }
+
+    /// Lets the noise run up to now.
+    fn renew_noise(&mut self) {
+        while self.noise_at <= self.now.0 {
+            self.factor = [0, 1].map(|way| self.noise[way].step());
+            self.noise_at += UNIT_NS;
+        }
+    }
+
+    /// The two ways as they are now.
+    fn ways(&self) -> [Way; 2] {
+        Direction::ALL.map(|direction| {
+            let way = self.path.way(direction);
+            let noise = self.factor[index(direction)];
+            let down = self.path.down.is_some_and(|span| span.holds(self.now));
+            let other = self.path.other_session;
+            let taken = other.map_or(
+                0.0,
+                |(span, share)| {
+                    if span.holds(self.now) { share } else { 0.0 }
+                },
+            );
+            let whole = path::payload_rate(way.rate, f64::from(self.path.mss()));
+            let rate = whole * noise * (1.0 - taken);
+            Way {
+                rate: if down { 0.0 } else { rate },
+                depth: way.buffer.0 as f64 / rate.max(1.0),
+                rtt: self.path.rtt.secs().max(1e-6) / noise,
+                noise,
+                queue: 0.0,
+            }
+        })
+    }
+
+    /// One tick of all active sets.
+    fn tick(&mut self, active: &mut [(u32, SimSet)], dt_ns: u64, counted: bool) {
+        self.renew_noise();
+        let dt = Nanos(dt_ns).secs();
+        let mut ways = self.ways();
+        let mut room = vec![1.0 - self.path.near.steal; self.all_cpus()];
+        if !self.path.shared_host {
+            let far = self.cpus(Side::Far);
+            room[far].fill(1.0 - self.path.far.steal);
+        }
+        let mut flows: Vec<&mut Flow> = Vec::new();
+        let mut pings: Vec<&mut Ping> = Vec::new();
+        for (_, set) in active.iter_mut() {
+            flows.extend(set.flows.iter_mut());
+            pings.extend(set.ping.iter_mut());
+        }
+        self.solver
+            .tick(&mut flows, &mut ways, &room, dt, &mut self.random);
+        wait(&mut flows, &room, dt);
+        for flow in &mut flows {
+            flow.advance(dt, ways[index(flow.direction)].noise);
+        }
+        let down = ways.iter().any(|w| w.rate <= 0.0);
+        let trip = self.path.rtt.secs() + ways[0].queue + ways[1].queue;
+        for ping in pings.into_iter().filter(|_| !down) {
+            ping.advance(
+                dt,
+                trip,
+                self.path.latency_spread,
+                counted,
+                &mut self.random,
+            );
+        }
+        self.now.0 += dt_ns;
+    }
+
+    /// One row of every table of both ends.
+    fn read(&self, active: &[(u32, SimSet)], at: u64, tables: &mut [Tables; 2]) {
+        let mut busy = vec![(0.0, 0.0); self.all_cpus()];
+        let used: Vec<(u32, &SimSet)> = active.iter().map(|(id, set)| (*id, set)).collect();
+        let idle = self.sets.values().chain(&self.released);
+        let all: Vec<&SimSet> = used.iter().map(|(_, s)| *s).chain(idle).collect();
+        for set in &all {
+            set.add_busy(&mut busy);
+        }
+        for (side, tables) in [Side::Near, Side::Far].into_iter().zip(tables) {
+            let view = View {
+                side,
+                active: &used,
+                cpus: self.cpus(side),
+                busy: &busy,
+                steal: self.path.host(side).steal,
+                now: self.now.secs(),
+                port: self.port(side, &all),
+            };
+            view.read(at, tables);
+        }
+    }
+
+    /// The connections of a set.
+    fn connect(&self, plan: &SetPlan) -> SimSet {
+        let cpus = |n| [Side::Near, Side::Far].map(|side| self.place(side, n));
+        match plan.pattern {
+            Pattern::Stream { direction } => SimSet {
+                flows: thread_numbers(plan)
+                    .map(|n| {
+                        let ends = [direction.sender(), direction.receiver()];
+                        let cpus = ends.map(|side| self.place(side, n));
+                        Flow::new(&self.path, direction, &plan.knobs, cpus)
+                    })
+                    .collect(),
+                ping: None,
+            },
+            Pattern::Operations { .. } => SimSet {
+                flows: Vec::new(),
+                ping: None,
+            },
+            Pattern::PingPong { size, interval } => SimSet {
+                flows: Vec::new(),
+                ping: Some(Ping::new(
+                    size.0,
+                    interval.secs(),
+                    self.path.rtt.secs(),
+                    cpus(2).map(|cpu| Work {
+                        cpu,
+                        ..Work::default()
+                    }),
+                )),
+            },
+        }
+    }
+
+    /// Runs the ticks of a step; true when `watch` stopped it.
+    fn run(
+        &mut self,
+        plan: &StepPlan,
+        active: &mut [(u32, SimSet)],
+        tables: &mut [Tables; 2],
+        watch: &mut dyn FnMut(Live) -> Go,
+    ) -> bool {
+        let parts = plan.tick.0.div_ceil(TICK_NS);
+        let samples = (plan.washout.0 + plan.measure.0).div_ceil(plan.tick.0);
+        let (began, mut seen, mut told) = (self.now.0, received(active), 0);
+        self.read(active, 0, tables);
+        for sample in 1..=samples {
+            let end = began + sample * plan.tick.0;
+            for part in (0..parts).rev() {
+                let until = end - part * (plan.tick.0 / parts);
+                let counted = until - began > plan.washout.0;
+                self.tick(active, until - self.now.0, counted);
+            }
+            let at = self.now.0 - began;
+            self.read(active, at, tables);
+            if at - told >= WATCH_NS {
+                let (before, since) = (seen, Nanos(at - told));
+                seen = received(active);
+                told = at;
+                let live = Live {
+                    rate: Rate::of(Bytes((seen - before).max(0.0) as u64), since),
+                    elapsed: Nanos(at),
+                };
+                if watch(live) == Go::Stop {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+impl SimSet {
+    /// Adds the time that this set's threads took of each CPU: kernel, user.
+    fn add_busy(&self, busy: &mut [(f64, f64)]) {
+        for flow in &self.flows {
+            for (counts, work) in [(&flow.sent, &flow.tx), (&flow.received, &flow.rx)] {
+                busy[work.cpu].0 += counts.kernel;
+                busy[work.cpu].1 += counts.user;
+            }
+        }
+        if let Some(ping) = &self.ping {
+            for work in ping.work {
+                busy[work.cpu].0 += ping.counts.kernel;
+            }
+        }
+    }
+}
+
+/// Numbers of a set's threads among those that may run at once: the two directions take turns.
+fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
+    let first = match plan.pattern.direction() {
+        Some(Direction::Forward) => 0,
+        Some(Direction::Reverse) => 1,
+        None => 2,
+    };
+    (0..plan.knobs.streams as usize).map(move |n| first + n)
+}
+
+/// Threads that share a full CPU are runnable for the rest of the time.
+fn wait(flows: &mut [&mut Flow], room: &[f64], dt: f64) {
+    let mut threads = vec![0_u32; room.len()];
+    for flow in flows.iter() {
+        threads[flow.tx.cpu] += 1;
+        threads[flow.rx.cpu] += 1;
+    }
+    for flow in flows.iter_mut() {
+        let (tx, rx) = (flow.tx, flow.rx);
+        let rest = |work: &Work, rate: f64| dt * (1.0 - rate * work.per_byte()).clamp(0.0, 1.0);
+        match flow.bound {
+            flow::Bound::Sender if tx.pause == 0.0 && threads[tx.cpu] > 1 => {
+                flow.sent.wait += rest(&tx, flow.rate);
+            }
+            flow::Bound::Receiver if rx.pause == 0.0 && threads[rx.cpu] > 1 => {
+                flow.received.wait += rest(&rx, flow.rate);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Payload that all streams have received.
+fn received(active: &[(u32, SimSet)]) -> f64 {
+    let flows = active.iter().flat_map(|(_, set)| &set.flows);
+    flows.map(|flow| flow.received.bytes).sum()
+}
+
+fn refused(what: String) -> LinkError {
+    LinkError::Refused {
+        what,
+        hint: String::new(),
+    }
+}
+
+impl Link for Sim {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
+        let host = |side| Host {
+            side,
+            facts: self.facts(side),
+        };
+        Ok([Side::Near, Side::Far].map(host).into())
+    }
+
+    fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
+        let streams = plan.knobs.streams;
+        if !(1..=MAX_STREAMS).contains(&streams) {
+            return Err(refused(format!("cannot make a set of {streams} streams")));
+        }
+        if self.sets.contains_key(&plan.id) {
+            return Err(refused(format!("set {} is there already", plan.id)));
+        }
+        if matches!(plan.pattern, Pattern::Operations { .. }) {
+            return Err(refused("a simulated path carries no operations".into()));
+        }
+        // A handshake of the ends, then one of each connection.
+        self.now.0 += TALK.0 + 3 * self.path.rtt.0;
+        self.sets.insert(plan.id, self.connect(plan));
+        Ok(Set {
+            plan: plan.clone(),
+            ends: [Side::Near, Side::Far]
+                .map(|side| self.set_end(plan, side))
+                .into(),
+        })
+    }
+
+    fn step(
+        &mut self,
+        plan: &StepPlan,
+        watch: &mut dyn FnMut(Live) -> Go,
+    ) -> Result<Step, LinkError> {
+        let length = plan.washout.0.saturating_add(plan.measure.0);
+        if plan.tick.0 == 0 || length.div_ceil(plan.tick.0) > MAX_SAMPLES {
+            return Err(refused(format!(
+                "cannot sample {} every {}",
+                Nanos(length),
+                plan.tick
+            )));
+        }
+        if let Some(id) = plan.sets.iter().find(|id| !self.sets.contains_key(id)) {
+            return Err(refused(format!("set {id} was not made")));
+        }
+        self.now.0 += TALK.0;
+        let began = self.now;
+        let taken = plan.sets.iter();
+        let mut active: Vec<(u32, SimSet)> = taken
+            .filter_map(|id| Some((*id, self.sets.remove(id)?)))
+            .collect();
+        let before = totals(&active, Side::Near, &[]);
+        let mut tables = <[Tables; 2]>::default();
+        let stopped = self.run(plan, &mut active, &mut tables, watch);
+        let ends = self.ends(&mut active, tables, &before, began);
+        let blocked = active
+            .iter()
+            .any(|(_, set)| set.flows.iter().any(|f| f.blocked));
+        if blocked {
+            // Both ends wait for what does not come, then all connections of the step are closed.
+            self.now.0 += STALL.0;
+            self.released.extend(active.into_iter().map(|(_, set)| set));
+        } else {
+            self.sets.extend(active);
+        }
+        self.now.0 += TALK.0 + self.path.rtt.0;
+        let trouble = |what: &str| Trouble {
+            side: Side::Near,
+            what: what.into(),
+        };
+        let trouble = if stopped {
+            Some(trouble("stopped"))
+        } else {
+            blocked.then(|| trouble("a stream did not end in order"))
+        };
+        Ok(Step {
+            plan: plan.clone(),
+            began,
+            ends,
+            clock: Some(ClockPair {
+                offset_ns: 1_234_567_890,
+                bound_ns: self.path.rtt.0 / 2,
+            }),
+            trouble,
+        })
+    }
+
+    fn release(&mut self, set: u32) -> Result<(), LinkError> {
+        self.released.extend(self.sets.remove(&set));
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! What is read of a data connection over which no payload goes: nothing.
+
+use linerate_core::facts::Gap;
+use linerate_core::record::Table;
+use linerate_sys::socket;
+
+use crate::host::Machine;
+use crate::load::Probe;
+use crate::load::transport::line::Line;
+
+/// Ends the connection of a worker.
+pub(super) struct Abort(pub(super) Line);
+
+impl Probe for Abort {
+    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
+
+    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn abort(&self) {
+        // A connection that is closed already needs no shutdown.
+        let _ = socket::shutdown(self.0.fd());
+    }
+}

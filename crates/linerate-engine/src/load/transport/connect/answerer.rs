@@ -1,0 +1,192 @@
+//! The far end of connections: answers each with its own bytes, and closes it first.
+//!
+//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near
+//! end does not run out of its ports.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_core::parse::run::Mark;
+use linerate_sys::socket;
+
+use super::abort::Abort;
+use super::caller::PATIENCE;
+use super::meeting::Door;
+use crate::load::pages::Pages;
+use crate::load::transport::line::{BLOCK, Line, MarkPart, unless_paused};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Longest silence of a connection whose message is not in: its first packet may have to be sent again.
+const SILENCE: Duration = Duration::from_secs(3);
+/// Answers between two looks for the end mark, however many more connections wait.
+const ANSWERS: u32 = 64;
+
+/// A connection that was let in.
+struct Visit {
+    stream: TcpStream,
+    since: Instant,
+    /// When something was last moved.
+    moved: Instant,
+    /// Bytes of its message that are in, and of the answer that are out.
+    received: usize,
+    sent: usize,
+}
+
+impl Visit {
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        socket::set_timeouts(stream.as_fd(), BLOCK)?;
+        let now = Instant::now();
+        Ok(Self {
+            stream,
+            since: now,
+            moved: now,
+            received: 0,
+            sent: 0,
+        })
+    }
+
+    /// Receives into `message`, and answers it once all of it is in; true once all of the answer is out. Blocks
+    /// for a moment at most.
+    fn go_on(&mut self, message: &mut [u8]) -> io::Result<bool> {
+        let fd = self.stream.as_fd();
+        let moved = if self.received < message.len() {
+            let got = match socket::receive(fd, &mut message[self.received..], true) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                other => unless_paused(other)?,
+            };
+            self.received += got;
+            got
+        } else {
+            0
+        };
+        if self.received < message.len() {
+            self.note(moved);
+            return Ok(false);
+        }
+        let sent = unless_paused(socket::send(fd, &message[self.sent..], false))?;
+        self.sent += sent;
+        self.note(moved + sent);
+        Ok(self.sent == message.len())
+    }
+
+    fn note(&mut self, moved: usize) {
+        if moved > 0 {
+            self.moved = Instant::now();
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.moved.elapsed() > SILENCE || self.since.elapsed() > PATIENCE
+    }
+}
+
+/// Answers connections.
+pub(super) struct Answerer {
+    line: Line,
+    door: Door,
+    size: u32,
+    buffer: Pages,
+    mark: MarkPart,
+    visit: Option<Visit>,
+    /// Answers since the end mark was last looked for.
+    answers: u32,
+    ended: bool,
+    done: Option<Done>,
+}
+
+impl Answerer {
+    pub(super) fn new(line: Line, door: Door, size: u32) -> Self {
+        Self {
+            line,
+            door,
+            size,
+            buffer: Pages::default(),
+            mark: MarkPart::default(),
+            visit: None,
+            answers: 0,
+            ended: false,
+            done: None,
+        }
+    }
+
+    /// Goes on with a connection; the size of its message once that is answered, else zero.
+    fn go_on(&mut self) -> Result<u32, LoadError> {
+        if self.visit.is_none() {
+            let next = self.door.accept();
+            let next = next.map_err(|e| self.line.failed("accept", e))?;
+            let next = next.map(Visit::new).transpose();
+            self.visit = next.map_err(|e| self.line.failed("setsockopt", e))?;
+        }
+        let message = &mut self.buffer.bytes_mut()[..self.size as usize];
+        let answered = match self.visit.take() {
+            None => false,
+            Some(mut visit) => match visit.go_on(message) {
+                Ok(true) => true,
+                // Gone, or too slow: the near end counts what it did not get.
+                Err(_) => false,
+                Ok(false) if visit.is_late() => false,
+                Ok(false) => {
+                    self.visit = Some(visit);
+                    false
+                }
+            },
+        };
+        self.answers += 1;
+        if !answered || self.answers >= ANSWERS {
+            self.answers = 0;
+            self.look_for_the_end()?;
+        }
+        Ok(if answered { self.size } else { 0 })
+    }
+
+    fn look_for_the_end(&mut self) -> Result<(), LoadError> {
+        if self.ended {
+            return Ok(());
+        }
+        match self.mark.get(&self.line, false)? {
+            None => {}
+            Some(Mark::End(_)) => self.ended = true,
+            Some(mark) => {
+                let what = format!("{mark:?} among connections");
+                return Err(self.line.garbled(&what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Worker for Answerer {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.buffer.ensure(self.size as usize);
+        self.visit = None;
+        self.ended = false;
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        if ops.is_empty() || self.done.is_some() {
+            return Ok(0);
+        }
+        let bytes = self.go_on()?;
+        let op = Op::Receive(self.size);
+        self.done = Some(Done { op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(self.ended)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(Abort(self.line.clone()))]
+    }
+}

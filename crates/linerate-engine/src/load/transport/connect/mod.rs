@@ -1,0 +1,309 @@
+//! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
+//!
+//! Each stream has a data connection as of the TCP engine, which has proved the session. Over it the far end
+//! tells the port of a listener of its own, and the near end that a step is over. Payload is that of messages whose
+//! answers came and whose connections were closed; no goodput is told of it.
+
+mod abort;
+mod answerer;
+mod caller;
+mod meeting;
+
+use linerate_core::facts::HostFacts;
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_core::transport::{self, TransportInfo};
+
+use self::answerer::Answerer;
+use self::caller::Caller;
+use super::line::Line;
+use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use crate::load::{LoadError, Worker};
+
+/// Most streams of one set.
+const STREAMS_MAX: u32 = 64;
+/// Largest message in bytes: with more it would be the transfer that is timed.
+const SIZE_MAX: u64 = 16 * 1024;
+
+/// The transport.
+pub(super) struct Connect;
+
+impl Transport for Connect {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::CONNECT
+    }
+
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn descriptors(&self) -> u32 {
+        // The line, who listens, and a connection.
+        3
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(unmade(side, plan, connect))
+    }
+}
+
+/// Connects one end of a set.
+fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let Pattern::PingPong { size, .. } = plan.pattern else {
+        return Err(stream_of_payload());
+    };
+    let mut workers: Vec<Box<dyn Worker>> = Vec::new();
+    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+    let given_up = || lines.given_up();
+    for (stream, fd) in (0..).zip(fds) {
+        let line = Line::new(fd, plan.id, stream)?;
+        workers.push(match side {
+            Side::Near => {
+                let to = meeting::find(&line, &given_up)?;
+                Box::new(Caller::new(line, to, size.0 as u32))
+            }
+            Side::Far => {
+                let door = meeting::open(&line, &given_up)?;
+                Box::new(Answerer::new(line, door, size.0 as u32))
+            }
+        });
+    }
+    let end = SetEnd::default();
+    Ok(Connected { workers, end })
+}
+
+fn stream_of_payload() -> LoadError {
+    LoadError::Unsupported {
+        what: "connections are timed one by one: they carry no stream of payload".to_owned(),
+    }
+}
+
+/// Refuses what connections cannot do, and what would cost this end more memory or time than a measurement
+/// needs: plans come from the other end.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    streams(plan, STREAMS_MAX)?;
+    match plan.pattern {
+        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => Err(format!(
+            "a message of {size}: 1 B to 16 KiB are possible in a connection of its own"
+        )),
+        Pattern::PingPong { .. } if knobs.open_loop => Err(
+            "connections are made one after another: none is due at a time of its own (--rate)"
+                .to_owned(),
+        ),
+        Pattern::PingPong { .. } if knobs.busy_poll => {
+            Err("a connection is waited for asleep: there is no busy polling".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
+    use linerate_core::units::{Bytes, Nanos};
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+    use super::super::possible;
+    use super::*;
+    use crate::load::{Advice, Op};
+
+    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
+        let mut plan = SetPlan {
+            id: 0,
+            pattern: Pattern::PingPong {
+                size: Bytes(1),
+                interval: Nanos(0),
+            },
+            knobs: Knobs::default(),
+        };
+        change(&mut plan);
+        plan
+    }
+
+    fn messages(bytes: u64) -> impl FnOnce(&mut SetPlan) {
+        move |plan| {
+            plan.pattern = Pattern::PingPong {
+                size: Bytes(bytes),
+                interval: Nanos(0),
+            };
+        }
+    }
+
+    #[test]
+    fn plans_are_bounded_on_both_sides_of_each_limit() {
+        let direction = Direction::Forward;
+        for (plan, good) in [
+            (plan(|_| ()), true),
+            (plan(|p| p.knobs.streams = 0), false),
+            (plan(|p| p.knobs.streams = STREAMS_MAX), true),
+            (plan(|p| p.knobs.streams = STREAMS_MAX + 1), false),
+            (plan(messages(0)), false),
+            (plan(messages(SIZE_MAX)), true),
+            (plan(messages(SIZE_MAX + 1)), false),
+            (plan(|p| p.pattern = Pattern::Stream { direction }), false),
+            (plan(|p| p.knobs.open_loop = true), false),
+            (plan(|p| p.knobs.busy_poll = true), false),
+        ] {
+            assert_eq!(possible(&Connect, &plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    /// The two ends of a data connection, near and far.
+    fn lines() -> [Line; 2] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        [near, far].map(|stream| Line::new(stream.into(), 0, 0).unwrap())
+    }
+
+    /// A connection from another address of this machine.
+    fn stranger(to: SocketAddr) -> TcpStream {
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&fd, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+        connect(&fd, &to).unwrap();
+        fd.into()
+    }
+
+    /// Lets an end do `ops` operations, then waits for its end; the payload that it moved.
+    fn work(mut worker: impl Worker, op: Op, ops: u32) -> u32 {
+        let advice = Arc::new(Advice::new(1, 1));
+        worker.begin(&advice).unwrap();
+        let (mut done, wait) = (Vec::new(), Duration::from_millis(10));
+        let moved = |done: &[crate::load::Done]| done.iter().map(|d| d.bytes).sum::<u32>();
+        while moved(&done) < ops * 3 {
+            worker.submit(&[op]).unwrap();
+            worker.reap(1, wait, &mut done).unwrap();
+        }
+        while !worker.finish().unwrap() {
+            worker.submit(&[op]).unwrap();
+            worker.reap(1, wait, &mut done).unwrap();
+        }
+        moved(&done)
+    }
+
+    fn wanted() -> bool {
+        false
+    }
+
+    #[test]
+    fn a_first_connection_is_waited_for_until_the_set_is_given_up() {
+        for given_up in [true, false] {
+            let [near, far] = lines();
+            let door = std::thread::spawn(move || meeting::open(&far, &|| given_up));
+            if !given_up {
+                meeting::find(&near, &wanted).unwrap();
+            }
+            let opened = door.join().unwrap();
+            assert_eq!(opened.is_err(), given_up);
+            if let Err(e) = opened {
+                assert!(e.to_string().contains("was given up"), "{e}");
+            }
+        }
+        // Nobody comes, and the set is given up while the door is open; nor does the near end wait for one that
+        // does not tell where it listens.
+        let [near, far] = lines();
+        let asked = std::cell::Cell::new(0);
+        let later = || asked.replace(asked.get() + 1) > 2;
+        let why = meeting::open(&far, &later).unwrap_err().to_string();
+        assert!(why.contains("was given up"), "{why}");
+        let mut told = [0; 2];
+        assert_eq!(near.receive(&mut told, true).unwrap(), 2);
+        asked.set(0);
+        let why = meeting::find(&near, &later).unwrap_err().to_string();
+        assert!(why.contains("was given up"), "{why}");
+    }
+
+    #[test]
+    fn connections_are_answered_and_those_from_elsewhere_are_closed() {
+        let [near, far] = lines();
+        let answerer = std::thread::spawn(move || {
+            let door = meeting::open(&far, &wanted).unwrap();
+            work(Answerer::new(far, door, 3), Op::Receive(3), 20)
+        });
+        let to = meeting::find(&near, &wanted).unwrap();
+        let mut other = stranger(to);
+        let _ = other.write_all(b"abc");
+        let mut answer = Vec::new();
+        let _ = other.read_to_end(&mut answer);
+        assert!(answer.is_empty(), "{answer:?}");
+        let mut silent = TcpStream::connect(to).unwrap();
+        let made = work(Caller::new(near, to, 3), Op::Send(3), 20);
+        assert_eq!((made, answerer.join().unwrap()), (60, 60));
+        assert_eq!(silent.read(&mut [0]).unwrap(), 0, "one that says nothing");
+    }
+
+    #[test]
+    fn where_no_connection_gets_through_that_is_told() {
+        let [near, far] = lines();
+        let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = closed.local_addr().unwrap().port();
+        drop(closed);
+        far.send(&port.to_be_bytes(), false).unwrap();
+        let failed = meeting::find(&near, &wanted).unwrap_err();
+        assert!(failed.to_string().contains("no connection gets through"));
+        assert!(failed.hint().contains("ip_local_port_range"));
+    }
+
+    #[test]
+    fn a_connection_that_is_refused_is_lost_and_counts_where_its_time_does() {
+        for (counts, lost) in [(true, 5..=u64::MAX), (false, 0..=0)] {
+            let [near, _far] = lines();
+            let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let to = closed.local_addr().unwrap();
+            drop(closed);
+            let mut caller = Caller::new(near, to, 3);
+            let advice = Arc::new(Advice::new(1, 1));
+            if counts {
+                advice.count_from(1);
+            }
+            caller.begin(&advice).unwrap();
+            for _ in 0..5 {
+                caller.submit(&[Op::Send(3)]).unwrap();
+                let mut done = Vec::new();
+                caller.reap(1, Duration::ZERO, &mut done).unwrap();
+                assert_eq!(done, []);
+            }
+            let timed = caller.timed();
+            assert!(lost.contains(&timed.lost) && timed.trips.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_far_end_that_is_gone_ends_the_step() {
+        let [near, far] = lines();
+        let to = SocketAddr::from(([127, 0, 0, 1], 1));
+        drop(far);
+        let mut caller = Caller::new(near, to, 3);
+        caller.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        caller.submit(&[Op::Send(3)]).unwrap();
+        let ended = caller.reap(1, Duration::ZERO, &mut Vec::new());
+        assert!(ended.unwrap_err().to_string().contains("closed"));
+    }
+
+    #[test]
+    fn a_step_ends_beside_one_that_says_nothing() {
+        let [near, far] = lines();
+        let answerer = std::thread::spawn(move || {
+            let door = meeting::open(&far, &wanted).unwrap();
+            work(Answerer::new(far, door, 3), Op::Receive(3), 0)
+        });
+        let to = meeting::find(&near, &wanted).unwrap();
+        let _silent = [(); 4].map(|()| TcpStream::connect(to).unwrap());
+        let began = std::time::Instant::now();
+        assert_eq!(work(Caller::new(near, to, 3), Op::Send(3), 0), 0);
+        assert_eq!(answerer.join().unwrap(), 0);
+        assert!(began.elapsed() < Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,254 @@
+//! Transports: what moves bytes. One transport is one file or folder here and one row of the table `TRANSPORTS`.
+
+mod connect;
+pub(crate) mod icmp;
+pub(crate) mod line;
+mod null;
+pub(crate) mod tcp;
+pub(crate) mod udp;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_core::transport::{PatternKind, TransportInfo};
+use linerate_core::units::Bytes;
+
+use super::application::WORK_MAX_PS;
+use super::{LoadError, Worker};
+use crate::event::Level;
+
+/// Every transport.
+pub static TRANSPORTS: &[&dyn Transport] = &[&tcp::Tcp, &udp::Udp, &connect::Connect, &null::Null];
+
+/// The transport with this name.
+pub fn transport(name: &str) -> Option<&'static dyn Transport> {
+    TRANSPORTS.iter().find(|t| t.info().name == name).copied()
+}
+
+/// Something to tell the user before a run.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// How grave.
+    pub level: Level,
+    /// What, why, and what helps.
+    pub gap: Gap,
+}
+
+impl Notice {
+    /// What a host will not give, or not in full: the run goes on without.
+    pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
+        let hint = |gap| Self {
+            level: Level::Hint,
+            gap,
+        };
+        gaps.into_iter().map(hint).collect()
+    }
+}
+
+/// What is done to the socket of each stream, by its number.
+pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
+
+/// Data connections of a session: dialled on the near end, waited for on the far end; proved to
+/// belong to the session either way.
+pub trait Lines: Send {
+    /// The connections for so many streams of `set`, in their order. `configure` is applied to each
+    /// socket before it is connected on the near end, and after it was accepted on the far end.
+    fn lines(
+        &mut self,
+        set: u32,
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError>;
+    /// A socket for datagrams of `stream` of `set`, connected to the other end's, which has proved
+    /// itself and is reached by them. `configure` is applied to the socket before anything comes to it.
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError>;
+    /// Whether nobody wants the set any more: a transport that waits for the other end by itself asks.
+    fn given_up(&self) -> bool {
+        false
+    }
+}
+
+/// The same host at another port; an IPv4 address as such, however the socket tells it.
+pub(crate) fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
+            let mut same = v6;
+            same.set_port(port);
+            same.into()
+        }
+        other => SocketAddr::new(other.ip().to_canonical(), port),
+    }
+}
+
+/// A socket for datagrams, connected to that of the other end. It blocks.
+#[derive(Debug)]
+pub struct Datagrams {
+    /// The socket.
+    pub fd: OwnedFd,
+    /// What marks the datagrams that this end sends; nobody else but the other end knows it.
+    pub own: u64,
+    /// What marks those of the other end.
+    pub other: u64,
+}
+
+/// No connections: for transports without a far end.
+#[derive(Debug, Clone, Copy)]
+pub struct NoLines;
+
+impl Lines for NoLines {
+    fn lines(
+        &mut self,
+        set: u32,
+        streams: u32,
+        _: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        (0..streams)
+            .map(|stream| Err(no_far_end(set, stream)))
+            .collect()
+    }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        Err(no_far_end(set, stream))
+    }
+}
+
+fn no_far_end(set: u32, stream: u32) -> LoadError {
+    let what = format!("stream {stream} of set {set} has no far end to connect to");
+    LoadError::Unsupported { what }
+}
+
+/// An offer of one end to the other: addresses, keys, queue numbers. Opaque to all but its transport.
+pub type Offer = Vec<u8>;
+
+/// Refuses what a transport cannot do, and what would cost an end more memory or time than a measurement needs: plans
+/// come from the other end. The error says why, as a lowercase fragment.
+pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
+    let (info, knobs) = (transport.info(), &plan.knobs);
+    let kind = plan.pattern.kind();
+    if !info.has(kind) {
+        return Err(lacks(kind).to_owned());
+    }
+    knobs.options.check(info.options)?;
+    let work = knobs.extra_work;
+    if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
+        return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
+    }
+    if let Pattern::PingPong { interval, .. } = plan.pattern
+        && knobs.open_loop
+        && interval.0 == 0
+    {
+        return Err("an open loop needs a time from one message to the next".to_owned());
+    }
+    transport.bounds(plan)
+}
+
+/// What a transport without a pattern does not do.
+const fn lacks(kind: PatternKind) -> &'static str {
+    match kind {
+        PatternKind::Stream => "it carries no stream of payload",
+        PatternKind::RoundTrips => "it times no round trips",
+        PatternKind::Operations => "it has no reads, writes and copies",
+    }
+}
+
+/// Refuses a number of streams that is not from 1 to `most`.
+fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
+    let streams = plan.knobs.streams;
+    if (1..=most).contains(&streams) {
+        return Ok(());
+    }
+    Err(format!("{streams} streams: 1 to {most} are possible"))
+}
+
+/// What an end of a set does without, or has less of than was asked for.
+fn refused(what: &str, why: &str) -> Gap {
+    Gap {
+        what: format!("set.{what}"),
+        why: why.to_owned(),
+        hint: String::new(),
+    }
+}
+
+/// A way to move bytes.
+pub trait Transport: Sync {
+    /// Its row in the table of the core.
+    fn info(&self) -> &'static TransportInfo;
+    /// What the user should know before `plan` is run, this end of it on a host with these facts.
+    fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// The part of [`possible`] that this transport alone knows.
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
+    /// Buffers that each thread of one end of a set makes, where they do not follow from the sizes of its
+    /// operations: a server counts them before it prepares the set.
+    fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
+        None
+    }
+    /// Descriptors that it holds for each stream, if payload is copied: a server counts them as well.
+    fn descriptors(&self) -> u32 {
+        1
+    }
+    /// Prepares one end of a set that is [`possible`].
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError>;
+}
+
+/// One end of a set before it is connected. Dropping it takes back all that was made for it.
+pub trait Prepared: Send {
+    /// What it offers to the other end; nothing where connections are all that it needs.
+    fn offer(&self) -> Offer;
+    /// Connects it to the other end's offer.
+    fn connect(
+        self: Box<Self>,
+        offer: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<Connected, LoadError>;
+}
+
+/// One end of a set that is ready for steps.
+pub struct Connected {
+    /// One for each thread.
+    pub workers: Vec<Box<dyn Worker>>,
+    /// What was got of what was asked for.
+    pub end: SetEnd,
+}
+
+/// How an end is connected for which nothing is made before.
+type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
+
+/// An end for which nothing is made before it is connected.
+struct Unmade {
+    side: Side,
+    plan: SetPlan,
+    connect: Connect,
+}
+
+/// An end that needs nothing but connections, made by `connect`.
+fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
+    Box::new(Unmade {
+        side,
+        plan: plan.clone(),
+        connect,
+    })
+}
+
+impl Prepared for Unmade {
+    fn offer(&self) -> Offer {
+        Offer::new()
+    }
+
+    fn connect(self: Box<Self>, _: &Offer, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+        (self.connect)(self.side, &self.plan, lines)
+    }
+}

@@ -1,0 +1,102 @@
+//! The transport that pretends: what the rest of the tool can do at most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::facts::HostFacts;
+use linerate_core::path::Side;
+use linerate_core::plan::SetPlan;
+use linerate_core::record::SetEnd;
+use linerate_core::transport::{self, TransportInfo};
+use linerate_core::wire::limits::THREADS_MAX;
+
+use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
+
+/// Most streams of one set: each has a thread.
+const STREAMS_MAX: u32 = THREADS_MAX;
+
+/// Moves nothing, and says that it did.
+pub(super) struct Null;
+
+impl Transport for Null {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::NULL
+    }
+
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        streams(plan, STREAMS_MAX)
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(unmade(side, plan, connect))
+    }
+}
+
+fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let pretender = |_| Box::new(Pretender { ended: Vec::new() }) as _;
+    Ok(Connected {
+        workers: (0..plan.knobs.streams).map(pretender).collect(),
+        end: SetEnd::default(),
+    })
+}
+
+struct Pretender {
+    ended: Vec<Done>,
+}
+
+impl Worker for Pretender {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.ended.reserve(BATCH);
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let room = BATCH.saturating_sub(self.ended.len());
+        let taken = &ops[..ops.len().min(room)];
+        self.ended.extend(taken.iter().map(|op| {
+            let (Op::Send(bytes) | Op::Receive(bytes)) = *op;
+            Done { op: *op, bytes }
+        }));
+        Ok(taken.len())
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.append(&mut self.ended);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(true)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_taken_as_far_as_there_is_room_and_ends_in_order() {
+        let mut worker = Pretender { ended: Vec::new() };
+        worker.begin(&Arc::new(Advice::new(1, 1))).unwrap();
+        let ops: Vec<Op> = (1..=BATCH as u32).map(Op::Send).collect();
+        assert_eq!(worker.submit(&ops[..20]).unwrap(), 20);
+        assert_eq!(worker.submit(&ops[20..]).unwrap(), BATCH - 20);
+        assert_eq!(worker.submit(&ops).unwrap(), 0);
+        let mut done = Vec::new();
+        worker.reap(1, Duration::ZERO, &mut done).unwrap();
+        let bytes = |done: &[Done]| done.iter().map(|d| d.bytes).collect::<Vec<_>>();
+        assert_eq!(bytes(&done), (1..=BATCH as u32).collect::<Vec<_>>());
+        worker.reap(1, Duration::ZERO, &mut done).unwrap();
+        assert_eq!(done.len(), BATCH);
+        assert_eq!(worker.submit(&ops[..1]).unwrap(), 1);
+    }
+}

@@ -1,0 +1,258 @@
+//! Several streams on one thread: those that can go on do, and the thread waits for all of them in one call.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::plan::{Handover, Knobs};
+use linerate_core::wire::samples::read_every;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::inflow::Inflow;
+use super::outflow::Outflow;
+use super::outlet::Outlet;
+use super::probe::SocketProbe;
+use crate::load::pages::Pages;
+use crate::load::transport::line::{BLOCK, Line};
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Streams that go on between two looks at all of them.
+const AT_ONCE: usize = 64;
+/// Largest operation in bytes where the plan leaves its size open: what a stream moves before the others have
+/// their turn.
+pub(super) const OP_MOST: u32 = 256 * 1024;
+/// Such a write is no larger than half a second of its stream's payload, or than this while that is not known:
+/// where a step ends every stream has the rest of a run to send, all over one path.
+const OP_LEAST: u32 = 4 * 1024;
+const OPS_PER_SEC: u64 = 2;
+
+/// Rest where none of the streams that could go on did.
+const REST: Duration = Duration::from_millis(1);
+
+/// One of the streams.
+pub(super) trait Flow: Send {
+    /// What is waited for.
+    const WANTED: epoll::EventFlags;
+    /// What all streams of a thread use.
+    type Shared: Send;
+
+    /// Makes what is shared, for operations of `most` bytes.
+    fn share(shared: &mut Self::Shared, most: usize) -> std::io::Result<()>;
+    fn line(&self) -> &Line;
+    /// A new step.
+    fn begin(&mut self, advice: &Advice);
+    /// Payload moved in this step.
+    fn total(&self) -> u64;
+    /// Goes on, at once; payload moved, and whether its end mark has passed. `ending` says that the step is
+    /// over.
+    fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
+}
+
+/// What a stream may do now.
+pub(super) struct Turn {
+    pub(super) most: u32,
+    /// Bytes per second of the stream.
+    pub(super) rate: u64,
+    /// Whether the step is over.
+    pub(super) ending: bool,
+}
+
+/// The streams of one thread.
+pub(super) struct Bundle<F: Flow> {
+    flows: Vec<F>,
+    shared: F::Shared,
+    advice: Arc<Advice>,
+    /// All streams whose end mark has not passed in this step; made anew for each.
+    waiting: Option<OwnedFd>,
+    left: usize,
+    /// One of so many streams is read.
+    every: u32,
+    /// Whether the plan leaves the size of operations open.
+    open: bool,
+    done: Vec<Done>,
+}
+
+/// A thread that sends several streams.
+pub(super) fn sender(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Outflow> {
+    let flows = lines.into_iter().map(Outflow::new).collect();
+    let open = knobs.write_size.0 == 0;
+    Bundle::new(flows, Outlet::new(Handover::Copy), knobs.streams, open)
+}
+
+/// A thread that receives several streams.
+pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs) -> Bundle<Inflow> {
+    let flows = lines.into_iter().map(|line| Inflow::new(line, knobs));
+    let open = knobs.read_size.0 == 0;
+    Bundle::new(flows.collect(), Pages::default(), knobs.streams, open)
+}
+
+/// Size of the next write of one of many streams of `rate` bytes per second, at most.
+fn write(rate: u64) -> u32 {
+    (rate / OPS_PER_SEC).clamp(OP_LEAST.into(), OP_MOST.into()) as u32
+}
+
+impl<F: Flow> Bundle<F> {
+    /// Some of the `streams` of a set.
+    fn new(flows: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
+        Self {
+            flows,
+            shared,
+            advice: Arc::new(Advice::new(1, 1)),
+            waiting: None,
+            left: 0,
+            every: read_every(streams),
+            open,
+            done: Vec::with_capacity(AT_ONCE),
+        }
+    }
+
+    /// Lets each stream that can go on, waiting up to the block time for one.
+    fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
+        let rate = self.advice.rate() / self.flows.len().max(1) as u64;
+        let most = match op {
+            Op::Send(most) if self.open => most.min(write(rate)),
+            Op::Receive(most) if self.open => most.min(OP_MOST),
+            Op::Send(most) | Op::Receive(most) => most,
+        };
+        let turn = Turn { most, rate, ending };
+        let Some(waiting) = &self.waiting else {
+            return Ok(());
+        };
+        let mut room = [MaybeUninit::uninit(); AT_ONCE];
+        let ready = wait(waiting, &mut room);
+        let ready = ready.map_err(|e| self.flows[0].line().failed("epoll_wait", e.into()))?;
+        let mut went_on = ready.is_empty();
+        for event in ready {
+            let flow = &mut self.flows[event.data.u64() as usize];
+            let (bytes, ended) = flow.go_on(&mut self.shared, &turn)?;
+            self.done.push(Done { op, bytes });
+            went_on |= bytes > 0 || ended;
+            if ended {
+                let deleted = epoll::delete(waiting, flow.line().fd());
+                deleted.map_err(|e| flow.line().failed("epoll_ctl", e.into()))?;
+                self.left -= 1;
+            }
+        }
+        if !went_on {
+            // The kernel may be short of memory for sockets that have room.
+            std::thread::sleep(REST);
+        }
+        Ok(())
+    }
+}
+
+/// What is ready, waited for no longer than the block time.
+fn wait<'a>(
+    waiting: &OwnedFd,
+    room: &'a mut [MaybeUninit<epoll::Event>],
+) -> rustix::io::Result<&'a [epoll::Event]> {
+    let most = Timespec {
+        tv_sec: 0,
+        tv_nsec: BLOCK.subsec_nanos().into(),
+    };
+    match epoll::wait(waiting, room, Some(&most)) {
+        Ok((ready, _)) => Ok(ready),
+        Err(Errno::INTR) => Ok(&[]),
+        Err(e) => Err(e),
+    }
+}
+
+/// All streams, to be waited for by their number.
+fn waiting<F: Flow>(flows: &[F]) -> rustix::io::Result<OwnedFd> {
+    let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, flow) in flows.iter().enumerate() {
+        let data = epoll::EventData::new_u64(number as u64);
+        epoll::add(&fd, flow.line().fd(), data, F::WANTED)?;
+    }
+    Ok(fd)
+}
+
+impl<F: Flow> Worker for Bundle<F> {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        let first = self.flows[0].line();
+        let most = if self.open {
+            advice.most().min(OP_MOST)
+        } else {
+            advice.most()
+        };
+        let shared = F::share(&mut self.shared, most as usize);
+        shared.map_err(|e| first.failed("making payload", e))?;
+        let all = waiting(&self.flows).map_err(|e| first.failed("epoll", e.into()))?;
+        self.waiting = Some(all);
+        self.left = self.flows.len();
+        self.flows.iter_mut().for_each(|flow| flow.begin(advice));
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op), true) = (ops.first(), self.done.is_empty()) else {
+            return Ok(0);
+        };
+        self.turn(*op, false)?;
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.append(&mut self.done);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        // A receiver goes on by being asked to receive.
+        if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
+            self.turn(Op::Send(self.advice.op()), true)?;
+        }
+        Ok(self.left == 0)
+    }
+
+    fn moved(&self) -> Vec<(u32, u64)> {
+        let flows = self.flows.iter();
+        flows
+            .map(|flow| (flow.line().stream, flow.total()))
+            .collect()
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        // Of each thread as many: one may move more than another.
+        let read = self.flows.iter().step_by(self.every as usize);
+        read.map(Flow::line)
+            .cloned()
+            .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn of_very_many_streams_some_are_read() {
+        let line = |stream| Line::new(UnixStream::pair().unwrap().0.into(), 0, stream).unwrap();
+        for (streams, read) in [(4, 4), (1024, 4), (1025, 2), (3000, 2), (10_000, 1)] {
+            let knobs = Knobs {
+                streams,
+                ..Knobs::default()
+            };
+            let bundle = sender((0..4).map(line).collect(), &knobs);
+            assert_eq!(bundle.probes().len(), read, "{streams}");
+        }
+    }
+
+    #[test]
+    fn writes_are_half_a_second_of_a_stream_within_bounds() {
+        for (rate, bytes) in [
+            (0, OP_LEAST),
+            (2 * u64::from(OP_LEAST) + 2, OP_LEAST + 1),
+            (2 * u64::from(OP_MOST) - 2, OP_MOST - 1),
+            (u64::MAX, OP_MOST),
+        ] {
+            assert_eq!(write(rate), bytes, "{rate}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What became of sends without a copy: counted by the thread that sends, told by the kernel.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use linerate_core::facts::Gap;
+use linerate_core::metric::{
+    Metric, ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
+};
+use linerate_core::parse::zerocopy::{ROOM, completions};
+use linerate_core::plan::Handover;
+use linerate_sys::zerocopy::notice;
+
+use crate::load::transport::line::Line;
+
+/// Most messages that one reading of an error queue takes: the kernel merges neighbours, so few are
+/// there.
+const NOTICES_MAX: usize = 64;
+
+/// Counts of one connection since it was made; on a cache line pair of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Completions {
+    way: Handover,
+    sends: AtomicU64,
+    refused: AtomicU64,
+    done: AtomicU64,
+    copied: AtomicU64,
+}
+
+impl Completions {
+    /// Of sends by this way.
+    pub(super) fn of(way: Handover) -> Self {
+        Self {
+            way,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a send that the kernel took without a copy.
+    pub(super) fn sent(&self) {
+        self.sends.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a send that was made by a copy for want of room.
+    pub(super) fn refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Counts sends that the kernel is through with, and those of them that it copied all the same.
+    pub(super) fn told(&self, through: u64, copied: u64) {
+        self.done.fetch_add(through, Relaxed);
+        self.copied.fetch_add(copied, Relaxed);
+    }
+
+    /// Takes in what the kernel has told on the socket since the last time: the sampler does, so that the thread
+    /// that sends need not. A ring tells that thread, at no cost.
+    pub(super) fn take_in(&self, line: &Line) {
+        if self.way != Handover::Zerocopy {
+            return;
+        }
+        let mut control = [0; ROOM];
+        for _ in 0..NOTICES_MAX {
+            // An empty queue is an error; what else fails shows in the sends.
+            let Ok(len) = notice(line.fd(), &mut control) else {
+                return;
+            };
+            for told in completions(&control[..len]) {
+                self.told(told.sends, if told.copied { told.sends } else { 0 });
+            }
+        }
+    }
+
+    /// The row of the table.
+    pub(super) fn row(&self) -> [(Metric, Option<i64>); 4] {
+        [
+            (ZEROCOPY_SENDS, &self.sends),
+            (ZEROCOPY_COMPLETIONS, &self.done),
+            (ZEROCOPY_COPIED, &self.copied),
+            (ZEROCOPY_REFUSED, &self.refused),
+        ]
+        .map(|(metric, count)| (metric, Some(count.load(Relaxed) as i64)))
+    }
+
+    /// What the kernel would not do; the same words for all connections, which tell it once.
+    pub(super) fn gap(&self) -> Option<Gap> {
+        let hint = match self.way {
+            Handover::IoUring => "ulimit -l unlimited",
+            _ => "ulimit -l unlimited; sudo sysctl -w net.core.optmem_max=1048576",
+        };
+        (self.refused.load(Relaxed) > 0).then(|| Gap {
+            what: "set.copy".to_owned(),
+            why: "some sends were made by a copy: the kernel had no room to hold their pages"
+                .to_owned(),
+            hint: hint.to_owned(),
+        })
+    }
+}

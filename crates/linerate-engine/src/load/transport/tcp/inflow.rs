@@ -1,0 +1,242 @@
+//! What a receiver keeps of one stream.
+
+use linerate_core::parse::run::Mark;
+use linerate_core::plan::Knobs;
+use linerate_sys::socket;
+use rustix::event::epoll;
+
+use super::bundle::{Flow, Turn};
+use super::intake::Intake;
+
+use crate::load::pages::Pages;
+use crate::load::transport::line::{Line, MarkPart};
+use crate::load::{Advice, LoadError};
+
+/// Below this a wake-up is not worth saving.
+const LOW_WATER_MIN: u64 = 64 * 1024;
+/// The receiver is kept waiting for no longer than 1/5000 s of payload: well below a tick, and
+/// below what a window holds on a path that is fast enough for this to matter.
+const LOW_WATERS_PER_SEC: u64 = 5000;
+/// Waiting data may take this part of the receive buffer, so that the window stays open.
+const LOW_WATER_SHARE: u64 = 8;
+/// Memory that a clamped window needs, in windows: small segments take several times their payload.
+const CLAMP_BUFFER: u64 = 4;
+
+/// An upper bound of the window that is kept in force.
+struct Clamp {
+    bytes: u64,
+    locked: bool,
+}
+
+impl Clamp {
+    /// Bounds the window anew: the kernel lifts the clamp whenever it enlarges the buffer
+    /// (tcp_rcvbuf_grow), so that is ended too once the buffer is large enough for the clamp to be
+    /// what bounds the window.
+    fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
+        let failed = |e| line.failed("setsockopt", e);
+        if !self.locked {
+            let buffer = socket::recv_buffer(line.fd()).map_err(failed)?;
+            if buffer >= self.bytes.saturating_mul(CLAMP_BUFFER) {
+                // Kernels before 5.14 cannot; then the clamp holds but for moments.
+                let _ = socket::lock_recv_buffer(line.fd());
+                self.locked = true;
+            }
+        }
+        socket::set_window_clamp(line.fd(), self.bytes).map_err(failed)
+    }
+}
+
+/// Receives runs of payload up to the end mark.
+pub(super) struct Inflow {
+    pub(super) line: Line,
+    pub(super) intake: Intake,
+    /// Whether receives may wait for more than the first byte.
+    patient: bool,
+    clamp: Option<Clamp>,
+    mark: MarkPart,
+    /// Payload left of the run.
+    left: u64,
+    /// Payload received in this step.
+    total: u64,
+    /// `SO_RCVLOWAT` in force.
+    low_water: u64,
+    /// Most that it is set to.
+    gather: u64,
+    ended: bool,
+}
+
+impl Inflow {
+    pub(super) fn new(line: Line, knobs: &Knobs) -> Self {
+        Self {
+            line,
+            intake: Intake::of(knobs.receive),
+            // Where the window is bounded on purpose, waiting would change what is measured.
+            patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
+            clamp: knobs.window_clamp.map(|b| Clamp {
+                bytes: b.0,
+                locked: false,
+            }),
+            mark: MarkPart::default(),
+            left: 0,
+            total: 0,
+            low_water: 1,
+            gather: 0,
+            ended: false,
+        }
+    }
+
+    /// Whether the end mark was read.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Receives no more in this step.
+    pub(super) fn close(&mut self) -> Result<(), LoadError> {
+        self.intake.end(&self.line)
+    }
+
+    /// Receives at most `most` bytes of payload into `room`: what one receive of an application would get, at
+    /// once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per second.
+    /// Runs that end in between must not show, or a slow sender's short runs would make a receiver slow
+    /// that pays for each operation.
+    pub(super) fn pull(
+        &mut self,
+        room: &mut [u8],
+        rate: u64,
+        most: u32,
+        wait: bool,
+    ) -> Result<u32, LoadError> {
+        let mut all = self.pull_run(room, rate, most, wait)?;
+        while all < most && self.left == 0 && !self.ended {
+            let more = self.pull_run(room, rate, most - all, false)?;
+            if more == 0 {
+                break;
+            }
+            all += more;
+        }
+        Ok(all)
+    }
+
+    /// Receives at most `most` bytes of one run, its mark first where it begins.
+    fn pull_run(
+        &mut self,
+        room: &mut [u8],
+        rate: u64,
+        most: u32,
+        wait: bool,
+    ) -> Result<u32, LoadError> {
+        if self.left == 0 && !self.next_run(rate, wait)? {
+            return Ok(0);
+        }
+        let most = u64::from(most).min(self.left);
+        let moved = self.intake.payload(&self.line, room, most, wait)?;
+        self.left -= moved as u64;
+        self.total += moved as u64;
+        // What is left of the run, and the mark behind it, must not wait for data that may never
+        // come: a receive wakes for the low-water mark even where it asks for less.
+        if self.left < self.low_water {
+            self.set_low_water(1)?;
+        }
+        Ok(moved as u32)
+    }
+
+    /// Reads the next mark; true when a run begins.
+    fn next_run(&mut self, rate: u64, wait: bool) -> Result<bool, LoadError> {
+        if self.ended {
+            return Ok(false);
+        }
+        match self.intake.mark(&self.line, &mut self.mark, wait)? {
+            None => Ok(false),
+            Some(Mark::Run(length)) => {
+                self.left = length;
+                self.begin_run(rate)?;
+                Ok(true)
+            }
+            Some(Mark::End(total)) if total == self.total => {
+                self.ended = true;
+                Ok(false)
+            }
+            Some(Mark::End(total)) => {
+                let what = format!("{total} bytes were sent but {} received", self.total);
+                Err(self.line.garbled(&what))
+            }
+        }
+    }
+
+    fn begin_run(&mut self, rate: u64) -> Result<(), LoadError> {
+        if let Some(clamp) = &mut self.clamp {
+            clamp.hold(&self.line)?;
+        }
+        let gather = self.gather.min(rate / LOW_WATERS_PER_SEC);
+        if !self.patient || gather < LOW_WATER_MIN {
+            return Ok(());
+        }
+        let buffer = socket::recv_buffer(self.line.fd());
+        let buffer = buffer.map_err(|e| self.line.failed("getsockopt", e))?;
+        let wanted = low_water(gather, buffer);
+        if wanted <= self.left {
+            self.set_low_water(wanted)?;
+        }
+        Ok(())
+    }
+
+    fn set_low_water(&mut self, bytes: u64) -> Result<(), LoadError> {
+        if bytes != self.low_water {
+            let set = socket::set_low_water(self.line.fd(), bytes);
+            set.map_err(|e| self.line.failed("setsockopt", e))?;
+            self.low_water = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Flow for Inflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::IN;
+    type Shared = Pages;
+
+    fn share(room: &mut Pages, most: usize) -> std::io::Result<()> {
+        room.ensure(most);
+        Ok(())
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self, advice: &Advice) {
+        self.gather = advice.gather().into();
+        self.total = 0;
+        self.ended = false;
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn go_on(&mut self, room: &mut Pages, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        let moved = self.pull(room.bytes_mut(), turn.rate, turn.most, false)?;
+        Ok((moved, self.ended()))
+    }
+}
+
+/// Bytes to wait for where `gather` may gather in a receive buffer of `buffer` bytes; 1 for the first byte.
+fn low_water(gather: u64, buffer: u64) -> u64 {
+    let bytes = gather.min(buffer / LOW_WATER_SHARE);
+    if bytes < LOW_WATER_MIN { 1 } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_short_small_and_only_where_it_pays() {
+        let (least, big) = (LOW_WATER_MIN, 32 << 20);
+        assert_eq!(low_water(0, big), 1);
+        assert_eq!(low_water(least - 1, big), 1);
+        assert_eq!(low_water(least, big), least);
+        assert_eq!(low_water(3 * least, big), 3 * least);
+        assert_eq!(low_water(u64::MAX, least * 8 - 1), 1);
+        assert_eq!(low_water(u64::MAX, least * 8), least);
+    }
+}

@@ -1,0 +1,95 @@
+//! How a receiver takes what came from the kernel.
+
+use linerate_core::parse::run::Mark;
+use linerate_core::plan::Receive;
+use linerate_sys::uring::Receiver;
+
+use crate::load::LoadError;
+use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause};
+
+/// A way to receive.
+pub(super) enum Intake {
+    /// Each receive copies into the program's buffer.
+    Copy,
+    /// Payload is dropped in the kernel.
+    Discard,
+    /// One receive goes on and on, into buffers that the kernel was handed before (io_uring).
+    Ring(Box<Receiver>),
+}
+
+impl Intake {
+    pub(super) fn of(receive: Receive) -> Self {
+        match receive {
+            Receive::Copy => Self::Copy,
+            Receive::Discard => Self::Discard,
+        }
+    }
+
+    /// Takes at most `most` bytes of payload, at once, or, where it may `wait`, within the block time; zero when
+    /// nothing is there. `room` is where a copy goes.
+    pub(super) fn payload(
+        &mut self,
+        line: &Line,
+        room: &mut [u8],
+        most: u64,
+        wait: bool,
+    ) -> Result<usize, LoadError> {
+        let within = most.min(room.len() as u64) as usize;
+        match self {
+            Self::Copy => line.receive(&mut room[..within], wait),
+            Self::Discard => line.discard(&mut room[..within], wait),
+            Self::Ring(ring) => Ok(taken(ring, line, most as usize, wait)?.len()),
+        }
+    }
+
+    /// Takes what there is of a mark; `None` until all of it is there.
+    pub(super) fn mark(
+        &mut self,
+        line: &Line,
+        mark: &mut MarkPart,
+        wait: bool,
+    ) -> Result<Option<Mark>, LoadError> {
+        let Self::Ring(ring) = self else {
+            return mark.get(line, wait);
+        };
+        // Buffers end where they end, so it may stand in two.
+        let mut wait = wait;
+        loop {
+            let part = taken(ring, line, mark.missing(), wait)?;
+            if part.is_empty() {
+                return Ok(None);
+            }
+            if let Some(whole) = mark.add(line, part)? {
+                return Ok(Some(whole));
+            }
+            wait = false;
+        }
+    }
+
+    /// Ends a receive that goes on by itself: the step is over, and with it its thread.
+    pub(super) fn end(&mut self, line: &Line) -> Result<(), LoadError> {
+        match std::mem::replace(self, Self::Copy) {
+            Self::Ring(ring) => ring.end().map_err(|e| line.failed("recv", e)),
+            other => {
+                *self = other;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The next bytes that io_uring received, at most `most`; none when nothing came in time.
+fn taken<'a>(
+    ring: &'a mut Receiver,
+    line: &Line,
+    most: usize,
+    wait: bool,
+) -> Result<&'a [u8], LoadError> {
+    match ring.take(line.fd(), most, wait.then_some(BLOCK)) {
+        Ok(Some([])) => Err(line.closed()),
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => Ok(&[]),
+        Err(e) if is_pause(&e) => Ok(&[]),
+        Err(e) => Err(line.failed("recv", e)),
+    }
+}

@@ -1,0 +1,225 @@
+//! Socket options: what the plan asks for, what the kernel gives, and what is refused.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use linerate_core::facts::Gap;
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Pattern, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_sys::{socket, zerocopy};
+
+use crate::load::transport::refused;
+
+/// Time for which a busy receive asks the device's queue, as kernel documentation suggests it for one socket.
+//= Documentation/admin-guide/sysctl/net.rst, busy_read
+const BUSY_POLL_MICROS: u32 = 50;
+
+/// What waits in the buffer of a paced sender: a tenth of a second, which spans many of its writes.
+const UNSENT_PER_SEC: u64 = 10;
+const UNSENT_LEAST: u64 = 512;
+
+/// Segments of this many bytes less than asked for are as asked: options take room in them.
+const MSS_OPTIONS: u32 = 40;
+
+/// Sets the options of `plan` that a socket may have before it is connected; what is refused is returned.
+pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
+    let fd = fd.as_fd();
+    let knobs = &plan.knobs;
+    let (sends, receives) = roles(side, plan);
+    let ping_pong = matches!(plan.pattern, Pattern::PingPong { .. });
+    let mut gaps = Vec::new();
+    let mut note = |what: &str, result: io::Result<()>| {
+        if let Err(e) = result {
+            gaps.push(refused(what, &e.to_string()));
+        }
+    };
+    if knobs.nodelay || ping_pong {
+        note("nodelay", socket::set_nodelay(fd, true));
+    }
+    if let Some(bytes) = knobs.send_buffer {
+        note("send_buffer", socket::set_send_buffer(fd, bytes.0));
+    }
+    if let Some(bytes) = knobs.recv_buffer {
+        note("recv_buffer", socket::set_recv_buffer(fd, bytes.0));
+    }
+    if let Some(bytes) = knobs.window_clamp.filter(|_| receives) {
+        note("window_clamp", socket::set_window_clamp(fd, bytes.0));
+    }
+    // Segments are agreed on while connecting, for both ways: later it has no effect.
+    if let Some(bytes) = knobs.mss.filter(|_| side == Side::Near) {
+        note("mss", socket::set_max_segment(fd, bytes));
+    }
+    if let Some(rate) = knobs.pacing.filter(|_| sends) {
+        note("pacing", socket::set_pacing(fd, rate.0 / 8));
+        // What lies in the buffer leaves at that pace, too, long after the time is up. A kernel that refuses keeps to
+        // the pace all the same.
+        let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
+        let _ = socket::set_unsent_most(fd, unsent);
+    }
+    if knobs.copy == Handover::Zerocopy && sends && !ping_pong {
+        note("copy", zerocopy::allow(fd));
+    }
+    if knobs.busy_poll
+        && let Err(e) = socket::set_busy_poll(fd, BUSY_POLL_MICROS)
+    {
+        gaps.push(Gap {
+            hint: format!("sudo sysctl -w net.core.busy_read={BUSY_POLL_MICROS}"),
+            ..refused(
+                "busy_poll",
+                &format!("SO_BUSY_POLL: {e}; the thread spins all the same"),
+            )
+        });
+    }
+    // What it asks for while connecting (ECN of dctcp); whether it may be had, `set_connected` says.
+    if let Some(name) = &knobs.congestion {
+        let _ = socket::set_congestion(fd, name);
+    }
+    gaps
+}
+
+/// Sets again, once it is connected, what a socket that connects takes from its route instead: a congestion control
+/// (`congctl`). What is refused is returned.
+pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
+    let name = plan.knobs.congestion.as_ref()?;
+    let refused = socket::set_congestion(fd.as_fd(), name).err()?;
+    Some(congestion_gap(name, &refused.to_string()))
+}
+
+/// Whether this end sends and receives payload.
+fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
+    match plan.pattern.direction() {
+        Some(direction) => (direction.sender() == side, direction.receiver() == side),
+        None => (true, true),
+    }
+}
+
+/// Reads what is in force into `end`, and notes what is less than was asked for.
+pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
+    let fd = fd.as_fd();
+    let knobs = &plan.knobs;
+    end.send_buffer = socket::send_buffer(fd).ok();
+    end.recv_buffer = socket::recv_buffer(fd).ok();
+    end.congestion = socket::congestion(fd).unwrap_or_default();
+    end.mss = socket::max_segment(fd).ok();
+    for (name, asked, got) in [
+        ("wmem_max", knobs.send_buffer, end.send_buffer),
+        ("rmem_max", knobs.recv_buffer, end.recv_buffer),
+    ] {
+        if let (Some(asked), Some(got)) = (asked, got)
+            && got < asked.0.saturating_mul(2)
+        {
+            let asked = asked.0;
+            let why = format!("asked for {asked} bytes, doubled by the kernel, and got {got}");
+            end.gaps.push(buffer_gap(name, asked, &why));
+        }
+    }
+    if side == Side::Near
+        && let (Some(asked), Some(got)) = (knobs.mss, end.mss)
+        && !(asked.saturating_sub(MSS_OPTIONS)..=asked).contains(&got)
+    {
+        let why = format!("asked for {asked} bytes and got {got}: the path allows no more");
+        end.gaps.push(refused("mss", &why));
+    }
+}
+
+/// A buffer that is smaller than asked for.
+pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
+    let what = if limit == "wmem_max" {
+        "send_buffer"
+    } else {
+        "recv_buffer"
+    };
+    Gap {
+        hint: format!("sudo sysctl -w net.core.{limit}={asked}"),
+        ..refused(what, why)
+    }
+}
+
+/// A congestion control that may not be used.
+pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
+    Gap {
+        hint: format!(
+            "sudo modprobe tcp_{name}; sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=\
+             \"$(sysctl -n net.ipv4.tcp_allowed_congestion_control) {name}\""
+        ),
+        ..refused("congestion", &format!("{name}: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
+    use linerate_core::units::{Bytes, Rate};
+
+    use super::*;
+
+    fn plan(knobs: Knobs) -> SetPlan {
+        SetPlan {
+            id: 0,
+            pattern: Pattern::Stream {
+                direction: Direction::Forward,
+            },
+            knobs,
+        }
+    }
+
+    /// A connected socket; it stays so while the listener is there.
+    fn near() -> (OwnedFd, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap());
+        (near.unwrap().into(), listener)
+    }
+
+    #[test]
+    fn what_is_given_leaves_no_gap_and_is_read_back() {
+        let plan = plan(Knobs {
+            send_buffer: Some(Bytes(20_000)),
+            recv_buffer: Some(Bytes(30_000)),
+            window_clamp: Some(Bytes(50_000)),
+            pacing: Some(Rate(8_000_000)),
+            congestion: Some("reno".to_owned()),
+            ..Knobs::default()
+        });
+        let (fd, _listener) = near();
+        assert_eq!(set(&fd, Side::Near, &plan), []);
+        assert_eq!(set_connected(&fd, &plan), None);
+        let mut end = SetEnd::default();
+        read_back(&fd, Side::Near, &plan, &mut end);
+
+        assert_eq!(end.gaps, []);
+        assert_eq!(end.send_buffer, Some(40_000));
+        assert_eq!(end.recv_buffer, Some(60_000));
+        assert_eq!(end.congestion, "reno");
+    }
+
+    #[test]
+    fn what_is_refused_or_cut_is_a_gap_with_its_reason() {
+        let plan = plan(Knobs {
+            send_buffer: Some(Bytes(1 << 40)),
+            congestion: Some("nosuch".to_owned()),
+            mss: Some(9000),
+            ..Knobs::default()
+        });
+        let (fd, _listener) = near();
+        let mut end = SetEnd {
+            gaps: set(&fd, Side::Near, &plan),
+            ..SetEnd::default()
+        };
+        end.gaps.extend(set_connected(&fd, &plan));
+        read_back(&fd, Side::Near, &plan, &mut end);
+        let gap = |what: &str| end.gaps.iter().find(|g| g.what == what);
+        assert!(gap("set.send_buffer").unwrap().hint.contains("wmem_max"));
+        assert!(gap("set.congestion").unwrap().hint.contains("modprobe"));
+        assert!(gap("set.mss").is_some(), "{:?}", end.gaps);
+    }
+
+    #[test]
+    fn a_near_end_only_sender_gets_no_window_clamp() {
+        let (sends, receives) = roles(Side::Near, &plan(Knobs::default()));
+        assert!(sends && !receives);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a sender keeps of one stream.
+
+use linerate_core::parse::run::{Mark, RUN_MAX};
+
+use super::bundle::{Flow, Turn};
+use super::outlet::Outlet;
+use crate::load::transport::line::{Line, MarkPart};
+use rustix::event::epoll;
+
+use crate::load::{Advice, LoadError};
+
+/// Runs of payload are about this long: one over it, in seconds.
+const RUNS_PER_SEC: u64 = 100;
+/// Longest run while nothing is known of the rate.
+const RUN_UNKNOWN: u64 = 64 * 1024;
+/// Longest run at the lowest rates: shorter ones would be marks more than payload.
+const RUN_LEAST: u64 = 512;
+
+/// Sends runs of payload, each announced by its mark.
+pub(super) struct Outflow {
+    pub(super) line: Line,
+    mark: MarkPart,
+    /// Length of a run whose mark is not sent in full yet; zero when there is none.
+    announced: u64,
+    /// Payload left of the run.
+    left: u64,
+    /// Payload sent in this step.
+    total: u64,
+    ended: bool,
+}
+
+impl Outflow {
+    pub(super) fn new(line: Line) -> Self {
+        Self {
+            line,
+            mark: MarkPart::default(),
+            announced: 0,
+            left: 0,
+            total: 0,
+            ended: false,
+        }
+    }
+
+    /// Sends at most `most` bytes of `payload`, the mark of its run first where one begins; as much as the kernel
+    /// takes at once, or, where it may `wait`, within the block time. `rate` is that of the stream, in bytes per
+    /// second.
+    pub(super) fn push(
+        &mut self,
+        payload: &mut Outlet,
+        rate: u64,
+        most: u32,
+        wait: bool,
+    ) -> Result<u32, LoadError> {
+        if self.left == 0 {
+            if self.announced == 0 {
+                self.announced = run_length(rate, most);
+            }
+            if !self.put(Mark::Run(self.announced), true, wait)? {
+                return Ok(0);
+            }
+            self.left = std::mem::take(&mut self.announced);
+        }
+        let len = u64::from(most).min(self.left) as usize;
+        let moved = payload.send(&self.line, len, rate, wait)?;
+        self.left -= moved as u64;
+        self.total += moved as u64;
+        Ok(moved as u32)
+    }
+
+    /// Whether a run has begun that is to be sent before the end mark.
+    pub(super) fn in_a_run(&self) -> bool {
+        self.left > 0 || self.announced > 0
+    }
+
+    /// Puts the end mark; true once it is sent.
+    pub(super) fn end(&mut self, wait: bool) -> Result<bool, LoadError> {
+        if !self.ended {
+            self.ended = self.put(Mark::End(self.total), false, wait)?;
+        }
+        Ok(self.ended)
+    }
+
+    fn put(&mut self, mark: Mark, more: bool, wait: bool) -> Result<bool, LoadError> {
+        if wait {
+            self.mark.put(&self.line, mark, more)
+        } else {
+            self.mark.offer(&self.line, mark, more)
+        }
+    }
+}
+
+impl Flow for Outflow {
+    const WANTED: epoll::EventFlags = epoll::EventFlags::OUT;
+    type Shared = Outlet;
+
+    fn share(payload: &mut Outlet, most: usize) -> std::io::Result<()> {
+        payload.fill(most)
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
+    }
+
+    fn begin(&mut self, _: &Advice) {
+        self.total = 0;
+        self.ended = false;
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn go_on(&mut self, payload: &mut Outlet, turn: &Turn) -> Result<(u32, bool), LoadError> {
+        if turn.ending && !self.in_a_run() {
+            return Ok((0, self.end(false)?));
+        }
+        let moved = self.push(payload, turn.rate, turn.most, false)?;
+        Ok((moved, false))
+    }
+}
+
+/// The longest run at a rate.
+fn second(rate: u64) -> u64 {
+    if rate == 0 {
+        RUN_UNKNOWN
+    } else {
+        rate.max(RUN_LEAST)
+    }
+}
+
+/// About 10 ms of payload, in whole operations; a part of one where it would take longer than a second, since a
+/// run that has begun is sent to its end.
+fn run_length(rate: u64, op: u32) -> u64 {
+    let op = u64::from(op.max(1));
+    let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);
+    let whole = (wanted / op).max(1) * op;
+    whole.min(second(rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_is_whole_operations_or_a_second_of_one_and_within_bounds(
+            rate: u64, op in 0u32..=16 << 20,
+        ) {
+            let (length, op) = (run_length(rate, op), u64::from(op.max(1)));
+            prop_assert!((1..=RUN_MAX).contains(&length));
+            let second = second(rate);
+            prop_assert!(length % op == 0 || length == second && length < op);
+            prop_assert!(length <= second);
+        }
+    }
+
+    #[test]
+    fn a_run_is_ten_milliseconds_long_where_operations_are_smaller() {
+        assert_eq!(run_length(1_000_000_000, 1000), 10_000_000);
+        assert_eq!(run_length(1_000_000, 65_536), 65_536);
+    }
+
+    #[test]
+    fn an_operation_that_takes_longer_than_a_second_is_cut() {
+        assert_eq!(run_length(4 << 20, 4 << 20), 4 << 20);
+        assert_eq!(run_length(125_000, 4 << 20), 125_000);
+        assert_eq!(run_length(0, 4 << 20), RUN_UNKNOWN);
+        assert_eq!(run_length(1000, 4 << 20), 1000);
+        assert_eq!(run_length(1, 4 << 20), RUN_LEAST);
+    }
+}

@@ -1,0 +1,137 @@
+//! How a sender's payload gets into the kernel: by a copy, or by pages that the kernel sends itself.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use linerate_core::plan::Handover;
+use linerate_sys::zerocopy::{self, Memory};
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::io::Errno;
+
+use super::completions::Completions;
+use super::uring::Outward;
+use crate::load::LoadError;
+use crate::load::pages::{Pages, randomize};
+use crate::load::transport::line::Line;
+
+/// Payload, and the way that it takes.
+pub(super) enum Outlet {
+    /// Each send copies it.
+    Copy(Pages),
+    /// The kernel sends its pages, and tells when it is through with them.
+    Zerocopy(Option<Memory>, Arc<Completions>),
+    /// The kernel sends the pages of a file in memory. One call does it, where `splice` takes two and a
+    /// pipe.
+    Sendfile(Option<File>),
+    /// The kernel sends pages that it was told of once, and tells when it is through with them.
+    Ring(Box<Outward>),
+}
+
+/// A file in memory.
+pub(super) struct File {
+    fd: OwnedFd,
+    len: usize,
+}
+
+impl Outlet {
+    pub(super) fn new(way: Handover) -> Self {
+        match way {
+            Handover::Copy => Self::Copy(Pages::default()),
+            Handover::Zerocopy => Self::Zerocopy(None, Arc::new(Completions::of(way))),
+            Handover::Sendfile => Self::Sendfile(None),
+            Handover::IoUring => Self::Ring(Box::new(Outward::new())),
+        }
+    }
+
+    /// Makes `len` bytes of payload, unless they are there already.
+    pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
+        match self {
+            Self::Copy(pages) => {
+                if pages.ensure(len) {
+                    pages.randomize()?;
+                }
+            }
+            Self::Zerocopy(Some(memory), _) if memory.size() == len => {}
+            Self::Zerocopy(memory, _) => {
+                let mut made = Memory::new(len)?;
+                randomize(made.bytes_mut())?;
+                *memory = Some(made);
+            }
+            Self::Sendfile(Some(file)) if file.len == len => {}
+            Self::Sendfile(file) => *file = Some(File::new(len)?),
+            Self::Ring(ring) => ring.fill(len)?,
+        }
+        Ok(())
+    }
+
+    /// Sends at most `most` bytes, copies where it may not `wait` at once and all else within the block time; zero
+    /// when the kernel takes nothing. `rate` is that of the stream, in bytes per second.
+    pub(super) fn send(
+        &mut self,
+        line: &Line,
+        most: usize,
+        rate: u64,
+        wait: bool,
+    ) -> Result<usize, LoadError> {
+        match self {
+            Self::Copy(pages) => {
+                let bytes = pages.bytes();
+                let bytes = &bytes[..most.min(bytes.len())];
+                if wait {
+                    line.send(bytes, false)
+                } else {
+                    line.offer(bytes, false)
+                }
+            }
+            Self::Zerocopy(None, _) | Self::Sendfile(None) => Ok(0),
+            Self::Zerocopy(Some(memory), counts) => {
+                let sent = zerocopy::send(line.fd(), memory, most);
+                if sent.as_ref().is_err_and(no_room) {
+                    // What the kernel has told is room too, once it is read.
+                    counts.take_in(line);
+                    counts.refused();
+                    return line.moved("send", zerocopy::send_copied(line.fd(), memory, most));
+                }
+                if sent.is_ok() {
+                    counts.sent();
+                }
+                line.moved("send", sent)
+            }
+            Self::Sendfile(Some(file)) => {
+                let most = most.min(file.len);
+                let sent = sendfile(line.fd(), &file.fd, Some(&mut 0), most);
+                line.moved("sendfile", sent.map_err(io::Error::from))
+            }
+            Self::Ring(ring) => ring.send(line, most, rate, wait),
+        }
+    }
+
+    /// What became of sends without a copy, where there are any.
+    pub(super) fn completions(&self) -> Option<Arc<Completions>> {
+        match self {
+            Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),
+            Self::Ring(ring) => Some(Arc::clone(&ring.counts)),
+            Self::Copy(_) | Self::Sendfile(_) => None,
+        }
+    }
+}
+
+/// Whether the kernel had no room to hold pages: not enough locked memory, or memory of options.
+fn no_room(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
+}
+
+impl File {
+    fn new(len: usize) -> io::Result<Self> {
+        let mut payload = Pages::default();
+        payload.ensure(len);
+        payload.randomize()?;
+        let fd = memfd_create("linerate-payload", MemfdFlags::CLOEXEC)?;
+        let mut at = 0;
+        while at < len {
+            at += rustix::io::write(&fd, &payload.bytes()[at..])?;
+        }
+        Ok(Self { fd, len })
+    }
+}

@@ -1,0 +1,83 @@
+//! The receiving thread of a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::plan::{Handover, Knobs, Receive};
+use linerate_sys::uring;
+
+use super::bundle::Flow;
+use super::inflow::Inflow;
+use super::intake::Intake;
+use super::probe::SocketProbe;
+use super::uring::pieces;
+use crate::load::pages::Pages;
+use crate::load::transport::line::Line;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Receives runs of payload up to the end mark.
+pub(super) struct Receiver {
+    flow: Inflow,
+    buffer: Pages,
+    /// The size of reads that the plan asks for, where they are made by io_uring.
+    ring: Option<u64>,
+    advice: Arc<Advice>,
+    done: Option<Done>,
+}
+
+impl Receiver {
+    /// `way` is how this end moves its bytes.
+    pub(super) fn new(line: Line, knobs: &Knobs, way: Handover) -> Self {
+        let ring = way == Handover::IoUring && knobs.receive == Receive::Copy;
+        Self {
+            ring: ring.then_some(knobs.read_size.0),
+            flow: Inflow::new(line, knobs),
+            buffer: Pages::default(),
+            advice: Arc::new(Advice::new(1, 1)),
+            done: None,
+        }
+    }
+}
+
+impl Worker for Receiver {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        if let Some(asked) = self.ring {
+            let (size, count) = pieces(asked, advice.most());
+            let ring = uring::Receiver::new(size, count);
+            let ring = ring.map_err(|e| self.flow.line.failed("io_uring_setup", e))?;
+            self.flow.intake = Intake::Ring(Box::new(ring));
+        } else {
+            self.buffer.ensure(advice.most() as usize);
+        }
+        self.flow.begin(advice);
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(Op::Receive(most)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        let (room, rate) = (self.buffer.bytes_mut(), self.advice.rate());
+        let bytes = self.flow.pull(room, rate, *most, true)?;
+        let op = Op::Receive(*most);
+        self.done = Some(Done { op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        if self.flow.ended() {
+            self.flow.close()?;
+        }
+        Ok(self.flow.ended())
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.flow.line.clone()))]
+    }
+}

@@ -1,0 +1,229 @@
+//! One socket of a stream, with what its worker needs to use it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::parse::control::{STAMP_ROOM, stamp};
+use linerate_core::parse::datagram::{HEADER_LEN, Header, Kind};
+use linerate_sys::{clock, datagram, socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::probe::Counts;
+use crate::load::LoadError;
+use crate::load::transport::Datagrams;
+use crate::load::transport::icmp::is_of_the_path;
+
+/// Rest of a sender whose host's queue is full, or whom the path refuses: less than such a queue holds.
+const REST: Duration = Duration::from_micros(50);
+/// Looks at an empty socket before a busy worker looks up from it.
+const SPINS: u32 = 1024;
+/// A connected socket; its descriptor is shared with the probes of its worker.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    fd: Arc<OwnedFd>,
+    own: u64,
+    /// Tag of the datagrams that the other end sends.
+    pub(super) other: u64,
+    pub(super) set: u32,
+    pub(super) stream: u32,
+    pub(super) counts: Arc<Counts>,
+}
+
+/// A datagram that was received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Got {
+    pub(super) bytes: usize,
+    /// When it was read, on the clock of all times.
+    pub(super) at: u64,
+    /// How long the kernel had it before, where it tells.
+    pub(super) unread: Option<u64>,
+}
+
+/// What became of messages that were handed to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// So many were taken, at least one.
+    Taken(usize),
+    /// None yet: the socket's own buffer is full, or a message of the path came between.
+    Waiting,
+    /// None: a queue of this host is full, its port is down, or a rule of its own forbids them.
+    Refused,
+    /// None, and the kernel cannot cut messages on this route.
+    Uncut,
+    /// None: the path takes shorter ones than before. Datagrams are sent in fragments from here on, which
+    /// the kernel does not cut from messages.
+    TooLong,
+}
+
+impl Line {
+    pub(super) fn new(datagrams: Datagrams, set: u32, stream: u32) -> Self {
+        Self {
+            fd: Arc::new(datagrams.fd),
+            own: datagrams.own,
+            other: datagrams.other,
+            set,
+            stream,
+            counts: Arc::default(),
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Bounds the time that a send and a receive may block.
+    pub(super) fn set_timeouts(&self, most: Duration) -> Result<(), LoadError> {
+        let set = socket::set_timeouts(self.fd(), most);
+        set.map_err(|source| self.failed("setsockopt", source))
+    }
+
+    /// The front of a datagram of this end.
+    pub(super) fn header(&self, kind: Kind, size: u16, step: u32, number: u64) -> Header {
+        Header {
+            tag: self.own,
+            size,
+            kind,
+            step,
+            number,
+        }
+    }
+
+    /// Sends messages, at most a batch of them.
+    pub(super) fn send<'a>(
+        &self,
+        messages: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Sent, LoadError> {
+        let source = match datagram::send_batch(self.fd(), messages) {
+            Ok(count) => return Ok(Sent::Taken(count)),
+            Err(source) => source,
+        };
+        match Errno::from_io_error(&source) {
+            Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
+            // A rule of the host itself against them answers EPERM (nf_hook_slow), a port that is down ENETDOWN.
+            Some(Errno::NOBUFS | Errno::PERM | Errno::NETDOWN) => {
+                std::thread::sleep(REST);
+                Ok(Sent::Refused)
+            }
+            // No checksums by the port, or a transformation on the route: udp_send_skb. What a message of the
+            // path becomes (EOPNOTSUPP: a source route failed) is none of these.
+            Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
+            Some(Errno::MSGSIZE) => self.in_fragments(),
+            _ if self.passing(&source) => Ok(Sent::Waiting),
+            _ => Err(self.failed("sendmmsg", source)),
+        }
+    }
+
+    /// The path takes datagrams of this size no longer: they are sent in fragments from here on.
+    fn in_fragments(&self) -> Result<Sent, LoadError> {
+        let told = datagram::drain_errors(self.fd());
+        if self.counts.fragments() && told == 0 {
+            return Err(self.garbled("the kernel takes no datagrams of this size, nor fragments"));
+        }
+        let set = datagram::set_fragments(self.fd(), true);
+        set.map_err(|e| self.failed("setsockopt", e))?;
+        Ok(Sent::TooLong)
+    }
+
+    /// Whether an error is a message of the path or of the other host, which is counted and passed over.
+    fn passing(&self, e: &io::Error) -> bool {
+        let passing = is_of_the_path(e);
+        if passing {
+            self.counts.told();
+            datagram::drain_errors(self.fd());
+            std::thread::sleep(REST);
+        }
+        passing
+    }
+
+    /// Sends a datagram without payload, if the kernel takes it.
+    pub(super) fn tell(&self, kind: Kind, step: u32, number: u64) -> Result<(), LoadError> {
+        let raw = self.header(kind, HEADER_LEN as u16, step, number).encode();
+        self.send([&raw[..]].into_iter()).map(|_| ())
+    }
+
+    /// Receives a datagram, within the block time if it may `wait`; its length, `None` when none came.
+    pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<Option<usize>, LoadError> {
+        match socket::receive(self.fd(), into, wait) {
+            Ok(got) => Ok(Some(got)),
+            Err(e) => self.paused(e).map(|()| None),
+        }
+    }
+
+    /// The same with its times: slept for within the block time, or looked for many times where `busy`.
+    pub(super) fn timed(&self, into: &mut [u8], busy: bool) -> Result<Option<Got>, LoadError> {
+        if !busy {
+            return self.look(into, true);
+        }
+        for _ in 0..SPINS {
+            if let Some(got) = self.look(into, false)? {
+                return Ok(Some(got));
+            }
+            std::hint::spin_loop();
+        }
+        Ok(None)
+    }
+
+    /// The same of what is there, or comes within the block time if it may `wait`.
+    pub(super) fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
+        let mut control = [0; STAMP_ROOM];
+        match datagram::receive_told(self.fd(), into, &mut control, wait) {
+            Ok((bytes, told)) => {
+                let at = clock::now();
+                let since = |stamp| clock::wall().checked_sub(stamp);
+                Ok(Some(Got {
+                    bytes,
+                    at,
+                    unread: stamp(&control[..told]).and_then(since),
+                }))
+            }
+            Err(e) => self.paused(e).map(|()| None),
+        }
+    }
+
+    /// Waits, no longer than `most`, until something came.
+    pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
+        let time = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(self.failed("poll", e.into())),
+        }
+    }
+
+    /// Whether a receive that failed may be tried again.
+    pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
+        match e.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
+            // A message of the path about the size of what was sent: the next send heeds it.
+            _ if Errno::from_io_error(&e) == Some(Errno::MSGSIZE) => {
+                self.counts.told();
+                datagram::drain_errors(self.fd());
+                Ok(())
+            }
+            _ if self.passing(&e) => Ok(()),
+            _ => Err(self.failed("recv", e)),
+        }
+    }
+
+    /// An error of this stream's protocol.
+    pub(super) fn garbled(&self, what: &str) -> LoadError {
+        LoadError::Protocol {
+            what: format!("stream {} of set {}: {what}", self.stream, self.set),
+        }
+    }
+
+    /// A failed call on this stream.
+    pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
+        LoadError::Call {
+            call,
+            stream: self.stream,
+            source,
+        }
+    }
+}
