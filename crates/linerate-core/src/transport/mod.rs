@@ -5,7 +5,9 @@ mod options;
 
 use std::fmt;
 
-pub use info::{CONNECT, FarEnd, NULL, PatternKind, TCP, TRANSPORTS, TransportInfo, UDP, named};
+pub use info::{
+    CONNECT, FarEnd, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
+};
 pub use options::{Kind, OptionInfo, Options, Setting};
 
 /// What moves the bytes of a load.
@@ -15,13 +17,15 @@ pub enum Transport {
     Tcp,
     /// Datagrams of UDP.
     Udp,
+    /// Memory that two processes of one host share.
+    Shm,
     /// One of which only bytes, operations and their times are known.
     Other,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Other];
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Shm, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {
@@ -37,6 +41,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
+            Self::Shm => "shared memory",
             Self::Other => "another transport",
         })
     }
@@ -47,6 +52,8 @@ impl fmt::Display for Transport {
 pub enum Scope {
     /// All: it is about hosts, threads or the measurement.
     Any,
+    /// Those whose bytes pass a port.
+    Ports,
     /// Those whose packets pass the kernel's network stack.
     Sockets,
     /// Connections alone: windows, retransmissions, congestion control.
@@ -62,6 +69,7 @@ impl Scope {
     pub const fn includes(self, transport: Transport) -> bool {
         match self {
             Self::Any => true,
+            Self::Ports => !matches!(transport, Transport::Shm),
             Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
             Self::Tcp => matches!(transport, Transport::Tcp),
             Self::Udp => matches!(transport, Transport::Udp),
@@ -73,6 +81,7 @@ impl Scope {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Any => "it applies to all",
+            Self::Ports => "it is about a port, which bytes of shared memory do not pass",
             Self::Sockets => "it is about packets of the kernel's network stack",
             Self::Tcp => {
                 "it is about windows, retransmissions or congestion control of connections"

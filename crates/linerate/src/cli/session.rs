@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use linerate_core::plan::Plan;
 use linerate_core::record::{End, Record};
+use linerate_core::transport;
 use linerate_engine::change::Ledger;
 use linerate_engine::event::{Event, Flow, Sink};
 use linerate_engine::host::Live;
@@ -17,10 +18,10 @@ use linerate_engine::store::{Recorder, Store};
 
 use super::beside::Beside;
 use super::exit::{Failure, tell};
+use super::far_end::FarEnd;
 use super::options::{Options, Records};
 use super::reach::Origin;
-use super::ssh::{self, FarEnd};
-use super::{changes, out, reach};
+use super::{changes, out, reach, ssh};
 use crate::show::progress::{Mode, Progress};
 use crate::show::stream::Stream;
 
@@ -161,24 +162,26 @@ pub(crate) fn connect(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
     let machine = Arc::new(Live::new());
-    let Some(peer) = &plan.peer else {
-        let client = Client::local(&plan.engine, machine, changes).map_err(reach::peer_failure)?;
-        return Ok(Reached { client, _far: None });
-    };
-    let far = ssh::url(peer)
-        .map(|url| FarEnd::start(url, options, changes.is_some()))
-        .transpose()?;
-    let (target, (key, origin)) = if let Some(far) = &far {
-        let key = Some(far.key.clone());
-        (far.target.clone(), (key, Origin::Own))
-    } else {
-        let target = reach::target(peer, &options.peer)?;
-        let key = reach::key(&target, &options.peer)?;
-        (target, key)
+    let far = far_end(plan, options, changes.is_some())?;
+    let (target, (key, origin)) = match (&far, &plan.peer) {
+        (Some(far), _) => {
+            let key = Some(far.key.clone());
+            (far.target.clone(), (key, Origin::Own))
+        }
+        (None, Some(peer)) => {
+            let target = reach::target(peer, &options.peer)?;
+            let key = reach::key(&target, &options.peer)?;
+            (target, key)
+        }
+        (None, None) => {
+            let client = Client::local(&plan.engine, machine, changes);
+            let client = client.map_err(reach::peer_failure)?;
+            return Ok(Reached { client, _far: None });
+        }
     };
     let session = ClientOptions {
         target,
-        family: reach::family(&options.peer),
+        family: reach::family(&options.peer).filter(|_| plan.peer.is_some()),
         key,
         open: far.is_none() && options.peer.open == Some(true),
         engine: plan.engine.clone(),
@@ -188,6 +191,21 @@ pub(crate) fn connect(
     let client = Client::connect_unless(&session, stopped);
     let client = client.map_err(|error| reach::session_failure(error, origin))?;
     Ok(Reached { client, _far: far })
+}
+
+/// The far end of a plan, where this program starts it: over ssh, or as another process of this host.
+fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEnd>, Failure> {
+    let info = transport::named(&plan.engine);
+    match &plan.peer {
+        Some(peer) => {
+            let url = ssh::url(peer);
+            url.map(|url| ssh::start(url, options, changes)).transpose()
+        }
+        None if info.is_some_and(|info| info.far_end == transport::FarEnd::Process) => {
+            FarEnd::process(changes).map(Some)
+        }
+        None => Ok(None),
+    }
 }
 
 /// Where the record goes; `None` with `--no-save`.

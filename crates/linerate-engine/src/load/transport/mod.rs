@@ -4,6 +4,7 @@ mod connect;
 pub(crate) mod icmp;
 pub(crate) mod line;
 mod null;
+mod shm;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 
@@ -22,7 +23,13 @@ use super::{LoadError, Worker};
 use crate::event::Level;
 
 /// Every transport.
-pub static TRANSPORTS: &[&dyn Transport] = &[&tcp::Tcp, &udp::Udp, &connect::Connect, &null::Null];
+pub static TRANSPORTS: &[&dyn Transport] = &[
+    &tcp::Tcp,
+    &udp::Udp,
+    &connect::Connect,
+    &shm::Shm,
+    &null::Null,
+];
 
 /// The transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
