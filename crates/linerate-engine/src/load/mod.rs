@@ -14,6 +14,7 @@ mod advice;
 pub(crate) mod application;
 pub(crate) mod pace;
 pub(crate) mod pages;
+pub(crate) mod pattern;
 pub(crate) mod spin;
 mod times;
 pub mod transport;
