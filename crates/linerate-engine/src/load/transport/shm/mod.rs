@@ -9,6 +9,7 @@ mod probe;
 mod region;
 mod ring;
 mod stream;
+mod trips;
 
 use std::sync::Arc;
 
@@ -23,7 +24,10 @@ use linerate_sys::memfd::SharedMemory;
 
 use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
+use self::trips::{ShmAnswerer, ShmAsker};
 use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams};
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
 /// Bytes of a ring where the plan leaves that open.
@@ -153,6 +157,13 @@ fn worker(side: Side, plan: &SetPlan, region: Region) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
             Box::new(stream::Sender::new(Writer::new(region, 0)))
+        }
+        Pattern::PingPong { size, interval } if side == Side::Near => {
+            let asker = ShmAsker::new(&region, size.0 as u32, plan.knobs.open_loop);
+            round_trips(asker, interval, &plan.knobs)
+        }
+        Pattern::PingPong { size, .. } => {
+            Box::new(Echo::new(ShmAnswerer::new(&region, size.0 as u32)))
         }
         _ => Box::new(stream::Receiver::new(Reader::new(region, 0))),
     }

@@ -34,8 +34,6 @@ pub(super) struct Writer {
     head: u64,
     /// How far the reader was when it was last looked at.
     tail: u64,
-    /// Where this step began.
-    began: u64,
     steps: u64,
 }
 
@@ -46,19 +44,8 @@ impl Writer {
             region,
             head: 0,
             tail: 0,
-            began: 0,
             steps: 0,
         }
-    }
-
-    /// A new step.
-    pub(super) fn begin(&mut self) {
-        self.began = self.head;
-    }
-
-    /// Bytes written in this step.
-    pub(super) fn total(&self) -> u64 {
-        self.head - self.began
     }
 
     fn size(&self) -> u64 {
@@ -137,7 +124,6 @@ pub(super) struct Reader {
     tail: u64,
     /// How far the writer was when it was last looked at.
     head: u64,
-    began: u64,
     steps: u64,
     ended: bool,
 }
@@ -149,7 +135,6 @@ impl Reader {
             region,
             tail: 0,
             head: 0,
-            began: 0,
             steps: 0,
             ended: false,
         }
@@ -157,13 +142,7 @@ impl Reader {
 
     /// A new step.
     pub(super) fn begin(&mut self) {
-        self.began = self.tail;
         self.ended = false;
-    }
-
-    /// Bytes read in this step.
-    pub(super) fn total(&self) -> u64 {
-        self.tail - self.began
     }
 
     /// Whether the writer ended the step, and all of it is read.
@@ -203,7 +182,8 @@ impl Reader {
 
     /// Takes what is there, once that is `wanted` bytes or the wait has been long enough.
     pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
-        let wanted = wanted.clamp(1, self.region.size);
+        // More than half a ring could be waited for by both ends at once.
+        let wanted = wanted.clamp(1, self.region.size / 2);
         if self.there(wanted)? < wanted && !self.ends()? {
             wait(self, wanted, BLOCK)?;
         }

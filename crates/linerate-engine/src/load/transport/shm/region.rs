@@ -244,7 +244,7 @@ pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result
     let ready = what.ready(wanted)?;
     // Who closes the stream wakes only who sleeps: it is looked for after this end said that it does.
     let region = what.region();
-    if !ready && region.open().is_ok() {
+    if !ready && !most.is_zero() && region.open().is_ok() {
         region.sleep(wanted as u32, most);
     }
     region.asleep(region.end).store(0, Relaxed);

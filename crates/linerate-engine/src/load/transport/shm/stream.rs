@@ -36,7 +36,6 @@ impl Worker for Sender {
             let filled = self.payload.randomize();
             filled.map_err(|e| self.writer.region.failed("getrandom", e))?;
         }
-        self.writer.begin();
         self.ended = false;
         Ok(())
     }
@@ -108,7 +107,7 @@ impl Worker for Receiver {
         let room = self.room.bytes_mut();
         let len = room.len().min(*most as usize);
         // Woken for each little that is there, the two ends would take turns.
-        let gathers = (self.advice.rate() / WAKES_PER_SEC).min(self.reader.region.size / 2);
+        let gathers = self.advice.rate() / WAKES_PER_SEC;
         let bytes = self.reader.get(&mut room[..len], gathers.min(len as u64))?;
         self.done = Some(Done {
             op: Op::Receive(*most),
