@@ -6,6 +6,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
+use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::{Datagrams, End, FarEnd, Probe, Way, gap};
@@ -29,7 +30,8 @@ impl Probe {
         };
         let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
         let mut gaps = refused(record);
-        gaps.extend(ways.iter().flat_map(lacking));
+        let transport = Transport::of(&plan.engine);
+        gaps.extend(ways.iter().flat_map(|way| lacking(way, transport)));
         Self {
             target: target.to_owned(),
             far_end: FarEnd::Linerate,
@@ -190,7 +192,7 @@ fn end(once: &Once, side: Side) -> Option<End> {
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way) -> Vec<Gap> {
+fn lacking(way: &Way, transport: Transport) -> Vec<Gap> {
     let name = way.direction.name();
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
@@ -209,8 +211,8 @@ fn lacking(way: &Way) -> Vec<Gap> {
             gaps.push(gap(what, why, ""));
         }
     }
-    // Datagrams are not sent again, and nobody answers them.
-    if way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
+    // Only TCP sends again, and times what is acknowledged.
+    if transport == Transport::Tcp && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }

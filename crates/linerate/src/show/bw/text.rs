@@ -37,9 +37,11 @@ pub(crate) fn page(probe: &Probe) -> Document {
 }
 
 fn head(probe: &Probe) -> String {
+    let starts = words::starts_far_end(&probe.engine);
     let server = match probe.far_end {
-        FarEnd::Linerate => "linerate",
-        FarEnd::Iperf3 => "iperf3 server",
+        _ if starts => "two processes of this host".to_owned(),
+        FarEnd::Linerate => format!("linerate at {}", probe.address),
+        FarEnd::Iperf3 => format!("iperf3 server at {}", probe.address),
     };
     let ways = match probe.ways.as_slice() {
         [way] => way.direction.name(),
@@ -56,12 +58,12 @@ fn head(probe: &Probe) -> String {
         washout => format!(" after {washout} that do not count"),
     };
     let shared = match probe.same_machine {
-        Some(true) => ", both ends on this machine",
+        Some(true) if !starts => ", both ends on this machine",
         _ => "",
     };
     format!(
-        "{server} at {}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
-        probe.address, probe.lasted
+        "{server}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
+        probe.lasted
     )
 }
 

@@ -19,6 +19,7 @@ pub(super) use json::{Output, output};
 pub(crate) use text::page;
 
 use super::bw::own::{broken, lasted, refused};
+use super::words;
 
 /// Percentiles that are told where the samples support them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -159,7 +160,10 @@ impl Probe {
 
     /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
     fn lost(&self) -> Option<u64> {
-        let times = self.times.as_ref().filter(|_| self.engine != "tcp");
+        let times = self
+            .times
+            .as_ref()
+            .filter(|_| words::may_lose(&self.engine));
         times.map(|times| times.lost)
     }
 

@@ -5,7 +5,7 @@ use linerate_core::stats::percentile_ci;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::bw::text::{ended_early, unknown};
-use super::super::words::{count, share};
+use super::super::words::{self, count, share};
 use super::super::{Document, Tone};
 use super::{Beside, PERCENTILES, Probe};
 
@@ -62,7 +62,13 @@ fn head(probe: &Probe) -> String {
         [load] => format!("beside {} load", load.direction.name()),
         _ => "beside load both ways".to_owned(),
     };
-    let shared = if probe.same_machine {
+    let starts = words::starts_far_end(&probe.engine);
+    let server = if starts {
+        "two processes of this host".to_owned()
+    } else {
+        format!("linerate at {}", probe.address)
+    };
+    let shared = if probe.same_machine && !starts {
         ", both ends on this machine"
     } else {
         ""
@@ -74,8 +80,8 @@ fn head(probe: &Probe) -> String {
         format!("{engine} round trips of {}", probe.size)
     };
     format!(
-        "linerate at {}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
-        probe.address, probe.lasted, probe.washout
+        "{server}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
+        probe.lasted, probe.washout
     )
 }
 

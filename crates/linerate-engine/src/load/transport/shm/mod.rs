@@ -86,7 +86,12 @@ fn layout(plan: &SetPlan) -> Layout {
             Pattern::PingPong { .. } => 2,
             _ => 1,
         },
-        size: plan.knobs.options.number("ring").unwrap_or(RING),
+        size: plan.knobs.options.number("ring").unwrap_or_else(|| {
+            std::env::var("TMP_RING")
+                .ok()
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(RING)
+        }),
     }
 }
 
