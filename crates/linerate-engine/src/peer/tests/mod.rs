@@ -89,6 +89,7 @@ impl Harness {
             limits,
             machine: Arc::new(Blank("far")),
             changes,
+            process: false,
             log: Arc::new(move |line| sink.lock().unwrap().push(line.to_owned())),
         })
         .unwrap();
@@ -132,7 +133,6 @@ impl Harness {
             engine: "tcp".into(),
             machine: Arc::new(Blank("near")),
             changes: None,
-            process: false,
         }
     }
 

@@ -9,6 +9,8 @@ mod probe;
 mod region;
 mod ring;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod trips;
 
 use std::sync::Arc;
