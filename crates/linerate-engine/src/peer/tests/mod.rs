@@ -5,6 +5,7 @@ mod changes;
 mod datagrams;
 mod gate;
 mod hostile;
+mod processes;
 mod relay;
 mod sessions;
 mod stops;
