@@ -318,11 +318,27 @@ fn plans_are_bounded_on_both_sides_of_each_limit() {
 }
 
 #[test]
+fn a_ring_holds_two_messages_as_far_as_there_is_room() {
+    for (size, several, ring) in [
+        (1, false, 4096),
+        (2048, false, 4096),
+        (2049, false, 8192),
+        (1, true, 65_536),
+        (RING / 2, true, RING),
+        (SIZE_MAX, false, RING),
+        (u64::MAX, false, RING),
+    ] {
+        assert_eq!(super::ring_of(size, several), ring, "{size}");
+    }
+}
+
+#[test]
 fn a_server_counts_rings_and_buffers() {
     let room = |plan: &SetPlan| Shm.room(Side::Far, plan).unwrap().0;
     let one = room(&plan(stream(Direction::Forward), |_| ()));
     assert!((RING..3 * RING).contains(&one), "{one}");
     assert!(room(&plan(trips(SIZE_MAX, 0), |_| ())) > 2 * (SIZE_MAX + RING));
+    assert!(room(&plan(trips(64, 0), |_| ())) < 1 << 20);
 }
 
 /// Runs two steps of a set; what both ends read.
