@@ -55,6 +55,7 @@ pub use derive::{
 };
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
+pub use ends::is_alone;
 pub use flow::{Flow, Owner, carried, flow, name_of};
 pub(crate) use interruptions::TIMEOUT;
 pub use interruptions::stalled;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ends::end;
+use super::ends::{receiving, sending};
 use super::load::{slice_goodput, stream_set};
 use super::once::cpu_per_byte;
 use super::readings::Window;
@@ -146,7 +146,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         };
         let id = set.plan.id;
         if warm.contains(&id) {
-            rounds.push(slice(step, id, direction).filter(|_| undisturbed(step)));
+            rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
             // Connections that were lost and made anew in the middle miss that round.
             rounds.extend((!warm.is_empty()).then_some(None));
@@ -156,9 +156,9 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
     rounds
 }
 
-fn slice(step: &Step, set: u32, direction: Direction) -> Option<Slice> {
-    let sending = end(step, direction.sender())?;
-    let receiving = end(step, direction.receiver())?;
+fn slice(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<Slice> {
+    let sending = sending(record, step, direction)?;
+    let receiving = receiving(record, step, direction)?;
     let window = Window::of(step);
     let goodput = slice_goodput(receiving, set, window)?;
     let cpu = |end, way| {

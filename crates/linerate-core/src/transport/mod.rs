@@ -5,8 +5,11 @@ mod options;
 
 use std::fmt;
 
-pub use info::{CONNECT, FarEnd, NULL, PatternKind, TCP, TRANSPORTS, TransportInfo, UDP, named};
-pub use options::{Kind, OptionInfo, Options, Setting};
+pub use info::{
+    CONNECT, FarEnd, MEMORY, NULL, PatternKind, TCP, TRANSPORTS, TransportInfo, UDP, named,
+    with_option,
+};
+pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, Setting};
 
 /// What moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,13 +18,15 @@ pub enum Transport {
     Tcp,
     /// Datagrams of UDP.
     Udp,
+    /// The memory of the host, without a kernel or a far end in between.
+    Memory,
     /// One of which only bytes, operations and their times are known.
     Other,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Other];
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {
@@ -37,6 +42,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
+            Self::Memory => "memory",
             Self::Other => "another transport",
         })
     }

@@ -3,6 +3,7 @@
 mod connect;
 pub(crate) mod icmp;
 pub(crate) mod line;
+pub mod memory;
 mod null;
 pub(crate) mod tcp;
 pub(crate) mod udp;
@@ -14,7 +15,7 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
-use linerate_core::transport::{PatternKind, TransportInfo};
+use linerate_core::transport::{FarEnd, PatternKind, TransportInfo};
 use linerate_core::units::Bytes;
 
 use super::application::WORK_MAX_PS;
@@ -22,11 +23,22 @@ use super::{LoadError, Worker};
 use crate::event::Level;
 
 /// Every transport.
-pub static TRANSPORTS: &[&dyn Transport] = &[&tcp::Tcp, &udp::Udp, &connect::Connect, &null::Null];
+pub static TRANSPORTS: &[&dyn Transport] = &[
+    &tcp::Tcp,
+    &udp::Udp,
+    &connect::Connect,
+    &memory::Memory,
+    &null::Null,
+];
 
 /// The transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
+}
+
+/// Whether a transport has no far end: its bytes stay on this host, where nobody else takes part.
+pub fn is_alone(name: &str) -> bool {
+    transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
 /// Something to tell the user before a run.

@@ -1,0 +1,3 @@
+//! Patterns: when bytes are moved, whatever moves them.
+
+pub(crate) mod operations;
