@@ -130,7 +130,7 @@ pub struct Timed {
 
 /// One thread's share of a set. Made on the session's thread, then moved to its own.
 ///
-/// Synchronous engines do the work in `submit` and hand the result over in `reap`.
+/// Synchronous transports do the work in `submit` and hand the result over in `reap`.
 pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.

@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// The message under way is sent.
-    fn sent(&mut self) {
+    fn note_sent(&mut self) {
         // By when it was to be sent, not by when it is answered: a stall at the end is seen.
         let (intended, counts) = (self.intended, self.advice.counts(self.intended));
         *self.slot(self.sent) = Asked { intended, counts };
@@ -229,7 +229,7 @@ impl<A: Asker> ClosedLoop<A> {
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
         if sent {
-            self.schedule.sent();
+            self.schedule.note_sent();
             let since = if A::LOSSY { clock::now() } else { 0 };
             self.schedule.state = State::Waiting(since);
         } else if A::LOSSY {

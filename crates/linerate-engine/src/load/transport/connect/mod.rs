@@ -1,6 +1,6 @@
 //! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
 //!
-//! Each stream has a data connection as of the TCP engine, which has proved the session. Over it the far end
+//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end
 //! tells the port of a listener of its own, and the near end that a step is over. Payload is that of messages whose
 //! answers came and whose connections were closed; no goodput is told of it.
 
