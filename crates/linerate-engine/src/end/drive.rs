@@ -1,4 +1,4 @@
-//! The loop that every engine's workers are driven by, on a thread of their own.
+//! The loops that drive a transport's workers, each on a thread of its own.
 //!
 //! It asks no clock, takes no lock and allocates nothing.
 

@@ -15,7 +15,7 @@ mod advice;
 pub(crate) mod application;
 pub(crate) mod pace;
 pub(crate) mod pages;
-pub(crate) mod pattern;
+mod pattern;
 pub(crate) mod spin;
 mod times;
 pub mod transport;
@@ -133,7 +133,7 @@ pub struct Timed {
 
 /// One thread's share of a set. Made on the session's thread, then moved to its own.
 ///
-/// Synchronous engines do the work in `submit` and hand the result over in `reap`.
+/// Synchronous transports do the work in `submit` and hand the result over in `reap`.
 pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.

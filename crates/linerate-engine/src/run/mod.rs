@@ -125,7 +125,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells what the engine knows beforehand of the base load on these hosts. Streams are the same
+    /// Tells what the transport knows beforehand of the base load on these hosts. Streams are the same
     /// both ways, so one direction says it all.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;

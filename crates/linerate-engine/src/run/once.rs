@@ -79,10 +79,10 @@ impl RoundTrips {
     }
 }
 
-/// Whether `engine` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
+/// Whether `transport` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
 /// refuse it.
 pub fn possible(
-    engine: &dyn Transport,
+    transport: &dyn Transport,
     plan: &Plan,
     trips: Option<RoundTrips>,
 ) -> Result<(), String> {
@@ -97,7 +97,7 @@ pub fn possible(
         knobs: trips.knobs(plan),
     });
     let mut sets = loads.chain(timed);
-    sets.try_for_each(|set| transport::possible(engine, &set))
+    sets.try_for_each(|set| transport::possible(transport, &set))
 }
 
 /// Why the step is run, and its name for people.

@@ -1,3 +1,132 @@
-//! Patterns: when bytes are moved, whatever moves them.
+//! Patterns: when messages are sent, and what is timed of them. Each is written once, for all transports that have it.
+//!
+//! A transport moves messages and answers ([`Asker`], [`Answerer`]) and knows nothing of schedules; a pattern knows nothing
+//! of sockets. Both are put together without dynamic calls, since a round trip through memory takes less than such a call
+//! would be noticed in.
 
-pub(crate) mod operations;
+pub(in crate::load) mod closed_loop;
+pub(in crate::load) mod echo;
+pub(in crate::load) mod open_loop;
+pub(in crate::load) mod operations;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use linerate_core::plan::Knobs;
+use linerate_core::units::Nanos;
+
+use self::closed_loop::ClosedLoop;
+use self::open_loop::OpenLoop;
+use super::{LoadError, Probe, Worker};
+
+/// Messages are announced to the other end for about this much time at once.
+const ANNOUNCED_NANOS: u64 = 10_000_000;
+
+/// An answer that was received.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::load) struct Answer {
+    /// Number of the message that it answers.
+    pub(in crate::load) number: u64,
+    /// When it was received, on the clock of all times.
+    pub(in crate::load) at: u64,
+    /// How long the kernel had it before, where it says so.
+    pub(in crate::load) unread: Option<u64>,
+}
+
+/// The near end of messages and answers, all of one size, of one stream. Messages of a step are numbered from 0.
+pub(in crate::load) trait Asker: Send {
+    /// How long an answer is waited for, in nanoseconds: at least, and at most. `None` where no message and no answer is lost;
+    /// answers are then received in the order of their messages.
+    const PATIENCE: Option<(u64, u64)>;
+    /// Whether messages and answers may be lost. A message is then sent whole or not at all.
+    const LOSSY: bool = Self::PATIENCE.is_some();
+
+    /// Size of a message, and of its answer.
+    fn size(&self) -> u32;
+
+    /// Makes buffers, and begins a step.
+    fn begin(&mut self) -> Result<(), LoadError>;
+
+    /// Tells the other end of messages to come, where it must know: of at most `most` of them, of one at least. It may block
+    /// for a moment if it may `wait`. True once the next message may be sent.
+    fn announce(&mut self, most: u64, wait: bool) -> Result<bool, LoadError>;
+
+    /// Messages that the other end was told of, and that were not sent.
+    fn announced(&self) -> u64;
+
+    /// Sends the next message, or the rest of it. It may block for a moment if it may `wait`. True once all of it is sent.
+    fn send(&mut self, wait: bool) -> Result<bool, LoadError>;
+
+    /// Hands over the answers that are there; `wait` says how the first is waited for. `take` says whether somebody waits for
+    /// the answer.
+    fn receive(&mut self, wait: Wait, take: impl FnMut(Answer) -> bool) -> Result<(), LoadError>;
+
+    /// Waits, no longer than `most`, until an answer is there, or until a message can be sent if that is `wanted`; whether
+    /// each is so.
+    fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError>;
+
+    /// Whether the message under way is known to be lost.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Notes for the probes that so many messages were not answered.
+    fn unanswered(&self, _: u64) {}
+
+    /// Works towards the end of the step, at which no message is under way; true once the other end was told.
+    fn finish(&mut self) -> Result<bool, LoadError>;
+
+    /// As of a worker.
+    fn probes(&self) -> Vec<Box<dyn Probe>>;
+}
+
+/// How an answer is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::load) enum Wait {
+    /// Not at all.
+    No,
+    /// Asleep, for no longer than the time that a call may block.
+    Asleep,
+    /// Awake, for many looks.
+    Busy,
+}
+
+impl Wait {
+    /// Of a thread that is `busy` or not.
+    pub(in crate::load) const fn of(busy: bool) -> Self {
+        if busy { Self::Busy } else { Self::Asleep }
+    }
+}
+
+/// The near end of round trips as `knobs` want them: messages are due every `interval`, or one after the other.
+pub(in crate::load) fn round_trips<A: Asker + 'static>(
+    asker: A,
+    interval: Nanos,
+    knobs: &Knobs,
+) -> Box<dyn Worker> {
+    if knobs.open_loop {
+        Box::new(OpenLoop::new(asker, interval, knobs.busy_poll))
+    } else {
+        Box::new(ClosedLoop::new(asker, interval, knobs.busy_poll))
+    }
+}
+
+/// The far end of one stream: answers each message with one of the same size.
+pub(in crate::load) trait Answerer: Send {
+    /// Size of a message, and of its answer.
+    fn size(&self) -> u32;
+
+    /// Makes buffers, and begins a step.
+    fn begin(&mut self) -> Result<(), LoadError>;
+
+    /// Answers the next message, or goes on with it; its size once it is answered, else zero. It blocks for no longer than
+    /// 100 ms.
+    fn answer(&mut self) -> Result<u32, LoadError>;
+
+    /// Whether the step is over: the end of the near end was read.
+    fn ended(&self) -> bool;
+
+    /// As of a worker.
+    fn probes(&self) -> Vec<Box<dyn Probe>>;
+}

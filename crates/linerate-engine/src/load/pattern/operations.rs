@@ -12,7 +12,7 @@ use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 const TURN: u64 = 8 << 20;
 
 /// What operations are done on.
-pub(crate) trait Target: Send {
+pub(in crate::load) trait Target: Send {
     /// Gets it ready on the thread that uses it; what it does without.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
     /// Accesses as many bytes as take much longer than a call and much less than 100 ms; how many it were.
@@ -20,14 +20,14 @@ pub(crate) trait Target: Send {
 }
 
 /// A thread that does one operation after another.
-pub(crate) struct Operations<T> {
+pub(in crate::load) struct Operations<T> {
     target: T,
     ended: Vec<Done>,
     lacks: Vec<Gap>,
 }
 
 impl<T> Operations<T> {
-    pub(crate) fn new(target: T) -> Self {
+    pub(in crate::load) fn new(target: T) -> Self {
         Self {
             target,
             ended: Vec::new(),

@@ -1,15 +1,15 @@
 //! TCP: one connection for each stream, and one blocking thread at each end for each; of many streams as many
 //! threads as there are CPUs.
 
+mod answerer;
+mod asker;
 mod bundle;
 mod completions;
 mod inflow;
 mod intake;
-mod open_loop;
 pub(crate) mod options;
 mod outflow;
 mod outlet;
-mod ping_pong;
 mod probe;
 mod receiver;
 mod sender;
@@ -24,10 +24,14 @@ use linerate_core::wire::limits::THREADS_MAX;
 use linerate_core::wire::samples::read_of;
 use linerate_sys::thread;
 
+use self::answerer::TcpAnswerer;
+use self::asker::TcpAsker;
 use self::bundle::OP_MOST;
 use super::line::Line;
 use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
 
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
 /// Most streams of one set.
@@ -148,15 +152,13 @@ fn worker(side: Side, plan: &SetPlan, way: Handover, line: Line) -> Box<dyn Work
             Box::new(sender::Sender::new(line, way))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
-            let (payload, busy) = (size.0 as u32, plan.knobs.busy_poll);
-            if plan.knobs.open_loop {
-                return Box::new(open_loop::Metronome::new(line, payload, interval, busy));
-            }
-            Box::new(ping_pong::Pinger::new(line, payload, interval, busy))
+            let asker = TcpAsker::new(line, size.0 as u32, plan.knobs.open_loop);
+            round_trips(asker, interval, &plan.knobs)
         }
         Pattern::PingPong { size, .. } => {
             let busy = plan.knobs.busy_poll;
-            Box::new(ping_pong::Echo::new(line, size.0 as u32, busy))
+            let answerer = TcpAnswerer::new(line, size.0 as u32, busy);
+            Box::new(Echo::new(answerer))
         }
         _ => Box::new(receiver::Receiver::new(line, &plan.knobs, way)),
     }

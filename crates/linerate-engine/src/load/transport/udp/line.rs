@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::probe::Counts;
 use crate::load::LoadError;
+use crate::load::pattern::Wait;
 use crate::load::transport::Datagrams;
 use crate::load::transport::icmp::is_of_the_path;
 
@@ -152,10 +153,10 @@ impl Line {
         }
     }
 
-    /// The same with its times: slept for within the block time, or looked for many times where `busy`.
-    pub(super) fn timed(&self, into: &mut [u8], busy: bool) -> Result<Option<Got>, LoadError> {
-        if !busy {
-            return self.look(into, true);
+    /// The same with its times.
+    pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
+        if wait != Wait::Busy {
+            return self.look(into, wait == Wait::Asleep);
         }
         for _ in 0..SPINS {
             if let Some(got) = self.look(into, false)? {
@@ -167,7 +168,7 @@ impl Line {
     }
 
     /// The same of what is there, or comes within the block time if it may `wait`.
-    pub(super) fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
+    fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
         match datagram::receive_told(self.fd(), into, &mut control, wait) {
             Ok((bytes, told)) => {

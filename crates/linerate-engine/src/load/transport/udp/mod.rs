@@ -5,11 +5,11 @@
 //! receiver's clock. What was sent says nothing of it: datagrams get lost. The payload holds the header
 //! that tells datagrams apart ([`linerate_core::parse::datagram`]), as that of other tools does.
 
+mod answerer;
+mod asker;
 mod farewell;
 mod line;
-mod open_loop;
 pub(crate) mod options;
-mod ping_pong;
 mod probe;
 mod receiver;
 mod sender;
@@ -21,13 +21,17 @@ use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::stats::Arrivals;
 use linerate_core::transport::{self, TransportInfo};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_core::units::Bytes;
 use linerate_sys::{datagram, socket};
 
+use self::answerer::UdpAnswerer;
+use self::asker::UdpAsker;
 use self::line::Line;
 use self::options::{RECV_BUFFER, buffers, fragments, size};
 use super::{Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade};
 use crate::load::pace::{self, Pace};
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
@@ -51,8 +55,8 @@ impl Transport for Udp {
         let bytes = match plan.pattern {
             Pattern::Stream { direction } if direction.sender() == side => sender::ROOM as u64,
             Pattern::PingPong { .. } => {
-                let numbers = Arrivals::room(open_loop::remembered(plan));
-                ping_pong::ROOM[usize::from(side == Side::Far)] + numbers
+                let numbers = Arrivals::room(asker::remembered(plan));
+                asker::ROOM[usize::from(side == Side::Far)] + numbers
             }
             _ => receiver::room(),
         };
@@ -124,14 +128,16 @@ fn worker(
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             whole(&line, message.0 as u16, fits, &mut gaps)?;
             if side == Side::Far {
-                let pings = Arrivals::over(open_loop::remembered(plan));
-                let echo = ping_pong::Echo::new(line, message.0 as u16, pings, knobs.busy_poll);
-                return Ok((Box::new(echo), gaps));
+                let pings = Arrivals::over(asker::remembered(plan));
+                let answerer = UdpAnswerer::new(line, message.0 as u16, pings, knobs.busy_poll);
+                return Ok((Box::new(Echo::new(answerer)), gaps));
             }
             if let Err(e) = datagram::set_stamps(line.fd()) {
                 gaps.push(refused("stamps", &format!("SO_TIMESTAMPNS: {e}")));
             }
-            pinger(line, message.0 as u16, interval, plan)
+            let answers = Arrivals::over(asker::remembered(plan));
+            let asker = UdpAsker::new(line, message.0 as u16, answers);
+            round_trips(asker, interval, knobs)
         }
         _ => {
             if let Err(e) = datagram::set_joined(line.fd()) {
@@ -142,18 +148,6 @@ fn worker(
         }
     };
     Ok((worker, gaps))
-}
-
-/// The near end of round trips.
-fn pinger(line: Line, size: u16, interval: Nanos, plan: &SetPlan) -> Box<dyn Worker> {
-    let busy = plan.knobs.busy_poll;
-    if plan.knobs.open_loop {
-        let answers = Arrivals::over(open_loop::remembered(plan));
-        let metronome = open_loop::Metronome::new(line, size, interval, answers, busy);
-        Box::new(metronome)
-    } else {
-        Box::new(ping_pong::Pinger::new(line, size, interval, busy))
-    }
 }
 
 /// Makes the socket send datagrams whole, or in fragments where they fit no packet; whether whole.
@@ -259,7 +253,7 @@ mod tests {
     use std::time::Duration;
 
     use linerate_core::path::Direction;
-    use linerate_core::units::Rate;
+    use linerate_core::units::{Nanos, Rate};
 
     use std::os::fd::OwnedFd;
 

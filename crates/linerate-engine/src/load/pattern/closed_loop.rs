@@ -1,0 +1,300 @@
+//! Round trips in closed loop: a message is sent when the one before it is answered, or at fixed times as far as answers
+//! allow.
+//!
+//! Where messages may be lost, the next one is sent after a while without an answer. An answer that comes later still
+//! counts, with the time that it took.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::units::Nanos;
+use linerate_sys::{clock, thread};
+
+use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
+use crate::load::times::Times;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
+
+/// The wait for an answer that may be lost, in round trips as they were so far.
+const TRIPS: u64 = 8;
+/// Its longest once the step is over, in nanoseconds.
+const ENDING: u64 = 2_000_000_000;
+/// Messages whose late answers still count, where answers may be lost. A power of two.
+const LATE: usize = 256;
+
+/// Where a round trip stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// None is under way.
+    Idle,
+    /// Its time has not come, or it was not announced.
+    Due,
+    /// A part of it may be sent.
+    Sending,
+    /// Its answer is waited for since then; the time is known only where answers may be lost.
+    Waiting(u64),
+}
+
+/// A message that was sent and not answered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// When it should have been sent; zero where it was answered.
+    intended: u64,
+    /// Whether that was in the time that counts.
+    counts: bool,
+}
+
+/// Sends messages one at a time, and times their answers.
+pub(in crate::load) struct ClosedLoop<A> {
+    asker: A,
+    schedule: Schedule,
+}
+
+/// The times of messages.
+struct Schedule {
+    interval: u64,
+    /// Whether the thread spins instead of sleeping.
+    busy: bool,
+    times: Times,
+    unread: Times,
+    advice: Arc<Advice>,
+    state: State,
+    /// When the message under way, or the next one, should be sent; zero before the first of a step.
+    intended: u64,
+    /// The last messages, by number; the length is a power of two.
+    asked: Box<[Asked]>,
+    sent: u64,
+    answered: u64,
+    /// Messages of the time that counts without an answer.
+    lost: u64,
+    /// The usual round trip, smoothed; zero before the first.
+    usual: u64,
+    ending: bool,
+}
+
+impl Schedule {
+    fn slot(&mut self, number: u64) -> &mut Asked {
+        let mask = self.asked.len() - 1;
+        &mut self.asked[number as usize & mask]
+    }
+
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        self.times.renew()?;
+        self.unread.renew()?;
+        self.asked.fill(Asked::default());
+        (self.sent, self.answered, self.lost, self.intended) = (0, 0, 0, 0);
+        self.state = State::Idle;
+        self.ending = false;
+        Ok(())
+    }
+
+    /// Whether the message that is due may be sent now; waits for its time, but no longer than `wait`.
+    fn is_due(&self, wait: Duration) -> bool {
+        if self.interval == 0 || self.ending {
+            return true;
+        }
+        clock::sleep_until(self.intended, wait);
+        clock::now() >= self.intended
+    }
+
+    /// Messages that will surely be sent in a short time.
+    fn soon(&self) -> u64 {
+        match self.usual {
+            0 => 1,
+            usual => ANNOUNCED_NANOS / self.interval.max(usual),
+        }
+    }
+
+    /// The message under way is sent.
+    fn note_sent(&mut self) {
+        // By when it was to be sent, not by when it is answered: a stall at the end is seen.
+        let (intended, counts) = (self.intended, self.advice.counts(self.intended));
+        *self.slot(self.sent) = Asked { intended, counts };
+        self.lost += u64::from(counts);
+        self.sent += 1;
+    }
+
+    /// Takes an answer; false when none is waited for.
+    fn take(&mut self, answer: Answer) -> bool {
+        let age = self.sent.wrapping_sub(answer.number);
+        if age == 0 || age > self.asked.len() as u64 {
+            return false;
+        }
+        let asked = std::mem::take(self.slot(answer.number));
+        if asked.intended == 0 {
+            return false;
+        }
+        let time = answer.at.saturating_sub(asked.intended);
+        if asked.counts {
+            self.times.record(time, 1);
+            self.lost -= 1;
+            if let Some(unread) = answer.unread {
+                self.unread.record(unread, 1);
+            }
+        }
+        self.usual = match self.usual {
+            0 => time,
+            usual => (7 * usual + time) / 8,
+        };
+        self.answered += 1;
+        if age == 1 {
+            self.next(answer.at);
+        }
+        true
+    }
+
+    /// The round trip is over. The next one is due an interval after this one should have been sent. The schedule moves
+    /// along where that is past, or each message would inherit the delays of all before.
+    fn next(&mut self, now: u64) {
+        self.intended = (self.intended + self.interval).max(now);
+        self.state = State::Idle;
+    }
+
+    /// Goes on to the next message where this one is lost, or its answer takes longer than `patience` allows: it may be lost.
+    fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
+        let State::Waiting(since) = self.state else {
+            return;
+        };
+        let most = if self.ending { most.min(ENDING) } else { most };
+        let patience = match self.usual {
+            0 => most,
+            usual => (usual * TRIPS).clamp(least.min(most), most),
+        };
+        let now = clock::now();
+        if is_lost || now.saturating_sub(since) > patience {
+            self.next(now);
+        }
+    }
+
+    /// Messages without an answer, other than the one under way.
+    fn missing(&self) -> u64 {
+        let under_way = u64::from(matches!(self.state, State::Waiting(_)));
+        (self.sent - self.answered).saturating_sub(under_way)
+    }
+}
+
+impl<A: Asker> ClosedLoop<A> {
+    /// Messages by `asker`, at least `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
+        let open = if A::LOSSY { LATE } else { 1 };
+        Self {
+            asker,
+            schedule: Schedule {
+                interval: interval.0,
+                busy,
+                times: Times::default(),
+                unread: Times::default(),
+                advice: Arc::new(Advice::new(1, 1)),
+                state: State::Idle,
+                intended: 0,
+                asked: vec![Asked::default(); open].into_boxed_slice(),
+                sent: 0,
+                answered: 0,
+                lost: 0,
+                usual: 0,
+                ending: false,
+            },
+        }
+    }
+
+    /// Goes on with the round trip under way; answers that were received.
+    fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
+        if self.schedule.state == State::Due {
+            if !self.schedule.is_due(wait) || !self.asker.announce(self.schedule.soon(), true)? {
+                return Ok(0);
+            }
+            if self.schedule.interval == 0 || self.schedule.ending {
+                self.schedule.intended = clock::now();
+            }
+            self.schedule.state = State::Sending;
+        }
+        if self.schedule.state == State::Sending && !self.send()? {
+            return Ok(0);
+        }
+        let State::Waiting(_) = self.schedule.state else {
+            return Ok(0);
+        };
+        let before = self.schedule.answered;
+        let wait = Wait::of(self.schedule.busy);
+        let schedule = &mut self.schedule;
+        self.asker.receive(wait, |answer| schedule.take(answer))?;
+        if let Some(patience) = A::PATIENCE {
+            self.schedule.give_up(patience, self.asker.is_lost());
+            self.asker.unanswered(self.schedule.missing());
+        }
+        Ok(self.schedule.answered - before)
+    }
+
+    /// Sends the message under way; true once all of it is sent.
+    fn send(&mut self) -> Result<bool, LoadError> {
+        let sent = self.asker.send(true)?;
+        if sent {
+            self.schedule.note_sent();
+            let since = if A::LOSSY { clock::now() } else { 0 };
+            self.schedule.state = State::Waiting(since);
+        } else if A::LOSSY {
+            // Nothing of it was sent.
+            self.schedule.state = State::Due;
+        }
+        Ok(sent)
+    }
+}
+
+impl<A: Asker> Worker for ClosedLoop<A> {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.asker.begin()?;
+        // A kernel that refuses only makes paced messages later, which is measured.
+        let _ = thread::exact_timers();
+        self.schedule.begin(advice)
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        if ops.is_empty() || self.schedule.state != State::Idle {
+            return Ok(0);
+        }
+        if self.schedule.intended == 0 {
+            self.schedule.intended = clock::now();
+        }
+        self.schedule.state = State::Due;
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        if self.schedule.state != State::Idle {
+            let bytes = self.asker.size();
+            for _ in 0..self.go_on(wait)? {
+                let op = Op::Send(bytes);
+                done.push(Done { op, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        self.schedule.ending = true;
+        let announced = self.asker.announced() > 0;
+        match self.schedule.state {
+            // The other end does not know of this message.
+            State::Due if !announced => self.schedule.state = State::Idle,
+            State::Idle if announced => self.schedule.state = State::Due,
+            _ => {}
+        }
+        if self.schedule.state != State::Idle {
+            return Ok(false);
+        }
+        self.asker.finish()
+    }
+
+    fn timed(&mut self) -> Timed {
+        Timed {
+            trips: self.schedule.times.take(),
+            lost: if A::LOSSY { self.schedule.lost } else { 0 },
+            unread: self.schedule.unread.take(),
+            ..Timed::default()
+        }
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        self.asker.probes()
+    }
+}

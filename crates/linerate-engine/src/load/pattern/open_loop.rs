@@ -1,0 +1,274 @@
+//! Round trips in open loop: messages are due at fixed times, whether those before them were answered or not, and each is
+//! timed from when it was due.
+//!
+//! A stall is so seen by every message that was due in it (what tools of one message at a time hide: coordinated
+//! omission). One that is sent late, because the transport was full or this thread did not run, is still timed from when
+//! it was due.
+//!
+//! Messages that were due in the time that counts are still sent for a moment after it. One that is not sent even then, as
+//! where the rate is too high, is timed as if it were answered at the very end, and their number is kept. Where nothing is
+//! lost the same holds for one that was sent and not answered. Where messages may be lost such a one is lost, and stands in
+//! no time: nobody knows how long it would have taken.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::units::Nanos;
+use linerate_sys::{clock, thread};
+
+use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
+use crate::load::times::Times;
+use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
+
+/// So long after the time that counts messages that were due in it are still sent: enough to make up for a stall, not for
+/// a rate that is too high.
+const GRACE: u64 = 1_000_000_000;
+/// Longest wait for answers that may be lost, once the last message is sent.
+pub(in crate::load) const PATIENCE: u64 = 1_000_000_000;
+/// Longest sleep once the step ends.
+const ENDING: Duration = Duration::from_millis(20);
+/// Messages without an answer are timed in about so many lots at most.
+const MISSES: u64 = 1_000_000;
+
+/// Sends messages when they are due, and times their answers.
+pub(in crate::load) struct OpenLoop<A> {
+    asker: A,
+    schedule: Schedule,
+    ended: bool,
+}
+
+/// The times of messages.
+struct Schedule {
+    interval: u64,
+    /// Whether the thread spins instead of sleeping.
+    busy: bool,
+    times: Times,
+    unread: Times,
+    advice: Arc<Advice>,
+    /// When the first message of the step was due; zero before.
+    base: u64,
+    /// Messages sent, and when the last one was.
+    sent: u64,
+    last: u64,
+    answered: u64,
+    /// Answers to messages that were due in the time that counts.
+    counted: u64,
+    ending: bool,
+}
+
+impl Schedule {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        self.times.renew()?;
+        self.unread.renew()?;
+        (self.base, self.sent, self.last) = (0, 0, 0);
+        (self.answered, self.counted) = (0, 0);
+        self.ending = false;
+        Ok(())
+    }
+
+    /// When a message is due.
+    fn due(&self, message: u64) -> u64 {
+        let after = message.saturating_mul(self.interval);
+        self.base.saturating_add(after)
+    }
+
+    /// The first message that is due at `time` or later.
+    fn first_from(&self, time: u64) -> u64 {
+        time.saturating_sub(self.base).div_ceil(self.interval)
+    }
+
+    /// Whether the next message was due in the time that counts, which is over, and may still be sent.
+    fn overdue(&self, now: u64) -> bool {
+        self.advice.counted()[1]
+            .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
+    }
+
+    /// Messages that will surely be sent in a short time.
+    fn soon(&self) -> u64 {
+        let left = |end| self.first_from(end).saturating_sub(self.sent);
+        let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
+        wanted.min(ANNOUNCED_NANOS / self.interval)
+    }
+
+    /// Takes an answer; false when none is waited for.
+    fn take(&mut self, answer: Answer) -> bool {
+        if answer.number >= self.sent {
+            return false;
+        }
+        let due = self.due(answer.number);
+        self.answered += 1;
+        // By when it was due, whenever it was sent or answered.
+        if self.advice.counts(due) {
+            self.times.record(answer.at.saturating_sub(due), 1);
+            self.counted += 1;
+            if let Some(unread) = answer.unread {
+                self.unread.record(unread, 1);
+            }
+        }
+        true
+    }
+
+    /// Times messages of the time that counts that took at least as long as until now: those that were not sent, and where
+    /// none is lost those that were not answered. How many these are, and how many were lost.
+    fn missed(&mut self, now: u64, lossy: bool) -> (u64, u64) {
+        let ([Some(from), until], true) = (self.advice.counted(), self.base > 0) else {
+            return (0, 0);
+        };
+        let (first, end) = (self.first_from(from), self.first_from(until.unwrap_or(now)));
+        let known = if lossy { self.sent } else { self.answered };
+        let missed = self.late(first.max(known)..end, now);
+        let sent = end.min(self.sent).saturating_sub(first);
+        let lost = if lossy {
+            sent.saturating_sub(self.counted)
+        } else {
+            0
+        };
+        (missed, lost)
+    }
+
+    /// Times messages as if they were answered now; how many they are.
+    fn late(&mut self, messages: Range<u64>, now: u64) -> u64 {
+        let all = messages.end.saturating_sub(messages.start);
+        let lot = (all / MISSES).max(1);
+        for message in messages.clone().step_by(lot as usize) {
+            let lot = lot.min(messages.end - message);
+            // That of the last one of them, which is the shortest.
+            let late = now.saturating_sub(self.due(message + lot - 1));
+            self.times.record(late, lot);
+        }
+        all
+    }
+}
+
+impl<A: Asker> OpenLoop<A> {
+    /// Messages by `asker`, `interval` from one to the next. A `busy` thread spins instead of sleeping.
+    pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
+        Self {
+            asker,
+            schedule: Schedule {
+                interval: interval.0.max(1),
+                busy,
+                times: Times::default(),
+                unread: Times::default(),
+                advice: Arc::new(Advice::new(1, 1)),
+                base: 0,
+                sent: 0,
+                last: 0,
+                answered: 0,
+                counted: 0,
+                ending: false,
+            },
+            ended: false,
+        }
+    }
+
+    /// Sends the message that is due, and takes the answers that are there; how many these are.
+    fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
+        let now = clock::now();
+        let schedule = &mut self.schedule;
+        if schedule.base == 0 {
+            schedule.base = now;
+        }
+        let next = schedule.due(schedule.sent);
+        // Of messages that were announced all are sent, at once where the step is over.
+        let due = if schedule.ending {
+            self.asker.announced() > 0 || schedule.overdue(now)
+        } else {
+            now >= next
+        };
+        let [readable, writable] = if schedule.busy && !due {
+            [true, false]
+        } else {
+            let most = if schedule.ending {
+                wait.min(ENDING)
+            } else {
+                wait.min(Duration::from_nanos(next.saturating_sub(now)))
+            };
+            self.asker.ready(due, if due { wait } else { most })?
+        };
+        if writable {
+            self.send(now)?;
+        }
+        let before = self.schedule.answered;
+        if readable {
+            let schedule = &mut self.schedule;
+            self.asker
+                .receive(Wait::No, |answer| schedule.take(answer))?;
+        }
+        self.asker
+            .unanswered(self.schedule.sent - self.schedule.answered);
+        Ok(self.schedule.answered - before)
+    }
+
+    /// Sends the next message, or a part of it.
+    fn send(&mut self, now: u64) -> Result<(), LoadError> {
+        if self.asker.announce(self.schedule.soon(), false)? && self.asker.send(false)? {
+            self.schedule.sent += 1;
+            self.schedule.last = now;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing more is to be sent, and no answer is waited for any longer.
+    fn over(&self, now: u64) -> bool {
+        let schedule = &self.schedule;
+        let answered = schedule.answered == schedule.sent;
+        let given_up = A::LOSSY && now.saturating_sub(schedule.last) > PATIENCE;
+        self.asker.announced() == 0 && !schedule.overdue(now) && (answered || given_up)
+    }
+}
+
+impl<A: Asker> Worker for OpenLoop<A> {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.asker.begin()?;
+        // A kernel that refuses only makes messages later, which is measured.
+        let _ = thread::exact_timers();
+        self.ended = false;
+        self.schedule.begin(advice)
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        Ok(ops.len().min(1))
+    }
+
+    fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        if self.ended {
+            return Ok(());
+        }
+        let answered = self.go_on(wait)?;
+        if answered > 0 {
+            let size = self.asker.size();
+            done.push(Done {
+                op: Op::Send(size),
+                // As many as one receive takes.
+                bytes: (answered * u64::from(size)) as u32,
+            });
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        self.schedule.ending = true;
+        if !self.ended && self.over(clock::now()) {
+            self.ended = self.asker.finish()?;
+        }
+        Ok(self.ended)
+    }
+
+    fn timed(&mut self) -> Timed {
+        let (unanswered, lost) = self.schedule.missed(clock::now(), A::LOSSY);
+        Timed {
+            trips: self.schedule.times.take(),
+            unanswered,
+            lost,
+            unread: self.schedule.unread.take(),
+            ..Timed::default()
+        }
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        self.asker.probes()
+    }
+}

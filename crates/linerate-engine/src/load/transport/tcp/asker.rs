@@ -1,0 +1,189 @@
+//! The near end of messages over a connection.
+//!
+//! Messages go in runs, as payload of a stream does, so that the far end knows when a step is over.
+
+use std::time::Duration;
+
+use linerate_core::parse::run::{Mark, RUN_MAX};
+use linerate_sys::clock;
+
+use super::probe::SocketProbe;
+use crate::load::pages::Pages;
+use crate::load::pattern::{Answer, Asker, Wait};
+use crate::load::transport::line::{Line, MarkPart};
+use crate::load::{LoadError, Probe};
+
+/// Most messages of a run.
+const RUN_MESSAGES: u64 = 256;
+/// Looks at an empty socket before a busy worker looks up from it.
+const SPINS: u32 = 1024;
+/// Answers of several messages are taken in so many bytes at a time, or a message where that is more.
+const ANSWERS: usize = 64 * 1024;
+
+/// Sends messages and receives their answers.
+pub(super) struct TcpAsker {
+    line: Line,
+    size: u32,
+    message: Pages,
+    answers: Pages,
+    /// Bytes that are received at a time.
+    room: usize,
+    mark: MarkPart,
+    /// Messages of the run whose mark is under way.
+    announced: u64,
+    /// Messages of the run that are not sent.
+    left: u64,
+    /// Bytes of the message under way that are sent.
+    at: usize,
+    /// Bytes of the next answer that are in.
+    received: usize,
+    sent: u64,
+    answered: u64,
+    ended: bool,
+}
+
+impl TcpAsker {
+    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    pub(super) fn new(line: Line, size: u32, several: bool) -> Self {
+        let one = size as usize;
+        Self {
+            line,
+            size,
+            message: Pages::default(),
+            answers: Pages::default(),
+            room: if several { ANSWERS.max(one) } else { one },
+            mark: MarkPart::default(),
+            announced: 0,
+            left: 0,
+            at: 0,
+            received: 0,
+            sent: 0,
+            answered: 0,
+            ended: false,
+        }
+    }
+
+    /// Receives into the buffer; how many bytes.
+    fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
+        // A buffer of one message holds the parts of it in their places.
+        let one = self.room == self.size as usize;
+        let from = if one { self.received } else { 0 };
+        receive(&self.line, &mut self.answers.bytes_mut()[from..], wait)
+    }
+}
+
+/// Receives what is there, or what is there soon.
+pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
+    if wait != Wait::Busy {
+        return line.receive(into, wait == Wait::Asleep);
+    }
+    for _ in 0..SPINS {
+        let got = line.receive(into, false)?;
+        if got > 0 {
+            return Ok(got);
+        }
+        std::hint::spin_loop();
+    }
+    Ok(0)
+}
+
+impl Asker for TcpAsker {
+    const PATIENCE: Option<(u64, u64)> = None;
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        if self.message.ensure(self.size as usize) {
+            let filled = self.message.randomize();
+            filled.map_err(|e| self.line.failed("getrandom", e))?;
+        }
+        self.answers.ensure(self.room);
+        (self.sent, self.answered) = (0, 0);
+        self.ended = false;
+        Ok(())
+    }
+
+    fn announce(&mut self, most: u64, wait: bool) -> Result<bool, LoadError> {
+        if self.left > 0 {
+            return Ok(true);
+        }
+        if self.announced == 0 {
+            let fits = RUN_MAX / u64::from(self.size);
+            self.announced = most.min(RUN_MESSAGES).min(fits).max(1);
+        }
+        let mark = Mark::Run(self.announced * u64::from(self.size));
+        let put = if wait {
+            self.mark.put(&self.line, mark, true)?
+        } else {
+            self.mark.offer(&self.line, mark, true)?
+        };
+        if put {
+            self.left = std::mem::take(&mut self.announced);
+        }
+        Ok(put)
+    }
+
+    fn announced(&self) -> u64 {
+        self.left + self.announced
+    }
+
+    fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
+        let rest = &self.message.bytes()[self.at..];
+        self.at += if wait {
+            self.line.send(rest, false)?
+        } else {
+            self.line.offer(rest, false)?
+        };
+        let all = self.at == self.size as usize;
+        if all {
+            self.at = 0;
+            self.left -= 1;
+            self.sent += 1;
+        }
+        Ok(all)
+    }
+
+    fn receive(
+        &mut self,
+        wait: Wait,
+        mut take: impl FnMut(Answer) -> bool,
+    ) -> Result<(), LoadError> {
+        self.received += self.bytes(wait)?;
+        let size = self.size as usize;
+        if self.received < size {
+            return Ok(());
+        }
+        let at = clock::now();
+        while self.received >= size {
+            let answer = Answer {
+                number: self.answered,
+                at,
+                unread: None,
+            };
+            self.received -= size;
+            self.answered += 1;
+            if self.answered > self.sent || !take(answer) {
+                return Err(self.line.garbled("answers to messages that were not sent"));
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
+        self.line.ready(wanted, most)
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        if !self.ended {
+            let total = self.sent * u64::from(self.size);
+            self.ended = self.mark.put(&self.line, Mark::End(total), false)?;
+        }
+        Ok(self.ended)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.line.clone()))]
+    }
+}
