@@ -83,7 +83,7 @@ factors! {
     SmallerMss Segment Sockets "Segments of half the size; small ones where none get through.";
     Discard Copy Tcp "Payload dropped in the kernel instead of copied to the receiving program.";
     ZeroCopy Copy Tcp "Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.";
-    NearInterrupts Placement Any "One end's threads on the NUMA node that the port's interrupts are sent to.";
+    NearInterrupts Placement Ports "One end's threads on the NUMA node that the port's interrupts are sent to.";
     OtherCpu Placement Any "One end's threads on CPUs that had little to do.";
     OtherPorts Redial Tcp "Other source ports, by which fewer streams share a receive queue.";
 }

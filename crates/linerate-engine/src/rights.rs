@@ -12,3 +12,11 @@ pub fn renounce() -> io::Result<()> {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Has the kernel send SIGTERM to this process once the one that started it has ended.
+pub fn end_with_parent() -> io::Result<()> {
+    let signal = rustix::process::Signal::TERM;
+    Ok(rustix::process::set_parent_process_death_signal(Some(
+        signal,
+    ))?)
+}

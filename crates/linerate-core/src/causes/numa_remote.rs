@@ -39,7 +39,7 @@ struct Remote {
 
 static INFO: CauseInfo = CauseInfo {
     id: "numa-remote",
-    scope: Scope::Any,
+    scope: Scope::Ports,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
     decided_by: &[Factor::NearInterrupts],

@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{ACCESS, MEMORY_NODE, OptionInfo};
+use super::options::{ACCESS, Kind, MEMORY_NODE, OptionInfo};
 
 /// When bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,27 @@ pub static CONNECT: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
+/// Memory that two processes of this host share.
+pub static SHM: TransportInfo = TransportInfo {
+    name: "shm",
+    class: Transport::Shm,
+    doc: "memory that two processes of this host share",
+    patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    far_end: FarEnd::Process,
+    options: &[RING],
+    ..TransportInfo::BASE
+};
+
+/// Room in the memory of each stream and direction.
+const RING: OptionInfo = OptionInfo {
+    key: "ring",
+    help: "Shared memory for each stream and direction, a power of two such as 1MiB",
+    kind: Kind::Size {
+        least: 4096,
+        most: 16 << 20,
+    },
+};
+
 /// The memory of this host. Operations go through an array of each thread. A round trip is a load of which the next one
 /// needs the result.
 pub static MEMORY: TransportInfo = TransportInfo {
@@ -125,7 +146,7 @@ pub static NULL: TransportInfo = TransportInfo {
 };
 
 /// All of them, in the order in which they are listed.
-pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &MEMORY, &NULL];
+pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &MEMORY, &NULL];
 
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {

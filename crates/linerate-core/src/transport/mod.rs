@@ -6,7 +6,7 @@ mod options;
 use std::fmt;
 
 pub use info::{
-    CONNECT, FarEnd, MEMORY, NULL, PatternKind, TCP, TRANSPORTS, TransportInfo, UDP, named,
+    CONNECT, FarEnd, MEMORY, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
     with_option,
 };
 pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, Setting};
@@ -18,6 +18,8 @@ pub enum Transport {
     Tcp,
     /// Datagrams of UDP.
     Udp,
+    /// Memory that two processes of one host share.
+    Shm,
     /// The memory of the host, without a kernel or a far end in between.
     Memory,
     /// One of which only bytes, operations and their times are known.
@@ -26,7 +28,7 @@ pub enum Transport {
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Memory, Self::Other];
+    pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {
@@ -42,6 +44,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
+            Self::Shm => "shared memory",
             Self::Memory => "memory",
             Self::Other => "another transport",
         })
@@ -53,6 +56,8 @@ impl fmt::Display for Transport {
 pub enum Scope {
     /// All: it is about hosts, threads or the measurement.
     Any,
+    /// Those whose bytes pass a port.
+    Ports,
     /// Those whose packets pass the kernel's network stack.
     Sockets,
     /// Connections alone: windows, retransmissions, congestion control.
@@ -68,6 +73,7 @@ impl Scope {
     pub const fn includes(self, transport: Transport) -> bool {
         match self {
             Self::Any => true,
+            Self::Ports => !matches!(transport, Transport::Shm | Transport::Memory),
             Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
             Self::Tcp => matches!(transport, Transport::Tcp),
             Self::Udp => matches!(transport, Transport::Udp),
@@ -79,6 +85,7 @@ impl Scope {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Any => "it applies to all",
+            Self::Ports => "it is about a port, which bytes in memory do not pass",
             Self::Sockets => "it is about packets of the kernel's network stack",
             Self::Tcp => {
                 "it is about windows, retransmissions or congestion control of connections"

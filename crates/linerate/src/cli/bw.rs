@@ -16,7 +16,7 @@ use linerate_engine::peer::address::Target;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Ways};
 use super::resolve::Needs;
-use super::single::{self, Shared, What, directions};
+use super::single::{self, Shared, THIS_HOST, What, directions};
 use super::{out, reach, resolve, session, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Probe};
@@ -31,8 +31,8 @@ const TIME: Nanos = Nanos::from_secs(10);
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; or an iperf3 server:
-    /// iperf3://HOST, iperf3://HOST:PORT
-    target: String,
+    /// iperf3://HOST, iperf3://HOST:PORT. Left out with an engine that needs none, such as shm
+    target: Option<String>,
 
     #[command(flatten)]
     pub(crate) bw: options::Bw,
@@ -45,21 +45,22 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let ways = directions(options.bw.direction.unwrap_or(Ways::Forward));
     if let Some(swept) = options.bw.sweep {
-        return sweep::run(&args.target, swept, options);
+        return sweep::run(args.target.as_deref(), swept, options);
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
-    match args.target.strip_prefix("iperf3://") {
-        Some(host) => {
+    let target = args.target.as_deref();
+    match target.and_then(|target| Some((target, target.strip_prefix("iperf3://")?))) {
+        Some((target, host)) => {
             portless(host, &args.shared.reach)?;
-            iperf3(&args.target, host, &ways, time, options)
+            iperf3(target, host, &ways, time, options)
         }
-        None => own(&args.target, ways, time, options),
+        None => own(target, ways, time, options),
     }
 }
 
 /// With `linerate serve`.
 fn own(
-    target: &str,
+    target: Option<&str>,
     ways: Vec<Direction>,
     time: Nanos,
     options: &Options,
@@ -70,6 +71,7 @@ fn own(
         What::Rate(allowed) => Some(allowed),
         _ => None,
     };
+    let target = target.unwrap_or(THIS_HOST);
     let probe = Probe::own(target, &measured.address, &measured.record, allowed);
     match measured.stream.take() {
         Some(mut stream) => {

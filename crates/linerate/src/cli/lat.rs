@@ -8,7 +8,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::out;
 use super::quantity::{Pace, Streams};
-use super::single::{self, Shared, What, directions};
+use super::single::{self, Shared, THIS_HOST, What, directions};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
 
@@ -19,8 +19,9 @@ const SIZE: Bytes = Bytes(64);
 // `linerate lat`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started
-    target: String,
+    /// The far end, where `linerate serve` runs, or ssh://HOST, where it is started; left out with an engine
+    /// that needs none, such as shm
+    target: Option<String>,
 
     #[command(flatten)]
     pub(crate) lat: options::Lat,
@@ -69,10 +70,15 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
         busy_poll: asked.busy_poll == Some(true),
     };
+    let target = args.target.as_deref();
     let beside = asked.beside.map(directions).unwrap_or_default();
     let time = asked.time.map_or(TIME, |t| t.0);
-    let mut measured = single::measure(&args.target, beside, time, What::Trips(trips), options)?;
-    let probe = Probe::of(&args.target, &measured.address, &measured.record);
+    let mut measured = single::measure(target, beside, time, What::Trips(trips), options)?;
+    let probe = Probe::of(
+        target.unwrap_or(THIS_HOST),
+        &measured.address,
+        &measured.record,
+    );
     if let Some(mut stream) = measured.stream.take() {
         stream.lat(&probe, measured.told(options));
         stream.finish().map_err(out::failed)?;

@@ -10,6 +10,7 @@ mod demo;
 mod diff;
 mod environment;
 mod exit;
+mod far_end;
 mod flows;
 mod generate;
 mod help;
@@ -199,7 +200,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     let options = config::resolve(&typed)?;
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
-        Verb::Serve(_) => serve::run(&options),
+        Verb::Serve(args) => serve::run(args, &options),
         Verb::Bw(args) => bw::run(args, &options),
         Verb::Lat(args) => lat::run(args, &options),
         Verb::Pair(args) => pair::run(args, &options),

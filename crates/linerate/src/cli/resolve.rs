@@ -23,8 +23,14 @@ const THOROUGH: Nanos = Nanos::from_secs(300);
 /// What a run toward `peer` will do.
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
+    let engine = engine(run, Needs::Both)?;
+    // Without a far end this machine is measured against itself.
+    let peer = peer
+        .map(|peer| far_end(&engine, Some(peer)))
+        .transpose()?
+        .flatten();
     Ok(Plan {
-        engine: engine(run, Needs::Both)?,
+        engine,
         peer: peer.map(str::to_owned),
         knobs: knobs(&options.load),
         directions: match run.direction {
@@ -92,6 +98,25 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     let able = TRANSPORTS.iter().filter(|other| needs.met_by(other));
     let able: Vec<_> = able.map(|other| other.name).collect();
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
+}
+
+/// The far end that a command needs, where the transport has one that is named. `None` where this program starts it, or where
+/// there is none.
+pub(crate) fn far_end<'a>(
+    engine: &str,
+    typed: Option<&'a str>,
+) -> Result<Option<&'a str>, Failure> {
+    let far_end = transport::named(engine).map_or(FarEnd::Peer, |info| info.far_end);
+    let why = match (far_end, typed) {
+        (FarEnd::Peer, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => return Ok(typed),
+        (FarEnd::Peer, None) => {
+            let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
+            return Err(Failure::usage(anyhow!("a far end is missing")).hint(hint));
+        }
+        (FarEnd::Process, Some(_)) => "is between two processes of this host, which it starts",
+        (FarEnd::Absent, Some(_)) => "has no far end",
+    };
+    Err(Failure::usage(anyhow!("engine `{engine}` {why}")).hint("leave out the far end"))
 }
 
 /// Refuses what the transport of a plan cannot do, before anybody is called.

@@ -1,6 +1,7 @@
 //! `linerate serve`: the far end.
 
 use std::io::{ErrorKind, IsTerminal};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use linerate_engine::rights;
 use super::exit::{Exit, Failure, tell};
 use super::log::Writer;
 use super::options::{self, Options};
-use super::{changes, reach, signal, ssh};
+use super::{changes, far_end, reach, signal};
 
 // `linerate serve`.
 #[derive(Debug, Parser)]
@@ -27,9 +28,14 @@ pub(crate) struct Args {
     /// Port for control and data
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
     pub(crate) port: Option<super::quantity::Port>,
+
+    // How this program starts itself for a transport between two processes of one host: it serves nobody but the process
+    // that started it.
+    #[arg(long, hide = true, requires = "attached")]
+    pub(crate) process: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
@@ -47,22 +53,24 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     });
     let writer = reach::system(writer, "cannot start a thread")?;
     let log = writer.log();
-    let server = bind(
-        options,
-        ServerOptions {
-            listen: options.serve.listen.iter().copied().collect(),
-            port: reach::port(&options.peer),
-            key,
-            allow: allowed(options),
-            limits: limits(options),
-            machine: Arc::new(Live::new()),
-            changes,
-            log: Arc::clone(&log),
-        },
-    )?;
+    let mut server = ServerOptions {
+        listen: options.serve.listen.iter().copied().collect(),
+        port: reach::port(&options.peer),
+        key,
+        allow: allowed(options),
+        limits: limits(options),
+        machine: Arc::new(Live::new()),
+        changes,
+        process: false,
+        log: Arc::clone(&log),
+    };
+    if args.process {
+        of_parent(&mut server)?;
+    }
+    let server = bind(options, server)?;
     let iperf3 = iperf3(options, &log)?;
     for address in server.addresses() {
-        tell(&format!("{}{address}\n", ssh::LISTENING));
+        tell(&format!("{}{address}\n", far_end::LISTENING));
     }
     tell(&how);
     if attached(options) {
@@ -86,6 +94,19 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
 /// Whether another program started this end, and holds it by its stdin.
 fn attached(options: &Options) -> bool {
     options.serve.attached == Some(true)
+}
+
+/// Serves the process that started this one, on loopback alone, whatever the configuration says of other servers. It
+/// ends with that process, even if it has handed its end of stdin to others.
+fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
+    let ends = rights::end_with_parent();
+    reach::system(ends, "cannot be told of the end of the parent process")?;
+    server.listen = vec![Ipv4Addr::LOCALHOST.into()];
+    server.port = 0;
+    server.allow = Vec::new();
+    server.limits = Limits::default();
+    server.process = true;
+    Ok(())
 }
 
 /// Takes the port. Where another program started this end, it is told which port it got: any does if

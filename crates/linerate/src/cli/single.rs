@@ -69,6 +69,9 @@ pub(crate) struct Measured {
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
+/// What stands for a far end that nobody named.
+pub(crate) const THIS_HOST: &str = "this host";
+
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
@@ -80,14 +83,16 @@ pub(crate) enum What {
     Rate(f64),
 }
 
-/// Measures the path to `peer` for `time`, loading `directions`.
+/// Measures the path to `peer` for `time`, loading `directions`. Some transports have no far end that is named.
 pub(crate) fn measure(
-    peer: &str,
+    peer: Option<&str>,
     directions: Vec<Direction>,
     time: Nanos,
     what: What,
     options: &Options,
 ) -> Result<Measured, Failure> {
+    let engine = resolve::engine(&options.run, needs(what, &directions))?;
+    let peer = resolve::far_end(&engine, peer)?;
     let mut knobs = match what {
         What::Load | What::Rate(_) => resolve::knobs_of_bw(options),
         What::Trips(_) => resolve::knobs(&options.load),
@@ -96,8 +101,8 @@ pub(crate) fn measure(
         knobs.pacing.get_or_insert(RATE_MOST);
     }
     let plan = Plan {
-        engine: resolve::engine(&options.run, needs(what, &directions))?,
-        peer: Some(peer.to_owned()),
+        engine,
+        peer: peer.map(str::to_owned),
         knobs,
         directions,
         time: Nanos(WASHOUT.0 + time.0),
@@ -133,13 +138,13 @@ pub(crate) fn open(
 ) -> Result<Measured, Failure> {
     let mut stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let mut reached =
-        session::at_once(&stop, || session::connect(&plan, options, None, &|| false))?;
-    reached.client.heed(&stop);
-    let address = reached.client.address().to_string();
+    let mut reached = session::at_once(&stop, || {
+        session::connect(&plan, options, None, &stop, &|| false)
+    })?;
+    let address = reached.address.clone();
     let sinks = Maybe(stream.as_mut());
     let (record, error) = session::watched(options, sinks, &stop, |wall, sink| {
-        body(&mut reached.client, plan, wall, sink)
+        body(&mut *reached.link, plan, wall, sink)
     });
     drop(reached);
     if record.steps.is_empty() {

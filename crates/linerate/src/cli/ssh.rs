@@ -1,33 +1,21 @@
 //! A far end that is started over ssh: it gets its key from here, and ends with the run.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::str::FromStr;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use linerate_engine::peer::address::Target;
-use linerate_engine::peer::keys::Key;
 
-use super::exit::{Failure, tell};
+use super::exit::Failure;
+use super::far_end::{FarEnd, Unmade};
 use super::options::Options;
 use super::reach;
 
 /// How a target begins that is reached over ssh.
 const SCHEME: &str = "ssh://";
 
-/// What `serve` says of each address that it listens on.
-pub(crate) const LISTENING: &str = "listening on ";
-
 /// An ssh that is left behind while it connects, by a Ctrl-C that it does not hear, ends by itself.
 const ENDS: &str = "ConnectTimeout=15";
-
-/// How long the far end has to end in order, once nobody needs it; then ssh is ended.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How often it is looked for whether it has.
-const GLANCE: Duration = Duration::from_millis(10);
 
 /// What ssh ends with when it could not connect.
 const SSH_FAILED: i32 = 255;
@@ -181,95 +169,26 @@ pub(crate) fn url(target: &str) -> Option<&str> {
     target.strip_prefix(SCHEME)
 }
 
-/// A far end that runs for as long as this is kept.
-pub(crate) struct FarEnd {
-    ssh: Child,
-    /// The far end ends when this is closed.
-    hold: Option<ChildStdin>,
-    pub(crate) target: Target,
-    pub(crate) key: Key,
-}
-
-impl FarEnd {
-    /// Starts the far end that `url` means, the rest of a target behind its scheme; one that lets runs change
-    /// settings of its host where `changes` are wanted.
-    pub(crate) fn start(url: &str, options: &Options, changes: bool) -> Result<Self, Failure> {
-        let url: Url = url.parse().map_err(Failure::usage)?;
-        let host = url.host()?;
-        let key = Key::generate();
-        let mut command = url.ssh("-x");
-        command.args([&url.program, "serve", "--attached"]);
-        if let Some(port) = options.peer.port {
-            command.args(["--port", &port.0.to_string()]);
-        }
-        if changes {
-            command.arg("--allow-changes");
-        }
-        let pipes = command.stdin(Stdio::piped()).stderr(Stdio::piped());
-        let started = pipes.stdout(Stdio::null()).spawn();
-        let mut ssh = reach::system(started, "cannot start a shell")?;
-        let words = ssh.stderr.take().map(BufReader::new);
-        let mut far = Self {
-            hold: ssh.stdin.take(),
-            ssh,
-            target: Target { host, port: 0 },
-            key,
-        };
-        let Some(words) = words else {
-            return Err(far.ended(&url));
-        };
-        // One that has gone already tells why on its stderr.
-        let hold = far.hold.as_mut();
-        let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
-        match listening(words) {
-            Some(port) => far.target.port = port,
-            None => return Err(far.ended(&url)),
-        }
-        Ok(far)
+/// Starts the far end that `url` means, the rest of a target behind its scheme; one that lets runs change
+/// settings of its host where `changes` are wanted.
+pub(crate) fn start(url: &str, options: &Options, changes: bool) -> Result<FarEnd, Failure> {
+    let url: Url = url.parse().map_err(Failure::usage)?;
+    let host = url.host()?;
+    let mut command = url.ssh("-x");
+    command.args([&url.program, "serve", "--attached"]);
+    if let Some(port) = options.peer.port {
+        command.args(["--port", &port.0.to_string()]);
     }
-
-    /// Why there is no far end.
-    fn ended(&mut self, url: &Url) -> Failure {
-        self.hold = None;
-        let code = self.ssh.wait().ok().and_then(|status| status.code());
-        url.unmade(code)
+    if changes {
+        command.arg("--allow-changes");
     }
-}
-
-/// The port that the far end says it listens on; what else is said until then is passed on. `None` when it
-/// ends without. What it says after that is its log, which nobody asked for.
-fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
-    let mut lines = words.split(b'\n').map_while(Result::ok);
-    let port = lines.by_ref().find_map(|line| {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        let port = port(&line);
-        if port.is_none() {
-            tell(&format!("{}\n", line.trim_end()));
-        }
-        port
-    })?;
-    // Read on, or the far end would wait for a reader.
-    thread::spawn(move || lines.for_each(drop));
-    Some(port)
-}
-
-/// The port of a line that says where the far end listens.
-fn port(line: &str) -> Option<u16> {
-    let address = line.trim_end().strip_prefix(LISTENING)?;
-    address.rsplit_once(':')?.1.parse().ok()
-}
-
-impl Drop for FarEnd {
-    fn drop(&mut self) {
-        self.hold = None;
-        let until = Instant::now() + PATIENCE;
-        while matches!(self.ssh.try_wait(), Ok(None)) && Instant::now() < until {
-            thread::sleep(GLANCE);
-        }
-        // Nothing is left to be done where either fails: it has ended.
-        let _ = self.ssh.kill();
-        let _ = self.ssh.wait();
-    }
+    FarEnd::start(command, host).map_err(|unmade| match unmade {
+        Unmade::Ended(code) => url.unmade(code),
+        Unmade::Unstarted(error) => match reach::system::<()>(Err(error), "cannot start a shell") {
+            Err(failure) => failure,
+            Ok(()) => url.unmade(None),
+        },
+    })
 }
 
 #[cfg(test)]
@@ -366,13 +285,5 @@ mod tests {
                 (first.destination, first.port)
             );
         }
-    }
-
-    #[test]
-    fn the_port_is_that_of_the_line_that_names_it() {
-        assert_eq!(port("listening on [::]:40123\r"), Some(40_123));
-        assert_eq!(port("listening on 10.0.0.1:5377"), Some(5377));
-        assert_eq!(port("Welcome, you are listening on 10.0.0.1:5377"), None);
-        assert_eq!(port("listening on the radio"), None);
     }
 }

@@ -10,7 +10,8 @@ use linerate_engine::run::{Sweep, sweep};
 use super::exit::{Exit, Failure};
 use super::options::{self, HandOver, Options, Ways};
 use super::resolve::Needs;
-use super::{out, resolve, single};
+use super::single::{self, THIS_HOST};
+use super::{out, resolve};
 use crate::expect::Found;
 use crate::show::sweep::{self as show, Probe};
 
@@ -23,8 +24,13 @@ const ENGINE: &str = "tcp";
 /// Most streams where no bound is asked for.
 const STREAMS: u32 = 64;
 
-pub(crate) fn run(target: &str, what: options::Sweep, options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    target: Option<&str>,
+    what: options::Sweep,
+    options: &Options,
+) -> Result<Exit, Failure> {
     let mut asked = asked(what, options)?;
+    let target = resolve::far_end(ENGINE, target)?.unwrap_or(THIS_HOST);
     let plan = Plan {
         engine: ENGINE.to_owned(),
         peer: Some(target.to_owned()),

@@ -5,6 +5,7 @@ pub(crate) mod icmp;
 pub(crate) mod line;
 pub mod memory;
 mod null;
+mod shm;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 
@@ -27,6 +28,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &tcp::Tcp,
     &udp::Udp,
     &connect::Connect,
+    &shm::Shm,
     &memory::Memory,
     &null::Null,
 ];

@@ -32,6 +32,7 @@ impl LocalServer {
             limits: Limits::default(),
             machine,
             changes,
+            process: false,
             log: Arc::new(|_| ()),
         })?;
         let address = server.addresses().first().copied();

@@ -162,6 +162,7 @@ impl Gate<'_, '_> {
             machine: Arc::clone(&options.machine),
             changes: options.changes.clone(),
             limits: options.limits,
+            process: options.process,
             stop: self.stop.clone(),
             lines: self.server.lines.clone(),
         };

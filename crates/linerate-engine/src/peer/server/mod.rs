@@ -102,6 +102,8 @@ pub struct ServerOptions {
     pub machine: Arc<dyn Machine>,
     /// Where changes of its settings are written down; `None` forbids them.
     pub changes: Option<Ledger>,
+    /// Whether the only client is the process that started this one, which may share memory with it.
+    pub process: bool,
     /// Where log lines go.
     pub log: Log,
 }

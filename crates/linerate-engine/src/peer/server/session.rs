@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::EndReadings;
+use linerate_core::transport::FarEnd;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::codec::Bounds;
 use linerate_core::wire::limits::Taken;
@@ -22,7 +23,7 @@ use crate::change::Ledger;
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
 use crate::load::LoadError;
-use crate::load::transport::transport;
+use crate::load::transport::{Transport, transport};
 use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
@@ -45,6 +46,8 @@ pub(super) struct Guest {
     pub(super) machine: Arc<dyn Machine>,
     pub(super) changes: Option<Ledger>,
     pub(super) limits: Limits,
+    /// Whether it started this process, and may share memory with it.
+    pub(super) process: bool,
     pub(super) stop: Stop,
     pub(super) lines: LogLines,
 }
@@ -103,6 +106,40 @@ pub(super) fn serve(guest: Guest) {
     };
     let time = Nanos::from(began.elapsed());
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
+}
+
+/// The answer to who asks for an engine that is not for them, and what the log says; `None` where they are served.
+/// Memory is shared with nobody but the process that started this one.
+fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
+    let refused = |what: &str, hint: &str| Answer::Refused {
+        what: what.to_owned(),
+        hint: hint.to_owned(),
+    };
+    match transport(engine).map(Transport::info) {
+        None => Some((
+            refused(
+                &format!("it has no engine `{engine}`"),
+                "update linerate on the far host",
+            ),
+            "it asked for an engine that is not there",
+        )),
+        Some(info) if info.far_end == FarEnd::Process && !process => Some((
+            refused(
+                &format!("it serves other processes, and engine `{engine}` is not for those"),
+                "leave out the far end: linerate starts it by itself",
+            ),
+            "it asked for an engine that is not for strangers",
+        )),
+        // One that is not offered may run between two ends all the same: the tool is measured with it.
+        Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
+            refused(
+                &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
+                "leave out the far end",
+            ),
+            "it asked for an engine without a far end",
+        )),
+        Some(_) => None,
+    }
 }
 
 /// What a session has done, for the log.
@@ -173,16 +210,10 @@ impl Session {
         else {
             return Err(Ended::Broke("no hello at the start".into()));
         };
-        if transport(&engine).is_none() {
-            let refused = Answer::Refused {
-                what: format!("it has no engine `{engine}`"),
-                hint: "update linerate on the far host".into(),
-            };
+        if let Some((refused, ended)) = unserved(&engine, guest.process) {
             let bytes = refused.encode().map_err(ChannelError::Wire)?;
             channel.send(&bytes, Instant::now() + guest.limits.answer)?;
-            return Err(Ended::Broke(
-                "it asked for an engine that is not there".into(),
-            ));
+            return Err(Ended::Broke(ended.into()));
         }
         let far = boot_id(&*guest.machine);
         let own = channel.stream().local_addr().ok().map(|own| own.ip());

@@ -279,6 +279,7 @@ fn a_port_in_use_is_told() {
         limits: Limits::default(),
         machine: Arc::new(Blank("far")),
         changes: None,
+        process: false,
         log: Arc::new(|_| ()),
     });
     let error = second.err().expect("two servers on one port");

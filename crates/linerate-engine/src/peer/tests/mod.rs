@@ -132,6 +132,7 @@ impl Harness {
             engine: "tcp".into(),
             machine: Arc::new(Blank("near")),
             changes: None,
+            process: false,
         }
     }
 

@@ -1,0 +1,222 @@
+//! Shared memory: two processes of one host, a ring for each stream and direction, and one thread at each end.
+//!
+//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of a step to
+//! the byte: a position counts all bytes that ever passed a ring.
+
+mod meeting;
+mod pipe;
+mod probe;
+mod region;
+mod ring;
+mod stream;
+mod trips;
+
+use std::sync::Arc;
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::path::Side;
+use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_core::transport::{self, TransportInfo};
+use linerate_core::units::Bytes;
+use linerate_core::wire::limits::THREADS_MAX;
+use linerate_sys::memfd::SharedMemory;
+
+use self::pipe::{Reader, Writer};
+use self::region::{Layout, Region};
+use self::trips::{ShmAnswerer, ShmAsker};
+use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams};
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
+use crate::load::{LoadError, Worker};
+
+/// Bytes of a ring where the plan leaves that open.
+const RING: u64 = 1 << 20;
+/// Largest message in bytes: it is allocated for each thread.
+const SIZE_MAX: u64 = 16 << 20;
+
+/// The transport.
+pub(super) struct Shm;
+
+impl Transport for Shm {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::SHM
+    }
+
+    fn check(&self, _: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice> {
+        Notice::hints(crowded(facts, plan).into_iter().collect())
+    }
+
+    fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
+        let operation = match plan.pattern {
+            Pattern::PingPong { size, .. } => 2 * size.0,
+            _ => plan
+                .knobs
+                .write_size
+                .0
+                .max(plan.knobs.read_size.0)
+                .max(1 << 20),
+        };
+        Some(Bytes(operation + layout(plan).stream() as u64))
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        let plan = plan.clone();
+        Ok(match side {
+            Side::Near => Box::new(Guest { plan }),
+            Side::Far => {
+                let len = layout(&plan).all();
+                let memory = SharedMemory::create(len).map_err(|e| no_memory(len, &e))?;
+                let host = meeting::Host::new()?;
+                Box::new(Owner { plan, memory, host })
+            }
+        })
+    }
+}
+
+/// How the memory of a set is divided.
+fn layout(plan: &SetPlan) -> Layout {
+    Layout {
+        streams: plan.knobs.streams,
+        rings: match plan.pattern {
+            Pattern::PingPong { .. } => 2,
+            _ => 1,
+        },
+        size: plan.knobs.options.number("ring").unwrap_or(RING),
+    }
+}
+
+fn no_memory(len: usize, error: &std::io::Error) -> LoadError {
+    LoadError::Unsupported {
+        what: format!(
+            "{} of shared memory cannot be had: {error}",
+            Bytes(len as u64)
+        ),
+    }
+}
+
+/// The far end, which made the memory.
+struct Owner {
+    plan: SetPlan,
+    memory: SharedMemory,
+    host: meeting::Host,
+}
+
+impl Prepared for Owner {
+    fn offer(&self) -> Offer {
+        self.host.offer()
+    }
+
+    fn connect(self: Box<Self>, _: &Offer, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+        self.host.pass(&self.memory, lines)?;
+        Ok(connected(Side::Far, &self.plan, self.memory))
+    }
+}
+
+/// The near end, which gets it.
+struct Guest {
+    plan: SetPlan,
+}
+
+impl Prepared for Guest {
+    fn offer(&self) -> Offer {
+        Offer::new()
+    }
+
+    fn connect(
+        self: Box<Self>,
+        offer: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<Connected, LoadError> {
+        let memory = meeting::fetch(offer, layout(&self.plan).all(), lines)?;
+        Ok(connected(Side::Near, &self.plan, memory))
+    }
+}
+
+fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
+    let (memory, layout) = (Arc::new(memory), layout(plan));
+    let worker = |stream| {
+        let busy = plan.knobs.busy_poll;
+        worker(
+            side,
+            plan,
+            Region::new(&memory, &layout, side, plan.id, stream, busy),
+        )
+    };
+    Connected {
+        workers: (0..plan.knobs.streams).map(worker).collect(),
+        end: SetEnd::default(),
+    }
+}
+
+fn worker(side: Side, plan: &SetPlan, region: Region) -> Box<dyn Worker> {
+    match plan.pattern {
+        Pattern::Stream { direction } if direction.sender() == side => {
+            Box::new(stream::Sender::new(Writer::new(region, 0)))
+        }
+        Pattern::PingPong { size, interval } if side == Side::Near => {
+            let asker = ShmAsker::new(&region, size.0 as u32, plan.knobs.open_loop);
+            round_trips(asker, interval, &plan.knobs)
+        }
+        Pattern::PingPong { size, .. } => {
+            Box::new(Echo::new(ShmAnswerer::new(&region, size.0 as u32)))
+        }
+        _ => Box::new(stream::Receiver::new(Reader::new(region, 0))),
+    }
+}
+
+/// Refuses what shared memory cannot do, and what would cost an end more than a measurement needs.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    streams(plan, THREADS_MAX)?;
+    for (name, size) in [("write", knobs.write_size), ("read", knobs.read_size)] {
+        if size.0 > SIZE_MAX {
+            return Err(format!("a {name} size of {size} is over 16 MiB"));
+        }
+    }
+    let ring = layout(plan).size;
+    if !ring.is_power_of_two() {
+        return Err(format!("a ring of {ring} B: it must be a power of two"));
+    }
+    if let Pattern::PingPong { size, .. } = plan.pattern
+        && !(1..=SIZE_MAX).contains(&size.0)
+    {
+        return Err(format!("a message of {size}: 1 B to 16 MiB are possible"));
+    }
+    lacks(knobs)
+}
+
+/// Refuses what only sockets have.
+fn lacks(knobs: &Knobs) -> Result<(), String> {
+    for (asked, what) in [
+        (knobs.send_buffer.is_some(), "send buffer"),
+        (knobs.recv_buffer.is_some(), "receive buffer"),
+        (knobs.window_clamp.is_some(), "window"),
+        (knobs.mss.is_some(), "maximum segment size"),
+        (knobs.congestion.is_some(), "congestion control"),
+        (knobs.pacing.is_some(), "pace"),
+        (
+            knobs.receive == Receive::Discard,
+            "way to drop payload unread",
+        ),
+        (knobs.copy != Handover::Copy, "way but a copy"),
+    ] {
+        if asked {
+            return Err(format!("shared memory has no {what}"));
+        }
+    }
+    Ok(())
+}
+
+/// That threads must share CPUs: each stream has one at both ends, on one host.
+fn crowded(facts: &HostFacts, plan: &SetPlan) -> Option<Gap> {
+    let (threads, cpus) = (2 * plan.knobs.streams as usize, facts.cpus.len());
+    (cpus > 0 && threads > cpus).then(|| {
+        let why = format!("{threads} threads, one for each end of a stream, share {cpus} CPUs");
+        refused("streams", &why)
+    })
+}

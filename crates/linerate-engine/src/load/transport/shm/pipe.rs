@@ -1,0 +1,231 @@
+//! Bytes of one direction: one end writes them, the other reads them.
+//!
+//! A step ends where the writer says so: with the position, and a number that is one higher for each step. Nothing but payload
+//! is in a ring.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use linerate_sys::clock;
+
+use super::region::{Region, Ring, Waits, wait};
+use super::ring::held;
+use crate::load::LoadError;
+use crate::load::transport::line::BLOCK;
+
+/// Longest time that one call takes while the other end moves on a little at a time.
+const LONGEST: u64 = BLOCK.as_nanos() as u64;
+
+/// Bounds the time of a call. It asks the clock only once there was something to wait for.
+#[derive(Default)]
+struct Patience(Option<u64>);
+
+impl Patience {
+    /// Whether it may be waited on.
+    fn lasts(&mut self) -> bool {
+        let now = clock::now();
+        now < *self.0.get_or_insert(now + LONGEST)
+    }
+}
+
+/// The end that writes.
+pub(super) struct Writer {
+    pub(super) region: Region,
+    ring: Ring,
+    head: u64,
+    /// How far the reader was when it was last looked at.
+    tail: u64,
+    steps: u64,
+}
+
+impl Writer {
+    pub(super) fn new(region: Region, direction: usize) -> Self {
+        Self {
+            ring: region.ring(direction),
+            region,
+            head: 0,
+            tail: 0,
+            steps: 0,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.region.size
+    }
+
+    /// Room in the ring; looks at the reader only where less than `wanted` was known.
+    #[inline]
+    fn room(&mut self, wanted: u64) -> Result<u64, LoadError> {
+        let room = |held: u64| self.region.size - held;
+        if let Some(known) = held(self.head, self.tail, self.size()).map(room)
+            && known >= wanted
+        {
+            return Ok(known);
+        }
+        let tail = self.region.number(self.ring.tail).load(Acquire);
+        let held = held(self.head, tail, self.size());
+        let held = held.filter(|_| tail >= self.tail);
+        let held = held.ok_or_else(|| self.region.garbled("its reader is where it cannot be"))?;
+        self.tail = tail;
+        Ok(self.region.size - held)
+    }
+
+    /// Writes what there is room for; how many bytes.
+    #[inline]
+    pub(super) fn offer(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
+        let room = self.room(bytes.len() as u64)?;
+        let len = bytes.len().min(room as usize);
+        if len > 0 {
+            self.region.write(&self.ring, self.head, &bytes[..len]);
+            self.head += len as u64;
+            self.region.number(self.ring.head).store(self.head, Release);
+            self.region.tell(self.head - self.tail);
+        }
+        Ok(len)
+    }
+
+    /// Writes all bytes, or what there was room for in time.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
+        let mut at = self.offer(bytes)?;
+        let mut patience = Patience::default();
+        while at < bytes.len() && patience.lasts() {
+            // Woken for each little room, the two ends would take turns.
+            let wanted = (self.size() / 2).min((bytes.len() - at) as u64);
+            wait(self, wanted, BLOCK)?;
+            at += self.offer(&bytes[at..])?;
+        }
+        Ok(at)
+    }
+
+    /// Ends the step here.
+    pub(super) fn end(&mut self) {
+        self.steps += 1;
+        self.region.number(self.ring.end).store(self.head, Relaxed);
+        self.region
+            .number(self.ring.steps)
+            .store(self.steps, Release);
+        self.region.tell_all();
+    }
+}
+
+impl Waits for Writer {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn ready(&mut self, wanted: u64) -> Result<bool, LoadError> {
+        Ok(self.room(wanted)? >= wanted)
+    }
+}
+
+/// The end that reads.
+pub(super) struct Reader {
+    pub(super) region: Region,
+    ring: Ring,
+    tail: u64,
+    /// How far the writer was when it was last looked at.
+    head: u64,
+    steps: u64,
+    ended: bool,
+}
+
+impl Reader {
+    pub(super) fn new(region: Region, direction: usize) -> Self {
+        Self {
+            ring: region.ring(direction),
+            region,
+            tail: 0,
+            head: 0,
+            steps: 0,
+            ended: false,
+        }
+    }
+
+    /// A new step.
+    pub(super) fn begin(&mut self) {
+        self.ended = false;
+    }
+
+    /// Whether the writer ended the step, and all of it is read.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Bytes in the ring; looks at the writer only where fewer than `wanted` were known.
+    #[inline]
+    fn there(&mut self, wanted: u64) -> Result<u64, LoadError> {
+        if let Some(known) = held(self.head, self.tail, self.region.size)
+            && known >= wanted
+        {
+            return Ok(known);
+        }
+        let head = self.region.number(self.ring.head).load(Acquire);
+        let held = held(head, self.tail, self.region.size);
+        let held = held.filter(|_| head >= self.head);
+        let held = held.ok_or_else(|| self.region.garbled("its writer is where it cannot be"))?;
+        self.head = head;
+        Ok(held)
+    }
+
+    /// Takes what is there; how many bytes.
+    #[inline]
+    pub(super) fn take(&mut self, into: &mut [u8]) -> Result<usize, LoadError> {
+        let there = self.there(into.len() as u64)?;
+        let len = into.len().min(there as usize);
+        if len > 0 {
+            self.region.read(&self.ring, self.tail, &mut into[..len]);
+            self.tail += len as u64;
+            self.region.number(self.ring.tail).store(self.tail, Release);
+            self.region.tell(self.region.size - (self.head - self.tail));
+        }
+        Ok(len)
+    }
+
+    /// Takes what is there, once that is `wanted` bytes or the wait has been long enough.
+    pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
+        // More than half a ring could be waited for by both ends at once.
+        let wanted = wanted.clamp(1, self.region.size / 2);
+        if self.there(wanted)? < wanted && !self.ends()? {
+            wait(self, wanted, BLOCK)?;
+        }
+        let got = self.take(into)?;
+        if got == 0 {
+            self.ends()?;
+        }
+        Ok(got)
+    }
+
+    /// Whether the writer says that the step is over.
+    fn over(&self) -> bool {
+        self.region.number(self.ring.steps).load(Acquire) != self.steps
+    }
+
+    /// Whether the writer ended the step. Once all is read it has ended here, too.
+    pub(super) fn ends(&mut self) -> Result<bool, LoadError> {
+        if self.ended || !self.over() {
+            return Ok(self.ended);
+        }
+        let steps = self.region.number(self.ring.steps).load(Acquire);
+        let end = self.region.number(self.ring.end).load(Relaxed);
+        let left = self.there(u64::MAX)?;
+        if steps != self.steps + 1 || end != self.head {
+            return Err(self
+                .region
+                .garbled("its writer ended a step where it cannot end"));
+        }
+        if left == 0 {
+            self.steps = steps;
+            self.ended = true;
+        }
+        Ok(true)
+    }
+}
+
+impl Waits for Reader {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn ready(&mut self, wanted: u64) -> Result<bool, LoadError> {
+        Ok(self.there(wanted)? >= wanted || self.over())
+    }
+}

@@ -1,0 +1,29 @@
+//! What other threads may do with a stream while its own worker uses it.
+
+use linerate_core::facts::Gap;
+use linerate_core::record::Table;
+
+use super::region::Region;
+use crate::host::Machine;
+use crate::load::Probe;
+
+/// Closes a stream. There is nothing to read of it beside what its worker counts.
+pub(super) struct Brake(Region);
+
+impl Brake {
+    pub(super) fn of(region: &Region) -> Self {
+        Self(region.clone())
+    }
+}
+
+impl Probe for Brake {
+    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
+
+    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn abort(&self) {
+        self.0.close();
+    }
+}

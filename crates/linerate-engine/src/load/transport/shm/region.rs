@@ -1,0 +1,252 @@
+//! The shared memory of one stream, as one end uses it: which words it has, and how an end sleeps and is woken.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::time::Duration;
+
+use linerate_core::path::Side;
+use linerate_sys::memfd::SharedMemory;
+use rustix::event::Timespec;
+use rustix::thread::futex;
+
+use super::ring::pieces;
+use crate::load::LoadError;
+
+/// Bytes before the rings. Words that different ends write stand on different pairs of cache lines.
+const HEAD: usize = 4096;
+const LINES: usize = 128;
+/// Two for each direction: that of its producer and that of its consumer.
+const ENDS: usize = 4 * LINES;
+
+/// Looks at an empty ring before a worker that polls looks up from it.
+const SPINS: u32 = 1024;
+
+/// How the memory of a set is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) streams: u32,
+    /// Directions that carry payload: one of a stream, two of round trips.
+    pub(super) rings: usize,
+    /// Bytes of each ring, a power of two.
+    pub(super) size: u64,
+}
+
+impl Layout {
+    /// Bytes of one stream.
+    pub(super) fn stream(&self) -> usize {
+        HEAD + self.rings * self.size as usize
+    }
+
+    /// Bytes of all of it.
+    pub(super) fn all(&self) -> usize {
+        self.streams as usize * self.stream()
+    }
+}
+
+/// The shared memory of one stream, as one end uses it.
+#[derive(Debug, Clone)]
+pub(super) struct Region {
+    memory: Arc<SharedMemory>,
+    /// Where it begins.
+    at: usize,
+    /// Which end this is.
+    end: usize,
+    pub(super) size: u64,
+    pub(super) set: u32,
+    pub(super) stream: u32,
+    /// Whether this end spins instead of sleeping; the other one does then, too.
+    busy: bool,
+}
+
+/// Which words belong to a direction, and where its bytes are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ring {
+    /// Written by the producer: how far it is, and where the step ended of which number.
+    pub(super) head: usize,
+    pub(super) end: usize,
+    pub(super) steps: usize,
+    /// Written by the consumer: how far it is.
+    pub(super) tail: usize,
+    data: usize,
+}
+
+impl Region {
+    pub(super) fn new(
+        memory: &Arc<SharedMemory>,
+        layout: &Layout,
+        side: Side,
+        set: u32,
+        stream: u32,
+        busy: bool,
+    ) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            at: stream as usize * layout.stream(),
+            end: usize::from(side == Side::Far),
+            size: layout.size,
+            set,
+            stream,
+            busy,
+        }
+    }
+
+    /// A direction by its number: 0, or the one back.
+    pub(super) fn ring(&self, number: usize) -> Ring {
+        let words = self.at + 2 * number * LINES;
+        Ring {
+            head: words,
+            end: words + 8,
+            steps: words + 16,
+            tail: words + LINES,
+            data: self.at + HEAD + number * self.size as usize,
+        }
+    }
+
+    /// A position, or another number.
+    #[inline]
+    pub(super) fn number(&self, at: usize) -> &AtomicU64 {
+        self.memory.number(at)
+    }
+
+    /// Copies bytes into a ring from a position on; no more than it has.
+    #[inline]
+    pub(super) fn write(&self, ring: &Ring, position: u64, bytes: &[u8]) {
+        let [first, second] = pieces(position, bytes.len(), self.size);
+        let (one, other) = bytes.split_at(first.len());
+        self.memory.write(ring.data + first.start, one);
+        self.memory.write(ring.data, &other[..second.len()]);
+    }
+
+    /// Copies bytes out of a ring from a position on; no more than it has.
+    #[inline]
+    pub(super) fn read(&self, ring: &Ring, position: u64, into: &mut [u8]) {
+        let [first, second] = pieces(position, into.len(), self.size);
+        let (one, other) = into.split_at_mut(first.len());
+        self.memory.read(ring.data + first.start, one);
+        self.memory.read(ring.data, &mut other[..second.len()]);
+    }
+
+    /// What an end sleeps on: zero while it is awake, else how many bytes it waits for.
+    fn asleep(&self, end: usize) -> &AtomicU32 {
+        self.memory.word(self.at + ENDS + LINES * end)
+    }
+
+    /// Whether an end has closed the stream.
+    fn closed(&self, end: usize) -> &AtomicU32 {
+        self.memory.word(self.at + ENDS + LINES * end + 4)
+    }
+
+    /// Closes the stream, for both ends.
+    pub(super) fn close(&self) {
+        self.closed(self.end).store(1, SeqCst);
+        [0, 1].into_iter().for_each(|end| self.wake(end));
+    }
+
+    /// An error once either end has closed the stream.
+    pub(super) fn open(&self) -> Result<(), LoadError> {
+        let closed = |end| self.closed(end).load(Relaxed) != 0;
+        let by = match [closed(1 - self.end), closed(self.end)] {
+            [true, _] => "the other end",
+            [false, true] => "this end",
+            [false, false] => return Ok(()),
+        };
+        let what = format!(
+            "{by} closed stream {} of set {} in mid-step",
+            self.stream, self.set
+        );
+        Err(LoadError::Protocol { what })
+    }
+
+    /// Tells the other end that there are so many bytes now, or so much room.
+    #[inline]
+    pub(super) fn tell(&self, bytes: u64) {
+        if self.busy {
+            return;
+        }
+        // Either an end that goes to sleep after this sees what was published, or it is seen here to sleep.
+        fence(SeqCst);
+        let wanted = u64::from(self.asleep(1 - self.end).load(Relaxed));
+        if wanted != 0 && bytes >= wanted {
+            self.wake(1 - self.end);
+        }
+    }
+
+    /// Wakes the other end, whatever it waits for.
+    pub(super) fn tell_all(&self) {
+        fence(SeqCst);
+        self.wake(1 - self.end);
+    }
+
+    #[cold]
+    fn wake(&self, end: usize) {
+        let word = self.asleep(end);
+        if word.swap(0, SeqCst) != 0 {
+            // Where this fails it wakes by itself soon.
+            let _ = futex::wake(word, futex::Flags::empty(), 1);
+        }
+    }
+
+    /// Sleeps on what this end waits for, unless it was woken already. However it ends, what there is then counts.
+    fn sleep(&self, wanted: u32, most: Duration) {
+        let time = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        let _ = futex::wait(
+            self.asleep(self.end),
+            futex::Flags::empty(),
+            wanted,
+            Some(&time),
+        );
+    }
+
+    /// A failed call on this stream.
+    pub(super) fn failed(&self, call: &'static str, source: std::io::Error) -> LoadError {
+        LoadError::Call {
+            call,
+            stream: self.stream,
+            source,
+        }
+    }
+
+    /// An error of the other end: it wrote what cannot be.
+    pub(super) fn garbled(&self, what: &str) -> LoadError {
+        LoadError::Protocol {
+            what: format!("stream {} of set {}: {what}", self.stream, self.set),
+        }
+    }
+}
+
+/// What waits for bytes, or for room.
+pub(super) trait Waits {
+    fn region(&self) -> &Region;
+    /// Whether there are so many.
+    fn ready(&mut self, wanted: u64) -> Result<bool, LoadError>;
+}
+
+/// Waits until what is `wanted` is there, no longer than `most`; whether it is.
+pub(super) fn wait(what: &mut impl Waits, wanted: u64, most: Duration) -> Result<bool, LoadError> {
+    what.region().open()?;
+    if what.region().busy {
+        for _ in 0..SPINS {
+            if what.ready(wanted)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        return Ok(false);
+    }
+    let wanted = wanted.clamp(1, what.region().size);
+    let region = what.region();
+    region.asleep(region.end).store(wanted as u32, Relaxed);
+    fence(SeqCst);
+    let ready = what.ready(wanted)?;
+    // Who closes the stream wakes only who sleeps: it is looked for after this end said that it does.
+    let region = what.region();
+    if !ready && !most.is_zero() && region.open().is_ok() {
+        region.sleep(wanted as u32, most);
+    }
+    region.asleep(region.end).store(0, Relaxed);
+    what.ready(wanted)
+}

@@ -1,0 +1,60 @@
+//! Positions in a ring, without the memory: whatever the other end wrote, nothing outside is meant.
+//!
+//! A position counts the bytes of one direction since the set was made. The ring has a power of two of them.
+
+use std::ops::Range;
+
+/// Bytes that are in a ring whose producer is at `head` and whose consumer is at `tail`; `None` where a ring of `size`
+/// cannot hold so many: one of the positions is false.
+pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
+    let bytes = head.wrapping_sub(tail);
+    if bytes <= size { Some(bytes) } else { None }
+}
+
+/// Where `len` bytes from a position on lie in a ring: up to its end, and the rest from its start. Of more bytes than the
+/// ring has, as many as it has.
+pub(super) fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
+    let size_of = size as usize;
+    let len = len.min(size_of);
+    let start = (position & (size - 1)) as usize;
+    let first = len.min(size_of - start);
+    [start..start + first, 0..len - first]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_full_ring_is_held_and_more_is_not() {
+        assert_eq!(held(4096, 0, 4096), Some(4096));
+        assert_eq!(held(4097, 0, 4096), None);
+        assert_eq!(held(0, 1, 4096), None);
+        assert_eq!(held(5, u64::MAX, 4096), Some(6));
+    }
+
+    #[test]
+    fn bytes_go_on_at_the_start() {
+        assert_eq!(pieces(4090, 10, 4096), [4090..4096, 0..4]);
+        assert_eq!(pieces(4096, 10, 4096), [0..10, 0..0]);
+        assert_eq!(pieces(1, 9000, 4096), [1..4096, 0..1]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_position_means_bytes_outside(position: u64, len: usize, power in 12u32..=24) {
+            let size = 1u64 << power;
+            let [first, second] = pieces(position, len, size);
+            prop_assert!(first.end <= size as usize && second.end <= first.start);
+            prop_assert_eq!(first.len() + second.len(), len.min(size as usize));
+        }
+
+        #[test]
+        fn no_positions_hold_more_than_there_is(head: u64, tail: u64, power in 12u32..=24) {
+            let size = 1u64 << power;
+            prop_assert!(held(head, tail, size).is_none_or(|bytes| bytes <= size));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Messages and answers: a ring for each way. Both ends know the size of a message, so that nothing but payload is in the rings.
+
+use std::time::Duration;
+
+use linerate_sys::clock;
+
+use super::pipe::{Reader, Writer};
+use super::probe::Brake;
+use super::region::{Region, Waits, wait};
+use crate::load::pages::Pages;
+use crate::load::pattern::{Answer, Answerer, Asker, Wait};
+use crate::load::{LoadError, Probe};
+
+/// Answers of several messages are taken in so many bytes at a time, or a message where that is more.
+const ANSWERS: usize = 64 * 1024;
+
+/// The ring of messages, then that of answers.
+const WAYS: [usize; 2] = [0, 1];
+
+/// Sends messages and receives their answers.
+pub(super) struct ShmAsker {
+    writer: Writer,
+    reader: Reader,
+    size: usize,
+    message: Pages,
+    answers: Pages,
+    /// Bytes that are received at a time.
+    room: usize,
+    /// Bytes of the message under way that are sent.
+    at: usize,
+    /// Bytes of the next answer that are in.
+    received: usize,
+    sent: u64,
+    answered: u64,
+    /// Whether it waits for room, too.
+    wants_room: bool,
+    ended: bool,
+}
+
+impl ShmAsker {
+    /// Messages of `size` bytes; `several` of them may be under way at a time.
+    pub(super) fn new(region: &Region, size: u32, several: bool) -> Self {
+        let size = size as usize;
+        Self {
+            writer: Writer::new(region.clone(), WAYS[0]),
+            reader: Reader::new(region.clone(), WAYS[1]),
+            size,
+            message: Pages::default(),
+            answers: Pages::default(),
+            room: if several { ANSWERS.max(size) } else { size },
+            at: 0,
+            received: 0,
+            sent: 0,
+            answered: 0,
+            wants_room: false,
+            ended: false,
+        }
+    }
+
+    /// Receives into the buffer; how many bytes.
+    fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
+        // A buffer of one message holds the parts of it in their places.
+        let from = if self.room == self.size {
+            self.received
+        } else {
+            0
+        };
+        let into = &mut self.answers.bytes_mut()[from..];
+        if wait == Wait::No {
+            return self.reader.take(into);
+        }
+        self.reader.get(into, (self.size - self.received) as u64)
+    }
+}
+
+impl Waits for ShmAsker {
+    fn region(&self) -> &Region {
+        &self.reader.region
+    }
+
+    fn ready(&mut self, wanted: u64) -> Result<bool, LoadError> {
+        Ok(self.reader.ready(wanted)? || self.wants_room && self.writer.ready(wanted)?)
+    }
+}
+
+impl Asker for ShmAsker {
+    const PATIENCE: Option<(u64, u64)> = None;
+
+    fn size(&self) -> u32 {
+        self.size as u32
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        if self.message.ensure(self.size) {
+            let filled = self.message.randomize();
+            filled.map_err(|e| self.reader.region.failed("getrandom", e))?;
+        }
+        self.answers.ensure(self.room);
+        (self.sent, self.answered) = (0, 0);
+        self.ended = false;
+        Ok(())
+    }
+
+    fn announce(&mut self, _: u64, _: bool) -> Result<bool, LoadError> {
+        // The other end is told of the end of a step apart from the messages.
+        Ok(true)
+    }
+
+    fn announced(&self) -> u64 {
+        u64::from(self.at > 0)
+    }
+
+    fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
+        let rest = &self.message.bytes()[self.at..];
+        self.at += if wait {
+            self.writer.put(rest)?
+        } else {
+            self.writer.offer(rest)?
+        };
+        let all = self.at == self.size;
+        if all {
+            self.at = 0;
+            self.sent += 1;
+        }
+        Ok(all)
+    }
+
+    fn receive(
+        &mut self,
+        wait: Wait,
+        mut take: impl FnMut(Answer) -> bool,
+    ) -> Result<(), LoadError> {
+        self.received += self.bytes(wait)?;
+        if self.received < self.size {
+            return Ok(());
+        }
+        let at = clock::now();
+        while self.received >= self.size {
+            let answer = Answer {
+                number: self.answered,
+                at,
+                unread: None,
+            };
+            self.received -= self.size;
+            self.answered += 1;
+            if self.answered > self.sent || !take(answer) {
+                let what = "answers to messages that were not sent";
+                return Err(self.reader.region.garbled(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
+        self.wants_room = wanted;
+        wait(self, 1, most)?;
+        Ok([self.reader.ready(1)?, wanted && self.writer.ready(1)?])
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        if !self.ended {
+            self.writer.end();
+            self.ended = true;
+        }
+        Ok(true)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(Brake::of(&self.reader.region))]
+    }
+}
+
+/// Answers each message with its own bytes.
+pub(super) struct ShmAnswerer {
+    reader: Reader,
+    writer: Writer,
+    message: Pages,
+    size: usize,
+    /// Bytes of the message that are in, then of the answer that are out.
+    received: usize,
+    sent: usize,
+}
+
+impl ShmAnswerer {
+    /// Answers messages of `size` bytes.
+    pub(super) fn new(region: &Region, size: u32) -> Self {
+        Self {
+            reader: Reader::new(region.clone(), WAYS[0]),
+            writer: Writer::new(region.clone(), WAYS[1]),
+            message: Pages::default(),
+            size: size as usize,
+            received: 0,
+            sent: 0,
+        }
+    }
+}
+
+impl Answerer for ShmAnswerer {
+    fn size(&self) -> u32 {
+        self.size as u32
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        self.message.ensure(self.size);
+        self.reader.begin();
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<u32, LoadError> {
+        if self.received < self.size {
+            let into = &mut self.message.bytes_mut()[self.received..];
+            let wanted = into.len() as u64;
+            self.received += self.reader.get(into, wanted)?;
+        }
+        if self.received == self.size {
+            self.sent += self.writer.put(&self.message.bytes()[self.sent..])?;
+        }
+        if self.sent < self.size {
+            return Ok(0);
+        }
+        (self.received, self.sent) = (0, 0);
+        Ok(self.size as u32)
+    }
+
+    fn ended(&self) -> bool {
+        self.reader.ended()
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(Brake::of(&self.reader.region))]
+    }
+}

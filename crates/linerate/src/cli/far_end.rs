@@ -1,0 +1,143 @@
+//! A far end that this program starts: it gets its key over a pipe, and ends when that pipe is closed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use linerate_engine::peer::address::Target;
+use linerate_engine::peer::keys::Key;
+
+use super::exit::{Failure, tell};
+
+/// What `serve` says of each address that it listens on.
+pub(crate) const LISTENING: &str = "listening on ";
+
+/// This program, even where its file was replaced meanwhile.
+const OWN: &str = "/proc/self/exe";
+
+/// How long the far end has to end in order, once nobody needs it; then its process is ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often it is looked for whether it has.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// A far end that lives as long as this value.
+pub(crate) struct FarEnd {
+    process: Child,
+    /// The far end ends when this is closed.
+    hold: Option<ChildStdin>,
+    pub(crate) target: Target,
+    pub(crate) key: Key,
+}
+
+/// Why there is no far end.
+pub(crate) enum Unmade {
+    /// The program could not be started.
+    Unstarted(std::io::Error),
+    /// It ended with this status before it listened.
+    Ended(Option<i32>),
+}
+
+impl FarEnd {
+    /// Starts a far end by `command`, which serves on `host` with `--attached`.
+    pub(crate) fn start(mut command: Command, host: String) -> Result<Self, Unmade> {
+        let pipes = command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let started = pipes.stdout(Stdio::null()).spawn();
+        let mut process = started.map_err(Unmade::Unstarted)?;
+        let words = process.stderr.take().map(BufReader::new);
+        let mut far = Self {
+            hold: process.stdin.take(),
+            process,
+            target: Target { host, port: 0 },
+            key: Key::generate(),
+        };
+        // One that has ended already says why on its stderr.
+        let hold = far.hold.as_mut();
+        let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
+        match words.and_then(listening) {
+            Some(port) => far.target.port = port,
+            None => return Err(far.ended()),
+        }
+        Ok(far)
+    }
+
+    /// Starts another process of this program on this host; one that lets runs change settings of the host where
+    /// `changes` are wanted.
+    pub(crate) fn process(changes: bool) -> Result<Self, Failure> {
+        let mut command = Command::new(OWN);
+        command.arg0("linerate");
+        command.args(["serve", "--attached", "--process"]);
+        if changes {
+            command.arg("--allow-changes");
+        }
+        // Ctrl-C of a terminal is for this process, which ends the run in order.
+        command.process_group(0);
+        let host = Ipv4Addr::LOCALHOST.to_string();
+        Self::start(command, host).map_err(|unmade| {
+            let error = match unmade {
+                Unmade::Unstarted(error) => anyhow!("cannot start a second process: {error}"),
+                Unmade::Ended(_) => anyhow!("the second process ended before it listened"),
+            };
+            Failure::not_measured(error)
+        })
+    }
+
+    fn ended(&mut self) -> Unmade {
+        self.hold = None;
+        let status = self.process.wait().ok();
+        Unmade::Ended(status.and_then(|status| status.code()))
+    }
+}
+
+/// The port that the far end says it listens on; what else it says until then is passed on. `None` when it
+/// ends without. What it says after that is its log, which nobody asked for.
+fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
+    let mut lines = words.split(b'\n').map_while(Result::ok);
+    let port = lines.by_ref().find_map(|line| {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let port = port(&line);
+        if port.is_none() {
+            tell(&format!("{}\n", line.trim_end()));
+        }
+        port
+    })?;
+    // Read on, or the far end would wait for a reader.
+    thread::spawn(move || lines.for_each(drop));
+    Some(port)
+}
+
+/// The port of a line that says where the far end listens.
+fn port(line: &str) -> Option<u16> {
+    let address = line.trim_end().strip_prefix(LISTENING)?;
+    address.rsplit_once(':')?.1.parse().ok()
+}
+
+impl Drop for FarEnd {
+    fn drop(&mut self) {
+        self.hold = None;
+        let until = Instant::now() + PATIENCE;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(GLANCE);
+        }
+        // Nothing is left to be done where either fails: it has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_that_of_the_line_that_names_it() {
+        assert_eq!(port("listening on [::]:40123\r"), Some(40_123));
+        assert_eq!(port("listening on 10.0.0.1:5377"), Some(5377));
+        assert_eq!(port("Welcome, you are listening on 10.0.0.1:5377"), None);
+        assert_eq!(port("listening on the radio"), None);
+    }
+}
