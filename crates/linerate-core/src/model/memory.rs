@@ -69,7 +69,11 @@ fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeil
         Some(cache) if array.0 < cache.0.saturating_mul(CACHES) => {
             let why = format!("the last cache of {cache} may hold a part of each array of {array}");
             let enough = cache.0.saturating_mul(CACHES);
-            return Err(gap(&why, &format!("--size {enough}B")));
+            let size = match enough {
+                whole if whole.is_multiple_of(1 << 20) => format!("{}MiB", whole >> 20),
+                odd => format!("{odd}B"),
+            };
+            return Err(gap(&why, &format!("--size {size}")));
         }
         Some(_) => {}
     }
@@ -144,6 +148,8 @@ mod tests {
             gap.why.contains("may hold") && gap.hint == "--size 400B",
             "{gap:?}"
         );
+        let gap = of(Some(32 << 20), 1).unwrap_err();
+        assert_eq!(gap.hint, "--size 128MiB");
         assert!(of(None, 1 << 40).unwrap_err().why.contains("not known"));
     }
 

@@ -73,7 +73,7 @@ pub use shaping::Shaping;
 pub use shares::TcpShares;
 pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
-pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
+pub use sweep::{Cost, Fall, Knee, Setting, Sweep, sweep};
 pub use trials::effect;
 pub(crate) use trials::stayed;
 

@@ -7,6 +7,7 @@ use linerate_core::record::Record;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
+use linerate_engine::load::transport::is_alone;
 use linerate_engine::run::{RoundTrips, once, search};
 
 use super::beside::Beside;
@@ -95,7 +96,8 @@ pub(crate) fn measure(
     let peer = resolve::far_end(&engine, peer)?;
     let mut knobs = match what {
         What::Load | What::Rate(_) => resolve::knobs_of_bw(options),
-        What::Trips(_) => resolve::knobs(&options.load),
+        What::Trips(_) if is_alone(&engine) => resolve::knobs_of_loads(options),
+        What::Trips(_) => resolve::knobs_of(options),
     };
     if let What::Rate(_) = what {
         knobs.pacing.get_or_insert(RATE_MOST);

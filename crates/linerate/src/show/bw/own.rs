@@ -1,14 +1,14 @@
 //! What a step with linerate at both ends says.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, looks, once, same_machine};
+use linerate_core::model::{Once, is_alone, looks, memory_load, once, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
 use linerate_core::units::{Bytes, Nanos};
 
-use super::{Datagrams, End, FarEnd, Probe, Way, gap};
+use super::{Datagrams, End, FarEnd, Probe, Way, gap, memory};
 
 impl Probe {
     /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
@@ -28,13 +28,22 @@ impl Probe {
             plan.directions.as_slice()
         };
         let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
+        let alone = is_alone(record);
+        let memory = step.and_then(|step| memory_load(record, step));
         let mut gaps = refused(record);
-        gaps.extend(ways.iter().flat_map(lacking));
+        gaps.extend(ways.iter().flat_map(|way| lacking(way, alone)));
+        gaps.extend(memory.as_ref().and_then(memory::lacking));
         Self {
             target: target.to_owned(),
-            far_end: FarEnd::Linerate,
+            far_end: if alone {
+                FarEnd::None
+            } else {
+                FarEnd::Linerate
+            },
             address: address.to_owned(),
             engine: plan.engine.clone(),
+            options: plan.knobs.options.clone(),
+            memory,
             streams: plan.knobs.streams,
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
@@ -154,7 +163,8 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
         near: end(Side::Near),
-        far: end(Side::Far),
+        // What both count without a far end was counted here.
+        far: end(Side::Far).filter(|_| !is_alone(record)),
     }
 }
 
@@ -190,14 +200,14 @@ fn end(once: &Once, side: Side) -> Option<End> {
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way) -> Vec<Gap> {
+fn lacking(way: &Way, alone: bool) -> Vec<Gap> {
     let name = way.direction.name();
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
     }
     let mut gaps = Vec::new();
     let sides = [Side::Near, Side::Far];
-    for side in sides {
+    for &side in &sides[..if alone { 1 } else { 2 }] {
         if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
             let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
@@ -210,7 +220,7 @@ fn lacking(way: &Way) -> Vec<Gap> {
         }
     }
     // Datagrams are not sent again, and nobody answers them.
-    if way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
+    if !alone && way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }

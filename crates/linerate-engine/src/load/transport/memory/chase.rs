@@ -17,7 +17,7 @@ use crate::load::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worke
 
 /// Loads that are timed together: from the nearest cache they take 100 times as long as a look at the clock, from memory
 /// less than a millisecond.
-pub(super) const BATCH: usize = 4096;
+pub const BATCH: usize = 4096;
 
 /// A thread that loads from one address after another.
 pub(super) struct Chase {

@@ -28,8 +28,11 @@ use crate::host::{self, Live, Room};
 use crate::load::pattern::operations::Operations;
 use crate::load::{LoadError, Worker};
 
-pub use size::sizes;
+pub use chase::BATCH;
+pub use size::{room_for, sizes};
 
+/// What a load takes: an address.
+pub const LOAD: Bytes = Bytes(8);
 /// Pages that are looked at, of each array.
 const PAGES: usize = 1 << 16;
 
@@ -88,9 +91,14 @@ fn lacks(plan: &SetPlan) -> Result<(), String> {
     Ok(())
 }
 
-fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
+/// What this process may take of the memory of this host.
+pub fn room() -> Room {
     let allowed = thread::allowed_cpus().unwrap_or_default();
-    let room = host::room(&Live::new(), allowed.first().copied().unwrap_or(0));
+    host::room(&Live::new(), allowed.first().copied().unwrap_or(0))
+}
+
+fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let room = room();
     let node = node_of(plan, &room)?;
     let (size, gap) = size::chosen(plan, &room, node)?;
     let worker = |stream| -> Box<dyn Worker> {
@@ -235,7 +243,7 @@ mod tests {
         access: Access::Copy,
     };
     const LOADS: Pattern = Pattern::PingPong {
-        size: Bytes(8),
+        size: LOAD,
         interval: Nanos(0),
     };
 

@@ -1,7 +1,7 @@
 //! How large the arrays are.
 
 use linerate_core::facts::Gap;
-use linerate_core::plan::{Pattern, SetPlan};
+use linerate_core::plan::{Knobs, Pattern, SetPlan};
 use linerate_core::units::Bytes;
 
 use super::{arrays_of, refused};
@@ -108,6 +108,26 @@ fn fitting(
         Some(_) => return Ok((size, None)),
     };
     Ok((size, Some(refused("size", &why))))
+}
+
+/// The size of arrays of so many threads at the same time: as `knobs` ask, else what fits. Why there is no room.
+pub fn room_for(
+    room: &Room,
+    pattern: Pattern,
+    knobs: &Knobs,
+    threads: u32,
+) -> Result<Bytes, String> {
+    let knobs = Knobs {
+        streams: threads,
+        ..knobs.clone()
+    };
+    let plan = SetPlan {
+        id: 0,
+        pattern,
+        knobs,
+    };
+    let (size, _) = chosen(&plan, room, None).map_err(|error| error.to_string())?;
+    Ok(size)
 }
 
 /// Smallest and largest array of a sweep with so many `threads`, of operations with as many arrays as `pattern`; all sizes are there at the same time.
