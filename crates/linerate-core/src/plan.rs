@@ -4,7 +4,7 @@
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
 use crate::path::{Direction, Measure};
-use crate::transport::{Options, PatternKind};
+use crate::transport::{self, ACCESS, Options, PatternKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ pub struct Knobs {
     /// Connections, each with a thread at both ends.
     pub streams: u32,
     /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. Of
-    /// datagrams their size; zero is what fits one packet of the route.
+    /// datagrams their size; zero is what fits one packet of the route. Of memory the array of each thread.
     pub write_size: Bytes,
     /// Largest payload taken from the kernel in one receive; zero lets each end choose.
     pub read_size: Bytes,
@@ -213,11 +213,11 @@ pub enum Pattern {
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     /// It reads.
-    #[default]
     Read,
     /// It writes.
     Write,
     /// It reads and writes as much elsewhere.
+    #[default]
     Copy,
 }
 
@@ -232,6 +232,15 @@ impl Access {
             Self::Write => "write",
             Self::Copy => "copy",
         }
+    }
+
+    /// What the options of a transport ask for.
+    pub fn of(options: &Options) -> Self {
+        let asked = options.word(ACCESS.key);
+        let named = Self::ALL
+            .into_iter()
+            .find(|access| Some(access.name()) == asked);
+        named.unwrap_or_default()
     }
 }
 
@@ -334,6 +343,19 @@ pub struct Plan {
     pub sweep: bool,
     /// Whether trials may be run.
     pub trials: bool,
+}
+
+impl Plan {
+    /// What the load of a direction does: it streams payload where the transport can, else it is one of operations.
+    pub fn load(&self, direction: Direction) -> Pattern {
+        let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
+        if has(PatternKind::Operations) && !has(PatternKind::Stream) {
+            return Pattern::Operations {
+                access: Access::of(&self.knobs.options),
+            };
+        }
+        Pattern::Stream { direction }
+    }
 }
 
 #[cfg(test)]

@@ -52,15 +52,21 @@ impl Swept {
         };
         match self {
             Self::Copy => WAYS.map(|way| with(&|knobs| knobs.copy = way)).to_vec(),
-            Self::Size => doubled(SIZES[0], SIZES[1])
-                .map(|size| {
-                    with(&|knobs| (knobs.write_size, knobs.read_size) = (Bytes(size), Bytes(size)))
-                })
-                .collect(),
+            Self::Size => Self::sizes(base, SIZES),
             Self::Streams => doubled(1, u64::from(most.max(1)))
                 .map(|streams| with(&|knobs| knobs.streams = streams as u32))
                 .collect(),
         }
+    }
+
+    /// The settings of a sweep of sizes from the first to the last of `ends`.
+    pub fn sizes(base: &Knobs, ends: [u64; 2]) -> Vec<Knobs> {
+        let sized = |size| Knobs {
+            write_size: Bytes(size),
+            read_size: Bytes(size),
+            ..base.clone()
+        };
+        doubled(ends[0], ends[1]).map(sized).collect()
     }
 
     /// The setting in words: `zerocopy`, `64 KiB`, `4 streams`.

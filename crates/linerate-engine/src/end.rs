@@ -17,7 +17,7 @@ use linerate_core::change::HostChange;
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::nic::Nic;
 use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan, StepPlan};
+use linerate_core::plan::{Access, Pattern, SetPlan, StepPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{FarEnd, TransportInfo};
 use linerate_core::units::Bytes;
@@ -39,7 +39,8 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    toward: Toward,
+    /// The other end; `None` where there is none.
+    toward: Option<Toward>,
     shared: bool,
     cpus: Vec<u32>,
     batch: usize,
@@ -60,18 +61,28 @@ struct EndSet {
 
 impl LocalEnd {
     /// An end without sets. `toward` is the other end: the port that the route to it leaves by is the
-    /// one that is watched.
+    /// one that is watched, unless the bytes of the transport pass none.
     pub fn new(
         side: Side,
         engine: &str,
         machine: Arc<dyn Machine>,
         toward: impl Into<Toward>,
     ) -> Self {
+        let info = transport::transport(engine).map(Transport::info);
+        let passes = info.is_none_or(|info| info.far_end != FarEnd::Process);
+        Self {
+            toward: passes.then(|| toward.into()),
+            ..Self::alone(side, engine, machine)
+        }
+    }
+
+    /// An end without another one, and without sets.
+    pub fn alone(side: Side, engine: &str, machine: Arc<dyn Machine>) -> Self {
         Self {
             side,
             engine: engine.to_owned(),
             machine,
-            toward: toward.into(),
+            toward: None,
             shared: false,
             // Without the list nothing is pinned, which the set tells.
             cpus: thread::allowed_cpus().unwrap_or_default(),
@@ -90,7 +101,11 @@ impl LocalEnd {
     /// Facts of this host; read once.
     pub fn facts(&mut self) -> HostFacts {
         let read = || {
-            let mut facts = host::facts(self.machine.as_ref(), self.toward);
+            let machine = self.machine.as_ref();
+            let mut facts = match self.toward {
+                Some(toward) => host::facts(machine, toward),
+                None => host::facts_alone(machine),
+            };
             if let Some(changes) = &self.changes {
                 let port = facts.port.as_ref().map(|port| port.name.as_str());
                 let (possible, gap) = changes.possible(port);
@@ -178,7 +193,7 @@ impl LocalEnd {
             shared: self.shared,
         };
         let placement::Placed { mut cpus, meets } =
-            placement::place(&facts, &self.cpus, end, &plan);
+            placement::place(&facts, &self.cpus, end, &placed_as(alone, &plan));
         // Streams may share threads.
         cpus.truncate(workers.len());
         let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
@@ -236,7 +251,11 @@ impl LocalEnd {
         }
         let wanted = |set| self.sets.get(set)?.plan.knobs.host;
         self.change(plan.sets.iter().find_map(wanted))?;
-        let mut sources = Sources::new(Arc::clone(&self.machine), self.toward);
+        let machine = Arc::clone(&self.machine);
+        let mut sources = match self.toward {
+            Some(toward) => Sources::new(machine, toward),
+            None => Sources::alone(machine),
+        };
         let facts = self.facts();
         let ports = facts.route.iter().flat_map(|route| &route.ports);
         let below = ports.clone().skip(1).take(BELOW_MAX);
@@ -271,6 +290,22 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
         Pattern::Stream { direction } if direction.sender() == side => Role::Sender,
         Pattern::PingPong { .. } | Pattern::Operations { .. } if side == Side::Near => Role::Sender,
         _ => Role::Receiver,
+    }
+}
+
+/// The set by which threads are placed. Those that time round trips are left to the scheduler, but for those without a
+/// far end: what answers them is near one CPU and far from another.
+fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
+    let pattern = if alone {
+        Pattern::Operations {
+            access: Access::default(),
+        }
+    } else {
+        plan.pattern
+    };
+    SetPlan {
+        pattern,
+        ..plan.clone()
     }
 }
 

@@ -1,7 +1,7 @@
-//! What touches the machine: readings of the host, load engines, the sampler, the peer.
+//! What touches the machine: readings of the host, transports and patterns of loads, the sampler, the peer.
 //!
 //! The heart is [`link::Link`]: two ends of a path, ready to run the steps of a plan. The real one
-//! is a peer session, the virtual one is the `sim` engine. `run` drives either.
+//! is a peer session, the virtual one is the simulated path. `run` drives either.
 #![forbid(unsafe_code)]
 
 pub mod change;

@@ -2,6 +2,8 @@
 //!
 //! The only crate with `unsafe` code: small wrappers of what rustix lacks, each with its reason.
 
+pub mod array;
+pub mod chain;
 pub mod clock;
 pub mod datagram;
 pub mod ethtool;

@@ -1,6 +1,7 @@
 //! Memory: bandwidth of the channels, and how often payload crosses them.
 
 use super::Bounds;
+use crate::plan::Access;
 
 /// Bytes that a channel moves in one transfer.
 //= JEDEC JESD21-C: modules have 64 bits of data
@@ -41,6 +42,15 @@ pub const fn fewest(copied: bool) -> u32 {
 /// How often a received byte usually crosses memory: the card writes it; a copy reads and writes.
 pub const fn typical(copied: bool) -> u32 {
     if copied { 3 } else { 1 }
+}
+
+/// How often each byte of operations on memory crosses the channels at least, counted once for each. Writes that go around
+/// the caches need not read what they replace.
+pub const fn crossings(access: Access) -> u32 {
+    match access {
+        Access::Read | Access::Write => 1,
+        Access::Copy => 2,
+    }
 }
 
 #[cfg(test)]

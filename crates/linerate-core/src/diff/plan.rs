@@ -1,8 +1,11 @@
 //! What was asked differently, and what cannot be compared for it.
 
+use std::collections::BTreeSet;
+
 use super::Change;
 use crate::path::Direction;
 use crate::plan::{Knobs, Plan, Receive};
+use crate::transport::{Options, Setting};
 use crate::units::{Bytes, Rate};
 
 /// Something that two plans ask differently.
@@ -31,8 +34,11 @@ pub(super) fn changes(before: &Plan, after: &Plan) -> Vec<PlanChange> {
     let knobs = knobs(&before.knobs, &after.knobs);
     let knobs = knobs.into_iter().flatten().map(plan(true, false));
     let engine = engine.into_iter().map(plan(true, true));
+    // Options of a transport are those of all its sets.
+    let options = options(&before.knobs.options, &after.knobs.options);
+    let options = options.into_iter().map(plan(true, true));
     let rest = budget.into_iter().flatten().map(plan(false, false));
-    engine.chain(knobs).chain(rest).collect()
+    engine.chain(knobs).chain(options).chain(rest).collect()
 }
 
 /// What connections are made with. Those that only trials turn are the same in all plans.
@@ -59,6 +65,15 @@ fn knobs(before: &Knobs, after: &Knobs) -> [Option<Change>; 11] {
             .to_owned()
         }),
     ]
+}
+
+/// The options of transports that are set in either plan.
+fn options(before: &Options, after: &Options) -> Vec<Change> {
+    let both = before.iter().chain(after.iter());
+    let keys: BTreeSet<&str> = both.map(|(key, _)| key).collect();
+    let told = |of: &Options, key| of.get(key).map_or_else(open, Setting::to_string);
+    let change = |key| Change::of(key, told(before, key), told(after, key));
+    keys.into_iter().filter_map(change).collect()
 }
 
 /// What the plan leaves to the ends and the kernel.

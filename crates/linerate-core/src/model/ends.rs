@@ -5,7 +5,7 @@ use crate::record::{EndReadings, Record, Step};
 
 /// Whether there is no far end: this host alone moved the bytes. A step may have readings of one end in other runs too,
 /// where the far end was lost.
-pub(super) fn is_alone(record: &Record) -> bool {
+pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
 }
 

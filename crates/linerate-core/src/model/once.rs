@@ -1,13 +1,13 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
 use super::datagrams::{Counted, counted};
-use super::ends::end;
+use super::ends::{is_alone, receiving, sending};
 use super::load::{Over, load_over, stream_set};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use super::{Load, Thread};
 use crate::metric as m;
-use crate::path::{ByRole, Direction, Side};
+use crate::path::{ByRole, Direction};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
 use crate::units::{Bytes, Nanos};
@@ -54,26 +54,28 @@ pub struct Once {
 pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> {
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;
-    let receiving = end(step, direction.receiver())?;
+    let receiving = receiving(record, step, direction)?;
     let part = Over::AllButRamp.part(step, receiving, set);
     let window = part.window;
     // Its samples are all alike: what stands still for a while is one of them, and part of the mean for all its time.
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
-    let sending = end(step, direction.sender())?;
+    let sending = sending(record, step, direction)?;
     let again = sent(sending, set, window);
     let bytes_per_second = load.goodput.mean / 8.0;
     let spent = |threads: &[Thread]| cpu_per_byte(threads, bytes_per_second);
-    let moved = |side, role: &str| moved(step, side, &format!("s{set}/{role}"), window);
+    let moved = |end: &EndReadings, role: &str| moved(end, &format!("s{set}/{role}"), window);
+    // Nobody receives where there is no far end.
+    let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
         direction,
         moved: ByRole {
-            sender: moved(direction.sender(), "tx"),
-            receiver: moved(direction.receiver(), "rx"),
+            sender: moved(sending, "tx"),
+            receiver: moved(receiving, receivers),
         },
         ramp: part.ramp(),
-        intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
+        intervals: intervals(receiving, &format!("s{set}/{receivers}"), window).unwrap_or_default(),
         again: again.map(|count| count.events.max(0.0) as u64),
         again_share: again
             .filter(|count| count.of > 0.0)
@@ -88,9 +90,9 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     })
 }
 
-/// Payload that the workers of one side moved, and the time between the readings of the first of them.
-fn moved(step: &Step, side: Side, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
-    let workers = end(step, side)?.about("worker", |s| s.starts_with(prefix));
+/// Payload that the workers of one end moved, and the time between the readings of the first of them.
+fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
+    let workers = end.about("worker", |s| s.starts_with(prefix));
     let grown: Vec<(f64, f64)> = workers
         .map(|table| growth(table, m::WORKER_BYTES, window))
         .collect::<Option<_>>()?;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ends::end;
+use super::ends::{receiving, sending};
 use super::load::{slice_goodput, stream_set};
 use super::once::cpu_per_byte;
 use super::readings::Window;
@@ -14,6 +14,7 @@ use crate::plan::{Knobs, Purpose};
 use crate::record::{Record, Step};
 use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 use crate::sweep::Swept;
+use crate::transport::Transport;
 
 /// A setting is as good as the best one within this share of its goodput.
 const KNEE: f64 = 0.95;
@@ -28,6 +29,18 @@ pub struct Sweep {
     pub reference: Option<usize>,
     /// Where larger settings gain nothing; `None` where that is not asked or not known.
     pub knee: Option<Knee>,
+    /// Where the rate falls as arrays of memory grow, in order: a cache is full there. Empty of other sweeps.
+    pub falls: Vec<Fall>,
+}
+
+/// A fall of the rate from one setting to another one, by number: it is as good as before up to the first, and holds again
+/// from the second on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Fall {
+    /// Index of the last setting before it.
+    pub from: usize,
+    /// Index of the first setting after it.
+    pub to: usize,
 }
 
 /// A setting of a sweep.
@@ -126,8 +139,12 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
         }
     }
     let ratios: Vec<_> = settings.iter().map(|s| s.goodput_ratio).collect();
-    let knee = reference.filter(|_| swept != Swept::Copy);
+    let sized =
+        swept == Swept::Size && Transport::of(&record.start.plan.engine) == Transport::Memory;
+    let knee = reference.filter(|_| swept != Swept::Copy && !sized);
+    let rates: Vec<_> = settings.iter().map(|s| s.goodput).collect();
     Sweep {
+        falls: if sized { falls_of(&rates) } else { Vec::new() },
         knee: knee.and_then(|best| knee_of(&ratios, best)),
         settings,
         reference,
@@ -146,7 +163,7 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         };
         let id = set.plan.id;
         if warm.contains(&id) {
-            rounds.push(slice(step, id, direction).filter(|_| undisturbed(step)));
+            rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
         } else {
             // Connections that were lost and made anew in the middle miss that round.
             rounds.extend((!warm.is_empty()).then_some(None));
@@ -156,9 +173,9 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
     rounds
 }
 
-fn slice(step: &Step, set: u32, direction: Direction) -> Option<Slice> {
-    let sending = end(step, direction.sender())?;
-    let receiving = end(step, direction.receiver())?;
+fn slice(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<Slice> {
+    let sending = sending(record, step, direction)?;
+    let receiving = receiving(record, step, direction)?;
     let window = Window::of(step);
     let goodput = slice_goodput(receiving, set, window)?;
     let cpu = |end, way| {
@@ -248,9 +265,86 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
+/// A rate has fallen below this share of what it was.
+const FALLEN: f64 = 0.85;
+
+/// Where rates fall: by more than noise, and by more than a sixth or so. What falls on from one setting to the next is one
+/// fall.
+fn falls_of(rates: &[Option<Estimate>]) -> Vec<Fall> {
+    let known = rates.iter().enumerate();
+    let known: Vec<(usize, Estimate)> = known.filter_map(|(at, r)| Some((at, (*r)?))).collect();
+    let mut falls: Vec<Fall> = Vec::new();
+    let Some(((_, first), rest)) = known.split_first() else {
+        return falls;
+    };
+    let (mut before, mut level, mut falling) = (known[0].0, *first, false);
+    for (at, rate) in rest {
+        // While it falls each setting is held against the one before it, else against the best since the last fall.
+        let fallen = rate.mean < level.mean * FALLEN && ends(rate)[1] < ends(&level)[0];
+        match falls.last_mut() {
+            Some(last) if fallen && falling => last.to = *at,
+            _ if fallen => falls.push(Fall {
+                from: before,
+                to: *at,
+            }),
+            _ => {}
+        }
+        if fallen || rate.mean > level.mean {
+            level = *rate;
+        }
+        (before, falling) = (*at, fallen);
+    }
+    falls
+}
+
+/// The ends of the interval of a mean, where it has one.
+fn ends(rate: &Estimate) -> [f64; 2] {
+    rate.interval
+        .map_or([rate.mean; 2], |interval| [interval.low, interval.high])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fall_is_beyond_noise_and_goes_on_until_the_rate_holds() {
+        let of = |rates: &[f64], half: f64| {
+            let estimate = |mean: &f64| {
+                let interval = Interval {
+                    low: mean * (1.0 - half),
+                    mid: *mean,
+                    high: mean * (1.0 + half),
+                };
+                (*mean > 0.0).then_some(Estimate {
+                    mean: *mean,
+                    interval: Some(interval),
+                    samples: 4,
+                })
+            };
+            let rates: Vec<_> = rates.iter().map(estimate).collect();
+            let falls = falls_of(&rates);
+            falls
+                .iter()
+                .map(|fall| [fall.from, fall.to])
+                .collect::<Vec<_>>()
+        };
+        let none: [[usize; 2]; 0] = [];
+        assert_eq!(of(&[], 0.0), none);
+        assert_eq!(of(&[100.0, 90.0, 86.0], 0.01), none);
+        assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.01), [[1, 2]]);
+        assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.09), none, "within noise");
+        // Three levels; the first fall takes two settings.
+        let caches = [90.0, 100.0, 70.0, 50.0, 49.0, 50.0, 20.0, 19.0];
+        assert_eq!(of(&caches, 0.01), [[1, 3], [5, 6]]);
+        // A slow decline is one as soon as it is beyond what counts.
+        assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 80.0], 0.01), [[2, 3]]);
+        assert_eq!(
+            of(&[100.0, 0.0, 50.0], 0.01),
+            [[0, 2]],
+            "one was not measured"
+        );
+    }
 
     #[test]
     fn the_knee_is_the_first_within_five_percent_and_as_sure_as_the_intervals() {

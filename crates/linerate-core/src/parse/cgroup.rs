@@ -107,6 +107,14 @@ pub fn limit(text: &[u8]) -> Result<Option<Bytes>, Malformed> {
     Ok(Some(Bytes(bytes)).filter(|b| b.0 < 1 << 60))
 }
 
+/// A count of `memory.stat`, such as `inactive_file`.
+pub fn count(text: &[u8], key: &str) -> Option<u64> {
+    text::lines(text, "memory.stat").find_map(|line| {
+        let mut fields = text::fields(line.ok()?);
+        (fields.next()? == key.as_bytes()).then(|| text::decimal(fields.next()?))?
+    })
+}
+
 /// `group` relative to `root`, if it lies in it and never climbs out of it.
 fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
     let rest = group.strip_prefix(root.trim_end_matches('/'))?;

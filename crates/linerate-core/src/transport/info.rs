@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{Kind, OptionInfo};
+use super::options::{ACCESS, Kind, MEMORY_NODE, OptionInfo};
 
 /// When bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +123,18 @@ const RING: OptionInfo = OptionInfo {
     },
 };
 
+/// The memory of this host. Operations go through an array of each thread. A round trip is a load of which the next one
+/// needs the result.
+pub static MEMORY: TransportInfo = TransportInfo {
+    name: "memory",
+    class: Transport::Memory,
+    doc: "the memory of this host",
+    patterns: &[PatternKind::Operations, PatternKind::RoundTrips],
+    far_end: FarEnd::Absent,
+    options: &[ACCESS, MEMORY_NODE],
+    ..TransportInfo::BASE
+};
+
 /// Moves nothing: the rate that the tool itself can drive.
 pub static NULL: TransportInfo = TransportInfo {
     name: "null",
@@ -134,11 +146,17 @@ pub static NULL: TransportInfo = TransportInfo {
 };
 
 /// All of them, in the order in which they are listed.
-pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &NULL];
+pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &MEMORY, &NULL];
 
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {
     TRANSPORTS.iter().find(|info| info.name == name).copied()
+}
+
+/// The transports that have an option.
+pub fn with_option(key: &str) -> impl Iterator<Item = &'static TransportInfo> {
+    let has = move |info: &&TransportInfo| info.options.iter().any(|row| row.key == key);
+    TRANSPORTS.iter().copied().filter(has)
 }
 
 #[cfg(test)]

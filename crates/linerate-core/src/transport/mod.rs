@@ -6,9 +6,10 @@ mod options;
 use std::fmt;
 
 pub use info::{
-    CONNECT, FarEnd, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
+    CONNECT, FarEnd, MEMORY, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
+    with_option,
 };
-pub use options::{Kind, OptionInfo, Options, Setting};
+pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, Setting};
 
 /// What moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,13 +20,15 @@ pub enum Transport {
     Udp,
     /// Memory that two processes of one host share.
     Shm,
+    /// The memory of the host, without a kernel or a far end in between.
+    Memory,
     /// One of which only bytes, operations and their times are known.
     Other,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Shm, Self::Other];
+    pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {
@@ -42,6 +45,7 @@ impl fmt::Display for Transport {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
             Self::Shm => "shared memory",
+            Self::Memory => "memory",
             Self::Other => "another transport",
         })
     }
@@ -69,7 +73,7 @@ impl Scope {
     pub const fn includes(self, transport: Transport) -> bool {
         match self {
             Self::Any => true,
-            Self::Ports => !matches!(transport, Transport::Shm),
+            Self::Ports => !matches!(transport, Transport::Shm | Transport::Memory),
             Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
             Self::Tcp => matches!(transport, Transport::Tcp),
             Self::Udp => matches!(transport, Transport::Udp),
@@ -81,7 +85,7 @@ impl Scope {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Any => "it applies to all",
-            Self::Ports => "it is about a port, which bytes of shared memory do not pass",
+            Self::Ports => "it is about a port, which bytes in memory do not pass",
             Self::Sockets => "it is about packets of the kernel's network stack",
             Self::Tcp => {
                 "it is about windows, retransmissions or congestion control of connections"

@@ -66,6 +66,24 @@ impl fmt::Display for Setting {
     }
 }
 
+/// What operations do. The words are those of [`crate::plan::Access`].
+pub const ACCESS: OptionInfo = OptionInfo {
+    key: "access",
+    help: "What operations do with memory [default: copy]",
+    kind: Kind::Word(&["read", "write", "copy"]),
+};
+
+/// The NUMA node whose memory is used.
+pub const MEMORY_NODE: OptionInfo = OptionInfo {
+    key: "memory-node",
+    help: "NUMA node of the memory, whichever CPUs the threads are on [default: the node of each thread's CPU]",
+    //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
+    kind: Kind::Count {
+        least: 0,
+        most: 1023,
+    },
+};
+
 /// Options that were set, by key. One that is absent has its transport's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -1,4 +1,4 @@
-//! The loop that every engine's workers are driven by, on a thread of their own.
+//! The loops that drive a transport's workers, each on a thread of its own.
 //!
 //! It asks no clock, takes no lock and allocates nothing.
 
@@ -39,6 +39,9 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         step.failed(error);
         return;
     }
+    for gap in worker.lacks() {
+        step.lacks(gap);
+    }
     if !step.ready(lane.subject(), thread::id()) {
         // Nothing was moved yet, but the connection is shut down already.
         return;
@@ -76,12 +79,12 @@ fn pin(lane: &Lane, step: &Step) {
     }
 }
 
-/// Sends until the step is over, then puts the end mark.
+/// Sends, or has operations done, until the step is over; then puts the end mark.
 fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
     let mut done = Vec::with_capacity(BATCH);
-    let mut ops = [Op::Send(lane.advice.op()); BATCH];
+    let mut ops = [lane.op(); BATCH];
     while !step.stopping() {
-        let op = Op::Send(lane.advice.op());
+        let op = lane.op();
         // It changes a few times a second at most.
         if ops[0] != op {
             ops.fill(op);

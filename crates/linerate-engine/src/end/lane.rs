@@ -7,7 +7,7 @@ use linerate_core::plan::{Pattern, SetPlan};
 
 use super::placement::Caps;
 use crate::load::application::{Application, Role};
-use crate::load::{Advice, BATCH, LoadError, Worker};
+use crate::load::{Advice, BATCH, LoadError, Op, Worker};
 
 /// What a thread counts, on a cache line pair of its own. Written by that thread alone.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(super) struct Lane {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) role: Role,
-    pub(super) ping_pong: bool,
+    pub(super) pattern: Pattern,
     pub(super) cpu: Option<u32>,
     /// Whether the other end of its stream runs on the same CPU.
     pub(super) gives_way: bool,
@@ -72,7 +72,7 @@ impl Lane {
             set: plan.id,
             stream,
             role,
-            ping_pong: matches!(plan.pattern, Pattern::PingPong { .. }),
+            pattern: plan.pattern,
             cpu,
             gives_way: false,
             batch: batch.clamp(1, BATCH),
@@ -90,6 +90,14 @@ impl Lane {
     /// The same lane, whose sender may let the other end run after each of its operations.
     pub(super) fn giving_way(self, gives_way: bool) -> Self {
         Self { gives_way, ..self }
+    }
+
+    /// The operation that its worker is offered, of a role that starts them.
+    pub(super) fn op(&self) -> Op {
+        match self.pattern {
+            Pattern::Operations { access } => Op::Access(access),
+            Pattern::Stream { .. } | Pattern::PingPong { .. } => Op::Send(self.advice.op()),
+        }
     }
 
     /// Subject of this thread's tables: `s3/tx0`.

@@ -51,7 +51,7 @@ impl Placed {
 /// (benches/peers/2026-11-26-placement.md). Sets with as many streams get the same CPUs, so that trials
 /// compare like with like.
 pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan) -> Placed {
-    let Pattern::Stream { direction } = plan.pattern else {
+    let Some(direction) = plan.pattern.direction() else {
         return Placed::default();
     };
     let streams = plan.knobs.streams as usize;

@@ -275,7 +275,7 @@ fn seen(lanes: &[Arc<Lane>]) -> u64 {
 
 fn total(lane: &Lane, stream: u32, moved: u64, complete: bool) -> Total {
     let (sends, receives) = match lane.role {
-        _ if lane.ping_pong => (true, true),
+        _ if lane.pattern.direction().is_none() => (true, true),
         Role::Sender => (true, false),
         Role::Receiver => (false, true),
     };

@@ -44,7 +44,7 @@ pub use facts::block::storage;
 pub use facts::infiniband::infiniband;
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
-pub use facts::{Watch, facts, inventory};
+pub use facts::{Room, Watch, facts, facts_alone, inventory, room};
 pub use flows::{Flows, Seen, Wanted, is_running};
 pub use genetlink::Ethtool;
 pub use live::Live;

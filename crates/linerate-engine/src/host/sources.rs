@@ -81,18 +81,29 @@ impl Sources {
                 .map(|route| route.port)
                 .map_err(|error| no_route(what, toward, &error))
         };
-        let host = vec![
-            Slot::new(Cpu::new()),
-            Slot::new(Softnet::new()),
-            Slot::new(Port::new(port("port"))),
-            Slot::new(Qdisc::new(port("qdisc"))),
-            Slot::new(Cgroup::new()),
-            Slot::new(Psi::new()),
-            Slot::new(Memory::new()),
-        ];
+        let (port, qdisc) = (port("port"), port("qdisc"));
+        let mut sources = Self::alone(machine);
+        sources.host.splice(
+            1..1,
+            [
+                Slot::new(Softnet::new()),
+                Slot::new(Port::new(port)),
+                Slot::new(Qdisc::new(qdisc)),
+            ],
+        );
+        sources
+    }
+
+    /// The sources of a host without another end: no packet is sent.
+    pub fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             machine,
-            host,
+            host: vec![
+                Slot::new(Cpu::new()),
+                Slot::new(Cgroup::new()),
+                Slot::new(Psi::new()),
+                Slot::new(Memory::new()),
+            ],
             threads: Vec::new(),
             kept: Vec::new(),
             gaps: Vec::new(),

@@ -1,8 +1,9 @@
 //! Two ends of a path, ready to run steps.
 //!
-//! A real link is a session with a peer; the `sim` engine is a link in virtual time. Everything
+//! A real link is a session with a peer; the simulated path is a link in virtual time. Everything
 //! above this trait (the run, its trials, the judge) cannot tell which one it has.
 
+pub mod alone;
 pub mod sim;
 
 use linerate_core::plan::{SetPlan, StepPlan};

@@ -38,7 +38,11 @@ impl Advice {
     /// `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
-        let most = if fixed { asked as u32 } else { cap.max(1) };
+        let most = if fixed {
+            u32::try_from(asked).unwrap_or(u32::MAX)
+        } else {
+            cap.max(1)
+        };
         Self {
             most,
             fixed,

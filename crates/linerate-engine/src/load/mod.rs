@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::facts::Gap;
+use linerate_core::plan::Access;
 use linerate_core::record::Table;
 
 use crate::change::ChangeError;
@@ -14,7 +15,7 @@ mod advice;
 pub(crate) mod application;
 pub(crate) mod pace;
 pub(crate) mod pages;
-pub(crate) mod pattern;
+mod pattern;
 pub(crate) mod spin;
 mod times;
 pub mod transport;
@@ -102,6 +103,8 @@ pub enum Op {
     Send(u32),
     /// Receive at most this many bytes of payload.
     Receive(u32),
+    /// Access what the worker is made for, as much of it as it takes at a time.
+    Access(Access),
 }
 
 /// One operation that has ended.
@@ -130,7 +133,7 @@ pub struct Timed {
 
 /// One thread's share of a set. Made on the session's thread, then moved to its own.
 ///
-/// Synchronous engines do the work in `submit` and hand the result over in `reap`.
+/// Synchronous transports do the work in `submit` and hand the result over in `reap`.
 pub trait Worker: Send {
     /// Called on the worker's own thread before the first operation of a step: buffers are made
     /// here, where they are used. `advice` is kept up to date by the sampler while the step runs.
@@ -146,6 +149,10 @@ pub trait Worker: Send {
     /// sent; payload moved on the way is reaped as ever. Receiver: true once the other end's mark
     /// was read. Blocks no longer than `submit`.
     fn finish(&mut self) -> Result<bool, LoadError>;
+    /// What it could not get when the step began, and does without; nothing of it is left.
+    fn lacks(&mut self) -> Vec<Gap> {
+        Vec::new()
+    }
     /// What it timed in this step; nothing of it is left. Called once the step is over.
     fn timed(&mut self) -> Timed {
         Timed::default()

@@ -22,7 +22,7 @@ use crate::host::Machine;
 pub use error::PeerError;
 pub use stop::Stop;
 
-/// Default port of `linerate serve`, for TCP and, when engines need it, UDP.
+/// Default port of `linerate serve`, for TCP and, when transports need it, UDP.
 ///
 /// IANA lists 5365-5396 as unassigned. It lies below the ephemeral ports of Linux (from 32768 on),
 /// so that no outgoing connection takes it, and needs no privilege.

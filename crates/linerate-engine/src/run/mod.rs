@@ -13,7 +13,7 @@ mod trials;
 
 use linerate_core::facts::Gap;
 use linerate_core::model::Deriver;
-use linerate_core::plan::{Pattern, Plan, SetPlan};
+use linerate_core::plan::{Plan, SetPlan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start};
 
 use crate::change::SETTINGS_GAP;
@@ -125,7 +125,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells what the engine knows beforehand of the base load on these hosts. Streams are the same
+    /// Tells what the transport knows beforehand of the base load on these hosts. Streams are the same
     /// both ways, so one direction says it all.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
@@ -136,7 +136,7 @@ impl Run<'_> {
         };
         let set = SetPlan {
             id: 0,
-            pattern: Pattern::Stream { direction },
+            pattern: plan.load(direction),
             knobs: plan.knobs.clone(),
         };
         for host in self.record.hosts.clone() {

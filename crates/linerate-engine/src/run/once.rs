@@ -43,7 +43,7 @@ impl Run<'_> {
             sets.push(self.stream(*direction, plan.knobs.clone())?);
         }
         if let Some(trips) = trips {
-            sets.push(self.timed(trips)?);
+            sets.push(self.set(trips.pattern(), trips.knobs(&plan))?);
         }
         let (purpose, words) = purpose(&plan.directions, plan.knobs.streams, trips.is_some());
         let measure = Nanos(plan.time.0.saturating_sub(washout.0));
@@ -52,10 +52,6 @@ impl Run<'_> {
             self.link.release(set)?;
         }
         Ok(())
-    }
-
-    fn timed(&mut self, trips: RoundTrips) -> Result<u32, LinkError> {
-        self.set(trips.pattern(), trips.knobs())
     }
 }
 
@@ -67,8 +63,14 @@ impl RoundTrips {
         }
     }
 
-    fn knobs(self) -> Knobs {
+    /// What its set is made with: the options of the transport are those of the plan, and so are its arrays.
+    fn knobs(self, plan: &Plan) -> Knobs {
+        let alone = transport::is_alone(&plan.engine);
+        let size = |size| if alone { size } else { Bytes(0) };
         Knobs {
+            write_size: size(plan.knobs.write_size),
+            read_size: size(plan.knobs.read_size),
+            options: plan.knobs.options.clone(),
             nodelay: true,
             open_loop: self.interval.is_some(),
             busy_poll: self.busy_poll,
@@ -77,25 +79,25 @@ impl RoundTrips {
     }
 }
 
-/// Whether `engine` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
+/// Whether `transport` can do what `plan` asks of it, and `trips`; why not. Asked before there is a far end to
 /// refuse it.
 pub fn possible(
-    engine: &dyn Transport,
+    transport: &dyn Transport,
     plan: &Plan,
     trips: Option<RoundTrips>,
 ) -> Result<(), String> {
     let loads = plan.directions.iter().map(|&direction| SetPlan {
         id: 0,
-        pattern: Pattern::Stream { direction },
+        pattern: plan.load(direction),
         knobs: plan.knobs.clone(),
     });
     let timed = trips.map(|trips| SetPlan {
         id: 0,
         pattern: trips.pattern(),
-        knobs: trips.knobs(),
+        knobs: trips.knobs(plan),
     });
     let mut sets = loads.chain(timed);
-    sets.try_for_each(|set| transport::possible(engine, &set))
+    sets.try_for_each(|set| transport::possible(transport, &set))
 }
 
 /// Why the step is run, and its name for people.

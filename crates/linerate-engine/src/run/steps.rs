@@ -165,7 +165,7 @@ impl Run<'_> {
     }
 
     pub(super) fn stream(&mut self, direction: Direction, knobs: Knobs) -> Result<u32, LinkError> {
-        self.set(Pattern::Stream { direction }, knobs)
+        self.set(self.record.start.plan.load(direction), knobs)
     }
 
     /// A set that may be refused: what it was for is then left out, and the user is told.

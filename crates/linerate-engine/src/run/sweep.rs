@@ -2,7 +2,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Plan, Purpose};
+use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::record::Record;
 use linerate_core::stats::FEWEST;
 use linerate_core::sweep::{Pace, Swept, order};
@@ -66,7 +66,7 @@ impl Run<'_> {
     /// Connections with a setting; `None` where an end refuses them.
     fn setting(&mut self, sweep: &mut Sweep, at: usize) -> Result<Option<u32>, LinkError> {
         let direction = sweep.direction;
-        let made = self.set(Pattern::Stream { direction }, sweep.settings[at].clone());
+        let made = self.stream(direction, sweep.settings[at].clone());
         self.unless_left_out(sweep, at, made.map(Some))
     }
 

@@ -8,13 +8,15 @@ use clap::Parser;
 use linerate_core::iperf3::{PORT, Protocol};
 use linerate_core::path::Direction;
 use linerate_core::record::Record;
+use linerate_core::transport;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
 use linerate_engine::iperf3::client::{self, ClientError, ClientOptions};
 use linerate_engine::peer::address::Target;
 
 use super::exit::{Exit, Failure, tell};
-use super::options::{self, Options, Ways};
+use super::options::own::{self, Flags};
+use super::options::{self, Options};
 use super::resolve::Needs;
 use super::single::{self, Shared, THIS_HOST, What, directions};
 use super::{out, reach, resolve, session, signal, sweep};
@@ -26,6 +28,14 @@ const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
+
+/// Its options of transports are those of transports that it can use.
+#[derive(Debug, Clone)]
+pub(crate) struct Verb;
+
+impl own::Verb for Verb {
+    const NEEDS: Needs = Needs::Load;
+}
 
 // `linerate bw`.
 #[derive(Debug, Parser)]
@@ -39,11 +49,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) load: options::Load,
     #[command(flatten)]
+    pub(crate) own: Flags<Verb>,
+    #[command(flatten)]
     pub(crate) shared: Shared,
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let ways = directions(options.bw.direction.unwrap_or(Ways::Forward));
+    let ways = directions(resolve::ways(options));
+    resolve::undirected(&options.run, args.bw.direction)?;
     if let Some(swept) = options.bw.sweep {
         return sweep::run(args.target.as_deref(), swept, options);
     }
@@ -90,9 +103,11 @@ fn what(ways: &[Direction], options: &Options) -> Result<What, Failure> {
         return Ok(What::Load);
     };
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
-    if resolve::engine(&options.run, Needs::Load)? == "tcp" {
+    let engine = resolve::engine(&options.run, Needs::Load)?;
+    let info = transport::named(&engine);
+    if info.is_none_or(|info| !info.lossy) {
         return refuse(
-            "the highest rate without loss is searched by datagrams: TCP finds its own",
+            "the highest rate without loss is searched by datagrams: others lose nothing, and TCP finds its own",
             "--engine udp --find-rate",
         );
     }

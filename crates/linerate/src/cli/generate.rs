@@ -10,6 +10,7 @@ use clap_complete::Shell;
 
 use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
+use super::options::own;
 use super::{help, out};
 use crate::show::{bw, diff, flows, host, json, lat, repeat, stream, sweep, whatif};
 
@@ -145,7 +146,8 @@ const CONFIG_HEAD: &str = "\
 fn config() -> String {
     let from = DEFAULTS.find("\n[").map_or(0, |at| at + 1);
     let mut text = CONFIG_HEAD.to_owned();
-    for line in DEFAULTS[from..].lines() {
+    let all = format!("{}{}", &DEFAULTS[from..], own::samples());
+    for line in all.lines() {
         if line.is_empty() || line.starts_with(['[', '#']) {
             text.push_str(line);
         } else {

@@ -2,19 +2,30 @@
 
 use clap::Parser;
 use linerate_core::units::{Bytes, Nanos};
+use linerate_engine::load::transport::memory;
 use linerate_engine::run::RoundTrips;
 
 use super::exit::{Exit, Failure};
+use super::options::own::{self, Flags};
 use super::options::{self, Options};
-use super::out;
 use super::quantity::{Pace, Streams};
+use super::resolve::Needs;
 use super::single::{self, Shared, THIS_HOST, What, directions};
+use super::{out, resolve};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
 
 /// Time and size where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(10);
 const SIZE: Bytes = Bytes(64);
+
+/// Its options of transports are those of transports that it can use.
+#[derive(Debug, Clone)]
+pub(crate) struct Verb;
+
+impl own::Verb for Verb {
+    const NEEDS: Needs = Needs::RoundTrips;
+}
 
 // `linerate lat`.
 #[derive(Debug, Parser)]
@@ -29,6 +40,8 @@ pub(crate) struct Args {
     pub(crate) shared: Shared,
     #[command(flatten)]
     pub(crate) beside: Beside,
+    #[command(flatten)]
+    pub(crate) own: Flags<Verb>,
 }
 
 // What of the load beside round trips may be said on the command line; the file has all of it.
@@ -64,7 +77,11 @@ impl Beside {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let asked = &options.lat;
     let trips = RoundTrips {
-        size: asked.size.map_or(SIZE, |s| s.0),
+        size: if resolve::is_alone(&options.run) {
+            memory::LOAD
+        } else {
+            asked.size.map_or(SIZE, |s| s.0)
+        },
         interval: asked
             .rate
             .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),

@@ -112,6 +112,7 @@ impl Verb {
                 options.run = args.run.clone();
                 options.peer = args.reach.clone();
                 options.load = args.load.clone();
+                options.engine = args.own.set.clone();
                 options.report = args.report.clone();
                 args.json.typed(&mut options.report);
                 options.records = args.records.clone();
@@ -123,11 +124,13 @@ impl Verb {
             Self::Bw(args) => {
                 options.bw = args.bw.clone();
                 options.load = args.load.clone();
+                options.engine = args.own.set.clone();
                 args.shared.typed(&mut options);
             }
             Self::Lat(args) => {
                 options.lat = args.lat.clone();
                 args.beside.typed(&mut options);
+                options.engine = args.own.set.clone();
                 args.shared.typed(&mut options);
             }
             Self::Pair(args) => options.peer = args.peer.clone(),
@@ -198,6 +201,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     let mut typed = cli.verb.typed();
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
+    resolve::owned(&typed.engine, &options.run)?;
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(args) => serve::run(args, &options),

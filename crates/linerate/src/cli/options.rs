@@ -6,6 +6,7 @@
 //! comments: clap would take a doc comment of a group for the description of the verb.)
 
 mod choice;
+pub(crate) mod own;
 
 use std::path::PathBuf;
 
@@ -27,6 +28,7 @@ pub(crate) struct Options {
     pub(crate) peer: Peer,
     pub(crate) run: Run,
     pub(crate) load: Load,
+    pub(crate) engine: own::Own,
     pub(crate) report: Report,
     pub(crate) records: Records,
     pub(crate) serve: Serve,
@@ -133,7 +135,7 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    /// Way to move bytes: tcp, udp, or shm (shared memory of two processes of this host); for `lat` connect, too
+    /// Way to move bytes: tcp, udp or shm; for `bw` and `lat` memory, for `lat` connect, too
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
     pub(crate) engine: Option<String>,
 

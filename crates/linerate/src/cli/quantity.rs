@@ -53,7 +53,7 @@ impl Exact for Percent {
 }
 
 /// Reads `text` and holds it against the range, which every message names.
-fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
+pub(super) fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
 where
     T: FromStr + PartialOrd + fmt::Display,
     T::Err: fmt::Display,
@@ -125,8 +125,8 @@ quantity! {
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
-    /// Payload of one read or write. No far end takes more, each of whose threads has a buffer of that size.
-    OpSize(Bytes) Bytes(1), Bytes(16 << 20);
+    /// Payload of one read or write, or the array of memory that operations go through. Each transport bounds it further.
+    OpSize(Bytes) Bytes(1), Bytes(1 << 40);
     /// A socket buffer. Kernels refuse less than 4 KiB or so, and count in 31 bits, doubled.
     Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
     /// Pace of one stream. The kernel's slowest useful pace, and well beyond any port.
@@ -143,8 +143,8 @@ quantity! {
     Times(u32) 2, 100;
     /// Messages in a second: what one thread can send at all.
     MessageRate(u32) 1, 1_000_000;
-    /// A message of a round trip; both ends make buffers of that size.
-    Message(Bytes) Bytes(1), Bytes(16 << 20);
+    /// A message of a round trip, or the array of memory that loads go through. Each transport bounds it further.
+    Message(Bytes) Bytes(1), Bytes(1 << 40);
     /// Connections that are shown.
     Top(u32) 1, 100;
     /// Clients of a server at a time; each has a thread, and one for each of its streams.

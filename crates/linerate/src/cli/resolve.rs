@@ -9,7 +9,8 @@ use linerate_engine::load;
 use linerate_engine::run::{self, RoundTrips};
 
 use super::exit::Failure;
-use super::options::{HandOver, Load, Options, Run, Way};
+use super::options::own::{self, Own};
+use super::options::{HandOver, Load, Options, Run, Way, Ways};
 
 /// Budget where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(60);
@@ -32,7 +33,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
     Ok(Plan {
         engine,
         peer: peer.map(str::to_owned),
-        knobs: knobs(&options.load),
+        knobs: knobs_of(options),
         directions: match run.direction {
             Some(Way::Forward) => vec![Direction::Forward],
             Some(Way::Reverse) => vec![Direction::Reverse],
@@ -70,7 +71,7 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
-    fn met_by(self, transport: &TransportInfo) -> bool {
+    pub(crate) fn met_by(self, transport: &TransportInfo) -> bool {
         let trips = transport.has(PatternKind::RoundTrips);
         transport.offered
             && match self {
@@ -89,6 +90,9 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
         return Ok(name.to_owned());
     }
     let what = match asked {
+        Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
+            "engine `{name}` has no path to be loaded and judged: it measures this host, by `linerate bw` and `linerate lat`"
+        ),
         Some(asked) if asked.has(PatternKind::RoundTrips) => {
             format!("engine `{name}` carries no load")
         }
@@ -119,6 +123,30 @@ pub(crate) fn far_end<'a>(
     Err(Failure::usage(anyhow!("engine `{engine}` {why}")).hint("leave out the far end"))
 }
 
+/// Whether the chosen engine has no far end.
+pub(crate) fn is_alone(run: &Run) -> bool {
+    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    load::transport::is_alone(name)
+}
+
+/// Refuses a direction that was typed where nothing goes to another end.
+pub(crate) fn undirected(run: &Run, typed: Option<Ways>) -> Result<(), Failure> {
+    if typed.is_some() && is_alone(run) {
+        let name = run.engine.as_deref().unwrap_or(TCP.name);
+        let error = anyhow!("engine `{name}` has no far end, and no direction");
+        return Err(Failure::usage(error).hint("leave out --direction"));
+    }
+    Ok(())
+}
+
+/// The directions that `bw` loads. Operations without a far end are counted forward.
+pub(crate) fn ways(options: &Options) -> Ways {
+    match options.bw.direction {
+        Some(ways) if !is_alone(&options.run) => ways,
+        _ => Ways::Forward,
+    }
+}
+
 /// Refuses what the transport of a plan cannot do, before anybody is called.
 pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Failure> {
     let can = |engine: &str| match load::transport::transport(engine) {
@@ -135,8 +163,40 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
     })
 }
 
+/// Refuses an option that was typed and that the chosen transport does not have. What the configuration file says of other
+/// transports holds for those.
+pub(crate) fn owned(typed: &Own, run: &Run) -> Result<(), Failure> {
+    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let chosen = transport::named(name);
+    let Some(key) = chosen.and_then(|info| typed.foreign_to(info)) else {
+        return Ok(());
+    };
+    let error = anyhow!("--{key} is no option of engine `{name}`");
+    Err(Failure::usage(error).hint(format!("--engine {} has it", own::engines(key))))
+}
+
+/// What the load is made with: of its connections, and of its transport.
+pub(crate) fn knobs_of(options: &Options) -> Knobs {
+    let name = options.run.engine.as_deref().unwrap_or(TCP.name);
+    Knobs {
+        options: transport::named(name)
+            .map_or_else(Default::default, |info| options.engine.of(info)),
+        ..knobs(&options.load)
+    }
+}
+
+/// The same of dependent loads, which go through an array.
+pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
+    let size = options.lat.size.map_or(Bytes(0), |size| size.0);
+    Knobs {
+        write_size: size,
+        read_size: size,
+        ..knobs_of(options)
+    }
+}
+
 /// What connections are made with.
-pub(crate) fn knobs(load: &Load) -> Knobs {
+fn knobs(load: &Load) -> Knobs {
     let size = |fine: Option<super::quantity::OpSize>| fine.or(load.size).map_or(Bytes(0), |s| s.0);
     let defaults = Knobs::default();
     Knobs {
@@ -167,7 +227,7 @@ pub(crate) fn knobs_of_bw(options: &Options) -> Knobs {
     };
     Knobs {
         receive,
-        ..knobs(&options.load)
+        ..knobs_of(options)
     }
 }
 

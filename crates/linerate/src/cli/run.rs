@@ -4,10 +4,20 @@ use clap::Parser;
 use linerate_engine::store::Store;
 
 use super::exit::{Exit, Failure, tell};
+use super::options::own::{self, Flags};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
+use super::resolve::Needs;
 use super::session::{self, FirstEnds};
 use super::{out, reach, repeat, resolve, signal};
+
+/// Its options of transports are those of transports that it can use.
+#[derive(Debug, Clone)]
+pub(crate) struct Verb;
+
+impl own::Verb for Verb {
+    const NEEDS: Needs = Needs::Both;
+}
 
 // `linerate run`.
 #[derive(Debug, Parser)]
@@ -22,6 +32,8 @@ pub(crate) struct Args {
     pub(crate) reach: options::Peer,
     #[command(flatten)]
     pub(crate) load: options::Load,
+    #[command(flatten)]
+    pub(crate) own: Flags<Verb>,
     #[command(flatten)]
     pub(crate) json: options::Json,
     #[command(flatten)]

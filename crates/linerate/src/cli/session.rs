@@ -12,7 +12,9 @@ use linerate_core::transport;
 use linerate_engine::change::Ledger;
 use linerate_engine::event::{Event, Flow, Sink};
 use linerate_engine::host::Live;
-use linerate_engine::link::LinkError;
+use linerate_engine::link::alone::Alone;
+use linerate_engine::link::{Link, LinkError};
+use linerate_engine::load::transport::is_alone;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::store::{Recorder, Store};
 
@@ -59,14 +61,15 @@ pub(super) fn measure(
     let store = store(&options.records)?;
     let changes = changes::ledger(options.run.allow_changes)?;
     let mut reached = match first {
-        FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, &|| false))?,
-        FirstEnds::Run => connect(&plan, options, changes, &|| stop.load(Ordering::Relaxed))?,
+        FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, stop, &|| false))?,
+        FirstEnds::Run => connect(&plan, options, changes, stop, &|| {
+            stop.load(Ordering::Relaxed)
+        })?,
     };
-    reached.client.heed(stop);
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
     let (record, error) = watched(options, sinks, stop, |wall, sink| {
-        linerate_engine::run::run(&mut reached.client, plan, wall, sink)
+        linerate_engine::run::run(&mut *reached.link, plan, wall, sink)
     });
     drop(reached);
     if let Some(problem) = recorder.as_ref().and_then(Recorder::problem) {
@@ -149,18 +152,45 @@ pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failur
 
 /// A session with the far end of a plan.
 pub(crate) struct Reached {
-    pub(crate) client: Client,
+    pub(crate) link: Box<dyn Link>,
+    /// Address and port of the far end; empty where there is none.
+    pub(crate) address: String,
     /// The far end, where it was started for this session: it ends after it.
     _far: Option<FarEnd>,
 }
 
-/// Opens a session with the far end of a plan, unless `stopped` says so meanwhile.
+impl Reached {
+    /// A session with a far end; no data connection is waited for once `stop` is set.
+    fn session(mut client: Client, far: Option<FarEnd>, stop: &Arc<AtomicBool>) -> Self {
+        client.heed(stop);
+        Self {
+            address: client.address().to_string(),
+            link: Box::new(client),
+            _far: far,
+        }
+    }
+
+    /// This host alone.
+    fn alone(engine: &str) -> Self {
+        Self {
+            address: String::new(),
+            link: Box::new(Alone::new(engine, Arc::new(Live::new()))),
+            _far: None,
+        }
+    }
+}
+
+/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so meanwhile.
 pub(crate) fn connect(
     plan: &Plan,
     options: &Options,
     changes: Option<Ledger>,
+    stop: &Arc<AtomicBool>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
+    if is_alone(&plan.engine) {
+        return Ok(Reached::alone(&plan.engine));
+    }
     let machine = Arc::new(Live::new());
     let far = far_end(plan, options, changes.is_some())?;
     let (target, (key, origin)) = match (&far, &plan.peer) {
@@ -176,7 +206,7 @@ pub(crate) fn connect(
         (None, None) => {
             let client = Client::local(&plan.engine, machine, changes);
             let client = client.map_err(reach::peer_failure)?;
-            return Ok(Reached { client, _far: None });
+            return Ok(Reached::session(client, None, stop));
         }
     };
     let session = ClientOptions {
@@ -190,7 +220,7 @@ pub(crate) fn connect(
     };
     let client = Client::connect_unless(&session, stopped);
     let client = client.map_err(|error| reach::session_failure(error, origin))?;
-    Ok(Reached { client, _far: far })
+    Ok(Reached::session(client, far, stop))
 }
 
 /// The far end of a plan, where this program starts it: over ssh, or as another process of this host.

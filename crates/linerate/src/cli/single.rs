@@ -7,6 +7,7 @@ use linerate_core::record::Record;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
+use linerate_engine::load::transport::is_alone;
 use linerate_engine::run::{RoundTrips, once, search};
 
 use super::beside::Beside;
@@ -95,7 +96,8 @@ pub(crate) fn measure(
     let peer = resolve::far_end(&engine, peer)?;
     let mut knobs = match what {
         What::Load | What::Rate(_) => resolve::knobs_of_bw(options),
-        What::Trips(_) => resolve::knobs(&options.load),
+        What::Trips(_) if is_alone(&engine) => resolve::knobs_of_loads(options),
+        What::Trips(_) => resolve::knobs_of(options),
     };
     if let What::Rate(_) = what {
         knobs.pacing.get_or_insert(RATE_MOST);
@@ -138,13 +140,13 @@ pub(crate) fn open(
 ) -> Result<Measured, Failure> {
     let mut stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let mut reached =
-        session::at_once(&stop, || session::connect(&plan, options, None, &|| false))?;
-    reached.client.heed(&stop);
-    let address = reached.client.address().to_string();
+    let mut reached = session::at_once(&stop, || {
+        session::connect(&plan, options, None, &stop, &|| false)
+    })?;
+    let address = reached.address.clone();
     let sinks = Maybe(stream.as_mut());
     let (record, error) = session::watched(options, sinks, &stop, |wall, sink| {
-        body(&mut reached.client, plan, wall, sink)
+        body(&mut *reached.link, plan, wall, sink)
     });
     drop(reached);
     if record.steps.is_empty() {

@@ -1,10 +1,14 @@
 //! `linerate bw --sweep`: the same load with each setting of one factor in turn.
 
+use std::thread::available_parallelism;
+
 use anyhow::anyhow;
 use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Plan};
+use linerate_core::plan::{Access, Knobs, Pattern, Plan};
 use linerate_core::sweep::{Pace, Swept};
+use linerate_core::transport::{MEMORY, TCP};
 use linerate_core::units::Nanos;
+use linerate_engine::load::transport::memory;
 use linerate_engine::run::{Sweep, sweep};
 
 use super::exit::{Exit, Failure};
@@ -18,8 +22,8 @@ use crate::show::sweep::{self as show, Probe};
 /// Time of all rounds where none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// The engine that has all that is swept.
-const ENGINE: &str = "tcp";
+/// The engines that have what is swept: one of a path, and the memory of this host.
+const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
 
 /// Most streams where no bound is asked for.
 const STREAMS: u32 = 64;
@@ -30,10 +34,12 @@ pub(crate) fn run(
     options: &Options,
 ) -> Result<Exit, Failure> {
     let mut asked = asked(what, options)?;
-    let target = resolve::far_end(ENGINE, target)?.unwrap_or(THIS_HOST);
+    let engine = resolve::engine(&options.run, Needs::Load)?;
+    let peer = resolve::far_end(&engine, target)?;
+    let target = peer.unwrap_or(THIS_HOST);
     let plan = Plan {
-        engine: ENGINE.to_owned(),
-        peer: Some(target.to_owned()),
+        engine,
+        peer: peer.map(str::to_owned),
         knobs: asked.settings.first().cloned().unwrap_or_default(),
         directions: vec![asked.direction],
         time: options.bw.time.map_or(TIME, |t| t.0),
@@ -83,8 +89,9 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
             "leave out --discard",
         );
     }
-    if resolve::engine(&options.run, Needs::Load)? != ENGINE {
-        return refuse("a sweep is by TCP", "leave out --engine");
+    let engine = resolve::engine(&options.run, Needs::Load)?;
+    if !ENGINES.contains(&&*engine) {
+        return refuse("a sweep is by TCP, or of memory", "leave out --engine");
     }
     let swept = match what {
         options::Sweep::Copy => Swept::Copy,
@@ -101,9 +108,13 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
     if swept == Swept::Copy && !matches!(load.copy, None | Some(HandOver::Copy)) {
         return refuse("a sweep takes every way to copy", "leave out --copy");
     }
-    let base = resolve::knobs(load);
-    let most = load.streams.map_or(STREAMS, |streams| streams.0);
-    let settings = swept.settings(&base, most);
+    let mut base = resolve::knobs_of(options);
+    let most = load.streams.map(|streams| streams.0);
+    let settings = if engine == MEMORY.name {
+        of_memory(swept, &mut base, most)?
+    } else {
+        swept.settings(&base, most.unwrap_or(STREAMS))
+    };
     Ok(Sweep {
         swept,
         direction,
@@ -111,6 +122,33 @@ fn asked(what: options::Sweep, options: &Options) -> Result<Sweep, Failure> {
         settings,
         left_out: Vec::new(),
     })
+}
+
+/// The settings of a sweep of memory. The arrays of all of them are there at the same time.
+fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Knobs>, Failure> {
+    let room = memory::room();
+    let pattern = Pattern::Operations {
+        access: Access::of(&base.options),
+    };
+    match swept {
+        Swept::Copy => {
+            let error = anyhow!("a sweep of ways to copy is of ways into the kernel");
+            Err(Failure::usage(error).hint("--sweep size, or --sweep streams"))
+        }
+        Swept::Size => Ok(Swept::sizes(
+            base,
+            memory::sizes(&room, pattern, base.streams),
+        )),
+        Swept::Streams => {
+            let most =
+                most.unwrap_or_else(|| available_parallelism().map_or(1, |cpus| cpus.get() as u32));
+            // 1, 2, 4 and so on to the most are fewer than twice as many.
+            let size = memory::room_for(&room, pattern, base, most.saturating_mul(2));
+            let size = size.map_err(|why| Failure::not_measured(anyhow!(why)))?;
+            (base.write_size, base.read_size) = (size, size);
+            Ok(swept.settings(base, most))
+        }
+    }
 }
 
 /// Rounds of these settings within the time, where it is enough for the fewest.

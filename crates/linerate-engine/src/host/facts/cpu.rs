@@ -303,7 +303,7 @@ impl Reader<'_> {
         found.into_iter().map(cache).collect()
     }
 
-    fn cache(&mut self, folder: &str) -> Option<(u32, String, Bytes)> {
+    pub(super) fn cache(&mut self, folder: &str) -> Option<(u32, String, Bytes)> {
         let level = self.look("cpu.caches", &format!("{folder}/level"), sysctl::number)?;
         let word = |text: &[u8]| Ok(sysctl::line(text));
         let kind = self.look("cpu.caches", &format!("{folder}/type"), word)?;

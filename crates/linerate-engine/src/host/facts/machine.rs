@@ -135,7 +135,7 @@ impl Reader<'_> {
     }
 
     /// Where our own cgroup is seen; `None` where there is no such controller.
-    fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
+    pub(super) fn place(&mut self, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.get(fact, MEMBERSHIP, PROC, |text| Ok(text.to_vec()))?;
         let mounts = self.get(fact, MOUNTS, PROC, |text| Ok(text.to_vec()))?;
         let place = place_of(self.machine, controller, &membership, &mounts);
@@ -147,7 +147,7 @@ impl Reader<'_> {
 }
 
 /// Folders of our group and of those above it: the least that one of them allows is what counts.
-fn folders(place: &Place) -> Vec<String> {
+pub(super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();
     loop {

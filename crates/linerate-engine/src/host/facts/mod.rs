@@ -21,6 +21,7 @@ mod memory;
 pub(super) mod nic;
 mod pci;
 mod port;
+mod room;
 mod route;
 mod topology;
 mod tree;
@@ -28,6 +29,7 @@ mod tunables;
 mod watch;
 
 pub use inventory::inventory;
+pub use room::{Room, room};
 pub use watch::Watch;
 
 const PROC: &str = "mount -t proc proc /proc";
@@ -38,7 +40,15 @@ const NODES: &str = "/sys/devices/system/node";
 /// Facts of the machine; of its ports, the one that the route to `toward` leaves by. What cannot
 /// be read is empty and has a gap, whose name is that of the field: `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
-    let toward = toward.into();
+    facts_of(machine, Some(toward.into()))
+}
+
+/// The same of a machine without another end: it has no port, and its memory is what is measured.
+pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
+    facts_of(machine, None)
+}
+
+fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
     let mut reader = Reader {
         machine,
         gaps: Vec::new(),
@@ -48,7 +58,8 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     });
     let cpus = cpus.unwrap_or_default();
     let topology = reader.topology();
-    let (port, route) = reader.port(toward);
+    let (port, route) = toward.map_or_else(Default::default, |toward| reader.port(toward));
+    let first = cpus.first().copied().unwrap_or(0);
     let mut facts = HostFacts {
         name: reader.line("name", "/proc/sys/kernel/hostname"),
         boot_id: reader.line("boot_id", "/proc/sys/kernel/random/boot_id"),
@@ -57,7 +68,8 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
         cpu_model: reader.cpu_model(),
         nodes: (topology.nodes.len() as u32).max(1),
         topology,
-        l2_cache: reader.l2_cache(cpus.first().copied().unwrap_or(0)),
+        l2_cache: reader.l2_cache(first),
+        last_cache: None,
         port,
         route,
         clocks: None,
@@ -77,8 +89,11 @@ pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // Where no card moves payload to memory nobody asks for its channels.
-    if facts.has_card() {
+    if toward.is_none() {
+        facts.last_cache = reader.last_cache(first);
+    }
+    // Where no card moves payload to memory, and it is not what is measured, nobody asks for its channels.
+    if facts.has_card() || toward.is_none() {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }
     facts.gaps = reader.gaps;

@@ -116,6 +116,7 @@ impl Sim {
             clocks: Some(Vec::new()),
             idle_states: Some(Vec::new()),
             channels: None,
+            last_cache: None,
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),

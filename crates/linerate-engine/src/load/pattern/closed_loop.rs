@@ -14,10 +14,10 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Shortest and longest wait for an answer that may be lost, in nanoseconds.
-const PATIENCE: (u64, u64) = (50_000_000, 1_000_000_000);
-/// The wait for an answer, in round trips as they were so far.
+/// The wait for an answer that may be lost, in round trips as they were so far.
 const TRIPS: u64 = 8;
+/// Its longest once the step is over, in nanoseconds.
+const ENDING: u64 = 2_000_000_000;
 /// Messages whose late answers still count, where answers may be lost. A power of two.
 const LATE: usize = 256;
 
@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// The message under way is sent.
-    fn sent(&mut self) {
+    fn note_sent(&mut self) {
         // By when it was to be sent, not by when it is answered: a stall at the end is seen.
         let (intended, counts) = (self.intended, self.advice.counts(self.intended));
         *self.slot(self.sent) = Asked { intended, counts };
@@ -150,17 +150,18 @@ impl Schedule {
         self.state = State::Idle;
     }
 
-    /// Goes on to the next message where the answer of this one takes too long; it may be lost.
-    fn lose_patience(&mut self) {
+    /// Goes on to the next message where this one is lost, or its answer takes longer than `patience` allows: it may be lost.
+    fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         let State::Waiting(since) = self.state else {
             return;
         };
+        let most = if self.ending { most.min(ENDING) } else { most };
         let patience = match self.usual {
-            0 => PATIENCE.1,
-            usual => (usual * TRIPS).clamp(PATIENCE.0, PATIENCE.1),
+            0 => most,
+            usual => (usual * TRIPS).clamp(least.min(most), most),
         };
         let now = clock::now();
-        if now.saturating_sub(since) > patience {
+        if is_lost || now.saturating_sub(since) > patience {
             self.next(now);
         }
     }
@@ -217,8 +218,8 @@ impl<A: Asker> ClosedLoop<A> {
         let wait = Wait::of(self.schedule.busy);
         let schedule = &mut self.schedule;
         self.asker.receive(wait, |answer| schedule.take(answer))?;
-        if A::LOSSY {
-            self.schedule.lose_patience();
+        if let Some(patience) = A::PATIENCE {
+            self.schedule.give_up(patience, self.asker.is_lost());
             self.asker.unanswered(self.schedule.missing());
         }
         Ok(self.schedule.answered - before)
@@ -228,7 +229,7 @@ impl<A: Asker> ClosedLoop<A> {
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
         if sent {
-            self.schedule.sent();
+            self.schedule.note_sent();
             let since = if A::LOSSY { clock::now() } else { 0 };
             self.schedule.state = State::Waiting(since);
         } else if A::LOSSY {

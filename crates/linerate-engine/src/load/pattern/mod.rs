@@ -7,6 +7,7 @@
 pub(in crate::load) mod closed_loop;
 pub(in crate::load) mod echo;
 pub(in crate::load) mod open_loop;
+pub(in crate::load) mod operations;
 #[cfg(test)]
 mod tests;
 
@@ -35,9 +36,11 @@ pub(in crate::load) struct Answer {
 
 /// The near end of messages and answers, all of one size, of one stream. Messages of a step are numbered from 0.
 pub(in crate::load) trait Asker: Send {
-    /// Whether messages and answers may be lost. A message is then sent whole or not at all. Elsewhere answers are received in
-    /// the order of their messages.
-    const LOSSY: bool;
+    /// How long an answer is waited for, in nanoseconds: at least, and at most. `None` where no message and no answer is lost;
+    /// answers are then received in the order of their messages.
+    const PATIENCE: Option<(u64, u64)>;
+    /// Whether messages and answers may be lost. A message is then sent whole or not at all.
+    const LOSSY: bool = Self::PATIENCE.is_some();
 
     /// Size of a message, and of its answer.
     fn size(&self) -> u32;
@@ -62,6 +65,11 @@ pub(in crate::load) trait Asker: Send {
     /// Waits, no longer than `most`, until an answer is there, or until a message can be sent if that is `wanted`; whether
     /// each is so.
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError>;
+
+    /// Whether the message under way is known to be lost.
+    fn is_lost(&self) -> bool {
+        false
+    }
 
     /// Notes for the probes that so many messages were not answered.
     fn unanswered(&self, _: u64) {}

@@ -35,7 +35,11 @@ fn fake<const LOSSY: bool>(run: u64, answers: fn(u64) -> Option<u64>) -> Fake<LO
 }
 
 impl<const LOSSY: bool> Asker for Fake<LOSSY> {
-    const LOSSY: bool = LOSSY;
+    const PATIENCE: Option<(u64, u64)> = if LOSSY {
+        Some((50_000_000, 1_000_000_000))
+    } else {
+        None
+    };
 
     fn size(&self) -> u32 {
         8

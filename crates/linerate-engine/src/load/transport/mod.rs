@@ -3,6 +3,7 @@
 mod connect;
 pub(crate) mod icmp;
 pub(crate) mod line;
+pub mod memory;
 mod null;
 mod shm;
 pub(crate) mod tcp;
@@ -15,7 +16,7 @@ use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
-use linerate_core::transport::{PatternKind, TransportInfo};
+use linerate_core::transport::{FarEnd, PatternKind, TransportInfo};
 use linerate_core::units::Bytes;
 
 use super::application::WORK_MAX_PS;
@@ -28,12 +29,18 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &udp::Udp,
     &connect::Connect,
     &shm::Shm,
+    &memory::Memory,
     &null::Null,
 ];
 
 /// The transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
+}
+
+/// Whether a transport has no far end: its bytes stay on this host, where nobody else takes part.
+pub fn is_alone(name: &str) -> bool {
+    transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
 /// Something to tell the user before a run.

@@ -59,7 +59,10 @@ impl Worker for Pretender {
         let room = BATCH.saturating_sub(self.ended.len());
         let taken = &ops[..ops.len().min(room)];
         self.ended.extend(taken.iter().map(|op| {
-            let (Op::Send(bytes) | Op::Receive(bytes)) = *op;
+            let bytes = match *op {
+                Op::Send(bytes) | Op::Receive(bytes) => bytes,
+                Op::Access(_) => 0,
+            };
             Done { op: *op, bytes }
         }));
         Ok(taken.len())

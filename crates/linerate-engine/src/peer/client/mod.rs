@@ -58,7 +58,7 @@ pub struct ClientOptions {
     pub key: Option<Key>,
     /// Whether a server that is open to anyone, and proves to nobody who it is, will do.
     pub open: bool,
-    /// The engine's name.
+    /// The transport's name.
     pub engine: String,
     pub machine: Arc<dyn Machine>,
     /// Where changes of its settings are written down; `None` forbids changes on either host.

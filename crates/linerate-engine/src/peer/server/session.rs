@@ -130,6 +130,14 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
             ),
             "it asked for an engine that is not for strangers",
         )),
+        // One that is not offered may run between two ends all the same: the tool is measured with it.
+        Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
+            refused(
+                &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
+                "leave out the far end",
+            ),
+            "it asked for an engine without a far end",
+        )),
         Some(_) => None,
     }
 }

@@ -6,6 +6,7 @@ use linerate_core::iperf3::{Protocol, Results};
 use linerate_core::model::{Counted, Estimate};
 use linerate_core::path::Direction;
 use linerate_core::record::SetEnd;
+use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::iperf3::client::{ClientError, Outcome};
 
@@ -22,6 +23,8 @@ impl Probe {
         let probe = Self {
             target: target.to_owned(),
             far_end: FarEnd::Iperf3,
+            options: Options::default(),
+            memory: None,
             address: outcome.server.to_string(),
             engine: match outcome.protocol {
                 Protocol::Udp => "udp".to_owned(),

@@ -8,7 +8,7 @@ use linerate_core::plan::Handover;
 use linerate_core::record::Record;
 use linerate_core::search::{Look, Search};
 use linerate_core::stats::percentile;
-use linerate_core::transport::TRANSPORTS;
+use linerate_core::transport::{Options, TRANSPORTS};
 use linerate_core::units::{Bytes, Nanos, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -17,6 +17,7 @@ use super::super::flows::{FlowOut, flow_out};
 use super::super::json::{
     FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
 };
+use super::memory::{self, MemoryOut};
 use super::{Datagrams, End, FarEnd, Probe, Way};
 
 /// Version of the document; raised when a key changes its meaning or goes away.
@@ -37,11 +38,13 @@ pub(in crate::show) struct Output<'a> {
     /// The far end as it was typed.
     target: &'a str,
     far_end: FarEnd,
-    /// Address and port of the far end.
-    address: &'a str,
+    /// Address and port of the far end. Null if there is none.
+    address: Option<&'a str>,
     /// Engine that moves payload.
     #[schemars(schema_with = "engines")]
     engine: &'a str,
+    /// Options of the engine that are set.
+    options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs. Null if unknown.
     same_machine: Option<bool>,
     /// Connections of each direction.
@@ -61,6 +64,8 @@ pub(in crate::show) struct Output<'a> {
     /// step. Null if none was asked for.
     search: Option<SearchOut>,
     directions: Directions<'a>,
+    /// The load of this host's memory, whose rate stands in `directions`. Null for loads of a path.
+    memory: Option<MemoryOut<'a>>,
     /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
     /// first, 16 at most. They are seen from this end only, and no trial proves their limits.
     flows: Vec<FlowOut<'a>>,
@@ -280,8 +285,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
         far_end: probe.far_end,
-        address: &probe.address,
+        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
         engine: &probe.engine,
+        options: &probe.options,
         same_machine: probe.same_machine,
         streams: probe.streams,
         washout_ns: probe.washout.0,
@@ -294,6 +300,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             forward: way(Direction::Forward),
             reverse: way(Direction::Reverse),
         },
+        memory: probe.memory.as_ref().map(memory::out),
         flows: probe
             .look
             .iter()

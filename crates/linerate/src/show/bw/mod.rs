@@ -3,6 +3,7 @@
 mod datagrams;
 mod iperf3;
 mod json;
+mod memory;
 pub(super) mod own;
 #[cfg(test)]
 mod sample;
@@ -13,11 +14,12 @@ use linerate_core::facts::Gap;
 use linerate_core::figure::{
     CPU, Entry, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
 };
-use linerate_core::model::{Counted, Estimate};
+use linerate_core::model::{Counted, Estimate, MemoryLoad};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, SetEnd};
 use linerate_core::search::Search;
+use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,6 +38,8 @@ pub enum FarEnd {
     Linerate,
     /// An iperf3 server.
     Iperf3,
+    /// There is none.
+    None,
 }
 
 /// What was measured.
@@ -47,6 +51,10 @@ pub struct Probe {
     address: String,
     /// How bytes are moved.
     engine: String,
+    /// The options of that which are set.
+    options: Options,
+    /// The load of this host's memory, where that is what was loaded.
+    memory: Option<MemoryLoad>,
     streams: u32,
     /// Time that counts, as it was asked for.
     time: Nanos,

@@ -1,7 +1,7 @@
 //! What a step with linerate at both ends says.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, looks, once, same_machine};
+use linerate_core::model::{Once, is_alone, looks, memory_load, once, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
@@ -9,7 +9,7 @@ use linerate_core::search::Search;
 use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
 
-use super::{Datagrams, End, FarEnd, Probe, Way, gap};
+use super::{Datagrams, End, FarEnd, Probe, Way, gap, memory};
 
 impl Probe {
     /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
@@ -29,14 +29,23 @@ impl Probe {
             plan.directions.as_slice()
         };
         let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
+        let alone = is_alone(record);
+        let memory = step.and_then(|step| memory_load(record, step));
         let mut gaps = refused(record);
         let transport = Transport::of(&plan.engine);
-        gaps.extend(ways.iter().flat_map(|way| lacking(way, transport)));
+        gaps.extend(ways.iter().flat_map(|way| lacking(way, transport, alone)));
+        gaps.extend(memory.as_ref().and_then(memory::lacking));
         Self {
             target: target.to_owned(),
-            far_end: FarEnd::Linerate,
+            far_end: if alone {
+                FarEnd::None
+            } else {
+                FarEnd::Linerate
+            },
             address: address.to_owned(),
             engine: plan.engine.clone(),
+            options: plan.knobs.options.clone(),
+            memory,
             streams: plan.knobs.streams,
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
@@ -156,7 +165,8 @@ fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
         near: end(Side::Near),
-        far: end(Side::Far),
+        // What both count without a far end was counted here.
+        far: end(Side::Far).filter(|_| !is_alone(record)),
     }
 }
 
@@ -192,14 +202,14 @@ fn end(once: &Once, side: Side) -> Option<End> {
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way, transport: Transport) -> Vec<Gap> {
+fn lacking(way: &Way, transport: Transport, alone: bool) -> Vec<Gap> {
     let name = way.direction.name();
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
     }
     let mut gaps = Vec::new();
     let sides = [Side::Near, Side::Far];
-    for side in sides {
+    for &side in &sides[..if alone { 1 } else { 2 }] {
         if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
             let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);

@@ -1,7 +1,7 @@
 //! One measurement of throughput, for people.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::Estimate;
+use linerate_core::model::{Estimate, MemoryLoad};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
 use linerate_core::units::{Bytes, Nanos, Rate};
@@ -9,7 +9,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use super::super::flows;
 use super::super::words::{self, count};
 use super::super::{Document, Tone};
-use super::{End, FarEnd, Probe, Way, datagrams, search};
+use super::{End, FarEnd, Probe, Way, datagrams, memory, search};
 
 /// Most figures in the row of intervals; a longer measurement has longer ones.
 const INTERVALS: usize = 12;
@@ -28,8 +28,8 @@ pub(crate) fn page(probe: &Probe) -> Document {
         if probe.ways.len() > 1 {
             doc.heading(way.direction.name());
         }
-        goodput(&mut doc, way);
-        figures(&mut doc, way);
+        goodput(&mut doc, way, probe.memory.as_ref());
+        figures(&mut doc, way, probe.far_end);
     }
     busiest(&mut doc, probe);
     unknown(&mut doc, &probe.gaps);
@@ -37,11 +37,16 @@ pub(crate) fn page(probe: &Probe) -> Document {
 }
 
 fn head(probe: &Probe) -> String {
+    let after = after(probe.washout);
+    if let Some(load) = &probe.memory {
+        return format!("{}, {}{after}", memory::head(probe, load), probe.lasted);
+    }
     let starts = words::starts_far_end(&probe.engine);
     let server = match probe.far_end {
         _ if starts => "two processes of this host".to_owned(),
         FarEnd::Linerate => format!("linerate at {}", probe.address),
         FarEnd::Iperf3 => format!("iperf3 server at {}", probe.address),
+        FarEnd::None => "this host alone".to_owned(),
     };
     let ways = match probe.ways.as_slice() {
         [way] => way.direction.name(),
@@ -53,10 +58,6 @@ fn head(probe: &Probe) -> String {
     };
     let streams = count(u64::from(probe.streams), "stream");
     let each = if probe.ways.len() > 1 { " each" } else { "" };
-    let after = match probe.washout {
-        Nanos(0) => String::new(),
-        washout => format!(" after {washout} that do not count"),
-    };
     let shared = match probe.same_machine {
         Some(true) if !starts => ", both ends on this machine",
         _ => "",
@@ -65,6 +66,14 @@ fn head(probe: &Probe) -> String {
         "{server}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
         probe.lasted
     )
+}
+
+/// Time at the start that does not count, if there is some.
+fn after(washout: Nanos) -> String {
+    match washout {
+        Nanos(0) => String::new(),
+        washout => format!(" after {washout} that do not count"),
+    }
 }
 
 /// Why less was measured than was asked for, and how much less; nothing where all was.
@@ -86,7 +95,7 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     );
 }
 
-fn goodput(doc: &mut Document, way: &Way) {
+fn goodput(doc: &mut Document, way: &Way, memory: Option<&MemoryLoad>) {
     let Some(goodput) = &way.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
         // What the sender handed over is no goodput, but it is known.
@@ -97,7 +106,11 @@ fn goodput(doc: &mut Document, way: &Way) {
         }
         return;
     };
-    let how = how(way, goodput);
+    let how = how(way, goodput, memory.is_some());
+    if let Some(load) = memory {
+        memory::rate(doc, load, goodput, &how);
+        return;
+    }
     doc.entry(
         "goodput",
         &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)],
@@ -106,17 +119,18 @@ fn goodput(doc: &mut Document, way: &Way) {
 }
 
 /// Who counted, and how surely.
-fn how(way: &Way, goodput: &Estimate) -> String {
+fn how(way: &Way, goodput: &Estimate, alone: bool) -> String {
     let who = match way.direction {
-        Direction::Forward => "the far end",
-        Direction::Reverse => "this end",
+        _ if alone => "",
+        Direction::Forward => "the far end received ",
+        Direction::Reverse => "this end received ",
     };
     let mut parts: Vec<String> = handed(way).into_iter().collect();
     if way.discarded {
         parts.push("discarded, no program read it".to_owned());
     }
     if let Some((bytes, time)) = way.received {
-        parts.push(format!("{who} received {bytes} in {time}"));
+        parts.push(format!("{who}{bytes} in {time}"));
     }
     if goodput.samples > 0 {
         let samples = count(goodput.samples as u64, "sample");
@@ -175,7 +189,7 @@ fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     }
 }
 
-fn figures(doc: &mut Document, way: &Way) {
+fn figures(doc: &mut Document, way: &Way, far_end: FarEnd) {
     intervals(doc, &way.intervals);
     for (at, words) in way.interruptions.iter().enumerate() {
         let label = if at == 0 { "interrupted" } else { "" };
@@ -195,7 +209,8 @@ fn figures(doc: &mut Document, way: &Way) {
         );
         doc.entry("round trip", &[(Tone::Plain, &text)], 2);
     }
-    let cpus: Vec<String> = [(Side::Near, "here"), (Side::Far, "there")]
+    let here = if far_end == FarEnd::None { "" } else { " here" };
+    let cpus: Vec<String> = [(Side::Near, here), (Side::Far, " there")]
         .into_iter()
         .filter_map(|(side, place)| cpu(way.end(side)?, place))
         .collect();
@@ -208,9 +223,9 @@ fn figures(doc: &mut Document, way: &Way) {
 fn cpu(end: &End, place: &str) -> Option<String> {
     let each = end.cpu_per_byte.map(|ns| format!("{ns:.3} ns a byte"));
     match (end.cpu_percent, each) {
-        (Some(share), Some(each)) => Some(format!("{share:.0} % of one {place}, {each}")),
-        (Some(share), None) => Some(format!("{share:.0} % of one {place}")),
-        (None, Some(each)) => Some(format!("{each} {place}")),
+        (Some(share), Some(each)) => Some(format!("{share:.0} % of one{place}, {each}")),
+        (Some(share), None) => Some(format!("{share:.0} % of one{place}")),
+        (None, Some(each)) => Some(format!("{each}{place}")),
         (None, None) => None,
     }
 }

@@ -7,7 +7,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::Handover;
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::percentile_ci;
-use linerate_core::transport::{PatternKind, TRANSPORTS};
+use linerate_core::transport::{Options, PatternKind, TRANSPORTS};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
@@ -32,11 +32,13 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end as it was typed.
     target: &'a str,
-    /// Address and port of the far end.
-    address: &'a str,
+    /// Address and port of the far end. Null if there is none.
+    address: Option<&'a str>,
     /// Engine that sends the messages.
     #[schemars(schema_with = "engines")]
     engine: &'a str,
+    /// Options of the engine that are set.
+    options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
     /// Payload of a message, each way.
@@ -56,6 +58,11 @@ pub(in crate::show) struct Output<'a> {
     complete: bool,
     /// Why it ended early. Null if it did not.
     ended_early: Option<&'a str>,
+    /// Size of the array that dependent loads of memory go through. Null for other engines.
+    array_bytes: Option<u64>,
+    /// Mean of all dependent loads of memory; `samples` and percentiles are of means of batches. Null for other engines.
+    #[schemars(range(min = 0))]
+    mean_load_ns: Option<f64>,
     /// Round trips that were timed; in open loop all that were due.
     samples: u64,
     /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took longer.
@@ -156,8 +163,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
-        address: &probe.address,
+        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
         engine: &probe.engine,
+        options: &probe.options,
         same_machine: probe.same_machine,
         size_bytes: probe.size.0,
         interval_ns: probe.interval.map(|interval| interval.0),
@@ -167,6 +175,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         measured_ns: probe.lasted.0,
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
+        array_bytes: probe.array.map(|array| exact(array.0)),
+        mean_load_ns: probe.mean_load(),
         samples: probe.latency.as_ref().map_or(0, |latency| latency.samples),
         unanswered: probe.unanswered(),
         lost: probe.lost(),

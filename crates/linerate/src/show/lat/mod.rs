@@ -7,11 +7,14 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
-use linerate_core::model::{Latency, latency_of, once, round_trip_rate, round_trips, same_machine};
+use linerate_core::model::{
+    Latency, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
+};
 use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
+use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -32,6 +35,10 @@ pub struct Probe {
     address: String,
     /// How bytes are moved.
     engine: String,
+    /// The options of that which are set.
+    options: Options,
+    /// The array that loads go through, where memory is what answers; of other round trips `None`.
+    array: Option<Bytes>,
     size: Bytes,
     /// Time from one intended send to the next; `None` in closed loop.
     interval: Option<Nanos>,
@@ -116,6 +123,8 @@ impl Probe {
             target: target.to_owned(),
             address: address.to_owned(),
             engine: plan.engine.clone(),
+            options: plan.knobs.options.clone(),
+            array: array(record),
             size: asked.map_or(Bytes(0), |(size, ..)| size),
             interval,
             busy_poll: asked.is_some_and(|(.., knobs)| knobs.busy_poll),
@@ -180,6 +189,12 @@ impl Probe {
         })
     }
 
+    /// What a load took, mean of all in nanoseconds; `None` where a far end answered.
+    fn mean_load(&self) -> Option<f64> {
+        let rate = self.rate.filter(|rate| *rate > 0.0)?;
+        self.array.map(|_| 1e9 / rate)
+    }
+
     /// Round trips a second that were asked for; `None` in closed loop.
     fn asked(&self) -> Option<f64> {
         self.interval.map(per_second)
@@ -224,11 +239,17 @@ impl Probe {
 }
 
 fn unit(engine: &str) -> &'static str {
-    if engine == "connect" {
-        "connection"
-    } else {
-        "round trip"
+    match engine {
+        "connect" => "connection",
+        "memory" => "batch",
+        _ => "round trip",
     }
+}
+
+/// The array that dependent loads went through; `None` where a far end answered.
+fn array(record: &Record) -> Option<Bytes> {
+    let end = record.sets.first()?.ends.first()?;
+    is_alone(record).then_some(Bytes(end.write_size))
 }
 
 /// Messages a second with so much time from one to the next.

@@ -3,6 +3,7 @@
 use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::percentile_ci;
 use linerate_core::units::{Nanos, Rate};
+use linerate_engine::load::transport::memory::BATCH;
 
 use super::super::bw::text::{ended_early, unknown};
 use super::super::words::{self, count, share};
@@ -16,17 +17,18 @@ pub(crate) fn page(probe: &Probe) -> Document {
     ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
     doc.gap();
     if let (Some(latency), Some(longest)) = (&probe.latency, probe.longest()) {
-        let extent = format!(
-            "{}, {} to {longest}",
-            count(latency.samples, probe.unit()),
-            latency.least
-        );
-        let label = if probe.unanswered() > 0 {
-            "due"
-        } else {
-            "answered"
+        let samples = match probe.array {
+            Some(_) => format!("{} batches of {BATCH}, mean", latency.samples),
+            None => count(latency.samples, probe.unit()),
+        };
+        let extent = format!("{samples}, {} to {longest}", latency.least);
+        let label = match probe.array {
+            Some(_) => "loads",
+            None if probe.unanswered() > 0 => "due",
+            None => "answered",
         };
         doc.entry(label, &[(Tone::Plain, &extent)], 2);
+        mean(&mut doc, probe);
         lost(&mut doc, probe);
         rate(&mut doc, probe);
         percentiles(&mut doc, probe);
@@ -48,6 +50,13 @@ pub(crate) fn page(probe: &Probe) -> Document {
 }
 
 fn head(probe: &Probe) -> String {
+    if let Some(array) = probe.array {
+        return format!(
+            "memory of this host: loads one after another, each from where the one before it says, in {array}; {} after \
+             {} that do not count",
+            probe.lasted, probe.washout
+        );
+    }
     let how = match probe.interval {
         Some(interval) => format!("open loop, one due every {interval}"),
         None => "closed loop".to_owned(),
@@ -112,6 +121,15 @@ fn with(knobs: &Knobs) -> String {
         parts.push(format!("at most {pacing}{each}"));
     }
     parts.join(", ")
+}
+
+/// What a load took: the mean of all is exact, where those of batches are whole nanoseconds.
+fn mean(doc: &mut Document, probe: &Probe) {
+    if let Some(nanos) = probe.mean_load() {
+        let text = format!("{nanos:.2} ns");
+        let how = " a load, of all that were made in that time";
+        doc.entry("mean", &[(Tone::Good, &text), (Tone::Plain, how)], 2);
+    }
 }
 
 /// Messages without an answer, of an engine that may lose them.
@@ -190,17 +208,23 @@ fn percentiles(doc: &mut Document, probe: &Probe) {
         }
     }
     if !missing.is_empty() {
-        let text = format!("too few {}s for {}", probe.unit(), missing.join(", "));
+        let plural = if probe.array.is_some() { "es" } else { "s" };
+        let text = format!(
+            "too few {}{plural} for {}",
+            probe.unit(),
+            missing.join(", ")
+        );
         doc.remark(&[(Tone::Dim, &text)]);
     }
 }
 
-/// Round trips by powers of two of a microsecond, from the first to the last that there are.
+/// Round trips by powers of two of a microsecond, loads by those of a nanosecond, from the first to the last that there are.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
+    let unit = if probe.array.is_some() { 1 } else { 1000 };
     let mut bins = [0_u64; 64];
     for &(value, n) in &times.counts {
-        let bin = (value / 1000).max(1).ilog2() as usize;
+        let bin = (value / unit).max(1).ilog2() as usize;
         bins[bin] = bins[bin].saturating_add(n);
     }
     let all: u64 = bins.iter().fold(0, |sum, n| sum.saturating_add(*n));
@@ -211,7 +235,7 @@ fn histogram(doc: &mut Document, probe: &Probe) {
     };
     doc.gap();
     for (bin, n) in bins.iter().enumerate().take(last + 1).skip(first) {
-        let below = Nanos((2_u64 << bin).saturating_mul(1000));
+        let below = Nanos((2_u64 << bin).saturating_mul(unit));
         let share = *n as f64 / all as f64;
         let bar = "#".repeat((share * 40.0).round() as usize);
         let text = format!("{n} {bar}");

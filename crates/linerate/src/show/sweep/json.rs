@@ -3,12 +3,13 @@
 //! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Cost, Estimate, Setting};
+use linerate_core::model::{Cost, Estimate, Fall, Setting};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
 use linerate_core::record::Record;
 use linerate_core::stats::{FEWEST, Interval};
 use linerate_core::sweep::Swept;
+use linerate_core::transport::Options;
 use linerate_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,8 +34,12 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end as it was typed.
     target: &'a str,
-    /// Address and port of the far end.
-    address: &'a str,
+    /// Address and port of the far end. Null if there is none.
+    address: Option<&'a str>,
+    /// Engine that moves payload.
+    engine: &'a str,
+    /// Options of the engine that are set.
+    options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
     /// What the settings differ in.
@@ -57,8 +62,10 @@ pub(in crate::show) struct Output<'a> {
     /// Index of the setting that ratios refer to: plain copies, else the one with the most goodput. Null if it was not
     /// measured.
     reference: Option<usize>,
-    /// Knee of sizes or streams. Null if unknown.
+    /// Knee of sizes or streams. Null if unknown, and for sizes of memory.
     knee: Option<KneeOut>,
+    /// Sizes of memory: where the rate falls, because a cache is full. Empty for other sweeps.
+    falls: &'a [Fall],
     /// Settings that were refused, and what could not be read.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
@@ -141,7 +148,9 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
-        address: &probe.address,
+        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
+        engine: &probe.engine,
+        options: &probe.options,
         same_machine: probe.same_machine,
         swept: probe.swept,
         direction: probe.direction,
@@ -152,6 +161,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         settings: found.settings.iter().map(|s| setting(probe, s)).collect(),
         reference: found.reference,
+        falls: &probe.found.falls,
         knee: found.knee.map(|knee| KneeOut {
             setting: knee.at,
             setting_ci: [knee.from, knee.to],

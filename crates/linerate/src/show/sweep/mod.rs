@@ -7,10 +7,11 @@ mod text;
 
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
-use linerate_core::model::{self, Estimate, Setting, same_machine};
+use linerate_core::model::{self, Estimate, Setting, is_alone, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
+use linerate_core::transport::Options;
 use linerate_engine::run::Sweep;
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -32,6 +33,11 @@ pub struct Probe {
     direction: Direction,
     pace: Pace,
     same_machine: bool,
+    /// The engine, with the options of that which are set.
+    engine: String,
+    options: Options,
+    /// Whether there is no far end.
+    alone: bool,
     /// Why it ended early; empty where it did not.
     broken: String,
     found: model::Sweep,
@@ -42,6 +48,7 @@ impl Probe {
     /// Of the record of a sweep with the far end `target` at `address`.
     pub fn of(target: &str, address: &str, record: &Record, asked: &Sweep) -> Self {
         let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
+        let alone = is_alone(record);
         let mut gaps = asked.left_out.clone();
         gaps.extend(refused(record));
         gaps.extend(by_copies(record));
@@ -50,7 +57,7 @@ impl Probe {
             found
                 .settings
                 .iter()
-                .flat_map(|setting| lacking(setting, &name(setting))),
+                .flat_map(|setting| lacking(setting, &name(setting), alone)),
         );
         Self {
             target: target.to_owned(),
@@ -59,6 +66,9 @@ impl Probe {
             direction: asked.direction,
             pace: asked.pace,
             same_machine: same_machine(record),
+            engine: record.start.plan.engine.clone(),
+            options: record.start.plan.knobs.options.clone(),
+            alone,
             broken: broken(record),
             found,
             gaps,
@@ -102,7 +112,7 @@ fn by_copies(record: &Record) -> Option<Gap> {
 }
 
 /// What should be known of a setting, and is not.
-fn lacking(setting: &Setting, name: &str) -> Vec<Gap> {
+fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
     let gap = |what: String, why: &str| Gap {
         what,
         why: why.to_owned(),
@@ -112,7 +122,7 @@ fn lacking(setting: &Setting, name: &str) -> Vec<Gap> {
         return vec![gap(name.to_owned(), "no whole slice of it was measured")];
     }
     let mut gaps = Vec::new();
-    if setting.cpu.sender.is_none() || setting.cpu.receiver.is_none() {
+    if setting.cpu.sender.is_none() || !alone && setting.cpu.receiver.is_none() {
         let what = format!("CPU time with {name}");
         gaps.push(gap(what, "the times of all threads could not be read"));
     }

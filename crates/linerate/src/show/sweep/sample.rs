@@ -6,6 +6,7 @@ use linerate_core::path::{ByRole, Direction};
 use linerate_core::plan::Knobs;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
+use linerate_core::transport::Options;
 use linerate_core::units::Nanos;
 
 use super::Probe;
@@ -48,6 +49,9 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
         direction: Direction::Forward,
         pace: pace.unwrap(),
         same_machine: false,
+        engine: "tcp".to_owned(),
+        options: Options::default(),
+        alone: false,
         broken: String::new(),
         found,
         gaps: Vec::new(),
@@ -74,6 +78,7 @@ pub(super) fn copy(direction: Direction) -> Probe {
         ],
         reference: Some(0),
         knee: None,
+        falls: Vec::new(),
     };
     Probe {
         direction,
@@ -98,6 +103,7 @@ pub(super) fn size() -> Probe {
             from: 4,
             to: 5,
         }),
+        falls: Vec::new(),
     };
     probe(Swept::Size, found)
 }
@@ -121,6 +127,7 @@ pub(super) fn streams() -> Probe {
             from: 1,
             to: 1,
         }),
+        falls: Vec::new(),
     };
     Probe {
         broken: "interrupted".to_owned(),

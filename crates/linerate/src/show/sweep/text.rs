@@ -2,8 +2,10 @@
 
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::path::Side;
+use linerate_core::plan::Access;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::Swept;
+use linerate_core::units::Rate;
 
 use super::super::bw::text::unknown;
 use super::super::document::{Columns, Entry, Item, LABEL, NARROW, Table};
@@ -32,6 +34,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
     settings(&mut doc, probe);
     doc.gap();
     match probe.swept {
+        Swept::Size if probe.alone => falls(&mut doc, probe),
         Swept::Copy => pays(&mut doc, probe),
         Swept::Size | Swept::Streams => knee(&mut doc, probe),
     }
@@ -47,6 +50,22 @@ fn head(probe: &Probe) -> String {
         Swept::Streams => String::new(),
         Swept::Copy | Swept::Size => format!("{}, ", count(streams, "stream")),
     };
+    if probe.alone {
+        let access = match Access::of(&probe.options) {
+            Access::Copy => "copies between two arrays",
+            Access::Read => "reads of an array",
+            Access::Write => "writes to an array",
+        };
+        return format!(
+            "{} of this host: {access}, {}{} in turn, {} of {} each after {} that do not count",
+            probe.engine,
+            load.replace("stream", "thread"),
+            count(probe.found.settings.len() as u64, "setting"),
+            rounds(probe),
+            pace.measure,
+            pace.washout,
+        );
+    }
     let shared = if probe.same_machine {
         ", both ends on this machine"
     } else {
@@ -78,13 +97,17 @@ fn rounds(probe: &Probe) -> String {
 }
 
 fn settings(doc: &mut Document, probe: &Probe) {
+    let rate = if probe.alone { "rate" } else { "goodput" };
     let heads = [
         (Tone::Dim, probe.swept.name()),
-        (Tone::Dim, "goodput"),
+        (Tone::Dim, rate),
         (Tone::Dim, "CPU here, ns/byte"),
         (Tone::Dim, "CPU there, ns/byte"),
     ];
-    let mut table = Table::new(&WIDTHS).head(&heads).least(NARROW);
+    // Without a far end nothing was counted there.
+    let columns = if probe.alone { 3 } else { 4 };
+    let table = Table::new(&WIDTHS[..columns]).head(&heads[..columns]);
+    let mut table = table.least(NARROW);
     for (at, setting) in probe.found.settings.iter().enumerate() {
         let name = probe.name(at);
         let goodput = setting
@@ -93,7 +116,11 @@ fn settings(doc: &mut Document, probe: &Probe) {
             .map_or("not measured".to_owned(), words::goodput);
         let tone = setting.goodput.map_or(Tone::Warning, |_| Tone::Good);
         let [here, there] = [Side::Near, Side::Far].map(|side| spent(setting, probe, side));
-        let cpu = format!(", CPU {here} here, {there} there, ns a byte");
+        let cpu = if probe.alone {
+            format!(", CPU {here} ns a byte")
+        } else {
+            format!(", CPU {here} here, {there} there, ns a byte")
+        };
         let entry = Entry::new(&name, &[(tone, &goodput), (Tone::Plain, &cpu)], 2);
         let cells = [
             (Tone::Strong, &*name),
@@ -101,7 +128,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
             (Tone::Plain, &*here),
             (Tone::Plain, &*there),
         ];
-        table.row_or(&cells, entry);
+        table.row_or(&cells[..columns], entry);
         if let Some(share) = copied(setting) {
             let text = format!("the kernel copied {:.1} % all the same", share * 100.0);
             let item = Item::new(&[(Tone::Warning, &text)]).depth(1);
@@ -162,6 +189,27 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
             let text = format!("{text}: no difference that could be told");
             ("Not told", Tone::Strong, text)
         }
+    }
+}
+
+/// Where the rate falls as arrays grow: a cache is full there.
+fn falls(doc: &mut Document, probe: &Probe) {
+    let rate = |at: usize| {
+        let found = probe.found.settings[at].goodput;
+        found.map_or_else(String::new, |rate| Rate(rate.mean as u64).to_string())
+    };
+    for fall in &probe.found.falls {
+        let head = format!("after {}", probe.name(fall.from));
+        let text = format!(
+            ": from {} to {} at {}",
+            rate(fall.from),
+            rate(fall.to),
+            probe.name(fall.to)
+        );
+        doc.entry("Falls", &[(Tone::Good, &head), (Tone::Plain, &text)], 2);
+    }
+    if probe.found.falls.is_empty() {
+        doc.entry("Falls", &[(Tone::Plain, "nowhere")], 2);
     }
 }
 

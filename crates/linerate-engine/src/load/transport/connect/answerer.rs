@@ -7,18 +7,18 @@
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_core::parse::run::Mark;
 use linerate_sys::socket;
 
 use super::abort::Abort;
-use super::caller::PATIENCE;
+use super::asker::PATIENCE;
 use super::meeting::Door;
 use crate::load::pages::Pages;
+use crate::load::pattern::Answerer;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, unless_paused};
-use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::load::{LoadError, Probe};
 
 /// Longest silence of a connection whose message is not in: its first packet may have to be sent again.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -85,62 +85,47 @@ impl Visit {
 }
 
 /// Answers connections.
-pub(super) struct Answerer {
+pub(super) struct ConnectAnswerer {
     line: Line,
     door: Door,
     size: u32,
-    buffer: Pages,
+    message: Pages,
     mark: MarkPart,
     visit: Option<Visit>,
     /// Answers since the end mark was last looked for.
     answers: u32,
     ended: bool,
-    done: Option<Done>,
 }
 
-impl Answerer {
+impl ConnectAnswerer {
     pub(super) fn new(line: Line, door: Door, size: u32) -> Self {
         Self {
             line,
             door,
             size,
-            buffer: Pages::default(),
+            message: Pages::default(),
             mark: MarkPart::default(),
             visit: None,
             answers: 0,
             ended: false,
-            done: None,
         }
     }
 
-    /// Goes on with a connection; the size of its message once that is answered, else zero.
-    fn go_on(&mut self) -> Result<u32, LoadError> {
-        if self.visit.is_none() {
-            let next = self.door.accept();
-            let next = next.map_err(|e| self.line.failed("accept", e))?;
-            let next = next.map(Visit::new).transpose();
-            self.visit = next.map_err(|e| self.line.failed("setsockopt", e))?;
-        }
-        let message = &mut self.buffer.bytes_mut()[..self.size as usize];
-        let answered = match self.visit.take() {
-            None => false,
-            Some(mut visit) => match visit.go_on(message) {
-                Ok(true) => true,
-                // Gone, or too slow: the near end counts what it did not get.
-                Err(_) => false,
-                Ok(false) if visit.is_late() => false,
-                Ok(false) => {
-                    self.visit = Some(visit);
-                    false
-                }
-            },
+    /// Goes on with the connection that was let in, if there is one; true once it is answered.
+    fn go_on(&mut self) -> bool {
+        let Some(mut visit) = self.visit.take() else {
+            return false;
         };
-        self.answers += 1;
-        if !answered || self.answers >= ANSWERS {
-            self.answers = 0;
-            self.look_for_the_end()?;
+        match visit.go_on(self.message.bytes_mut()) {
+            Ok(true) => true,
+            // Gone, or too slow: the near end counts what it did not get.
+            Err(_) => false,
+            Ok(false) if visit.is_late() => false,
+            Ok(false) => {
+                self.visit = Some(visit);
+                false
+            }
         }
-        Ok(if answered { self.size } else { 0 })
     }
 
     fn look_for_the_end(&mut self) -> Result<(), LoadError> {
@@ -159,31 +144,36 @@ impl Answerer {
     }
 }
 
-impl Worker for Answerer {
-    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
-        self.buffer.ensure(self.size as usize);
+impl Answerer for ConnectAnswerer {
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        self.message.ensure(self.size as usize);
         self.visit = None;
         self.ended = false;
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        if ops.is_empty() || self.done.is_some() {
-            return Ok(0);
+    fn answer(&mut self) -> Result<u32, LoadError> {
+        if self.visit.is_none() {
+            let next = self.door.accept();
+            let next = next.map_err(|e| self.line.failed("accept", e))?;
+            let next = next.map(Visit::new).transpose();
+            self.visit = next.map_err(|e| self.line.failed("setsockopt", e))?;
         }
-        let bytes = self.go_on()?;
-        let op = Op::Receive(self.size);
-        self.done = Some(Done { op, bytes });
-        Ok(1)
+        let answered = self.go_on();
+        self.answers += 1;
+        if !answered || self.answers >= ANSWERS {
+            self.answers = 0;
+            self.look_for_the_end()?;
+        }
+        Ok(if answered { self.size } else { 0 })
     }
 
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<bool, LoadError> {
-        Ok(self.ended)
+    fn ended(&self) -> bool {
+        self.ended
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {

@@ -1,12 +1,12 @@
 //! Connections: a round trip is one that is made, carries a message there and its answer back, and is closed.
 //!
-//! Each stream has a data connection as of the TCP engine, which has proved the session. Over it the far end
+//! Each stream has a data connection as of TCP, which has proved the session. Over it the far end
 //! tells the port of a listener of its own, and the near end that a step is over. Payload is that of messages whose
 //! answers came and whose connections were closed; no goodput is told of it.
 
 mod abort;
 mod answerer;
-mod caller;
+mod asker;
 mod meeting;
 
 use linerate_core::facts::HostFacts;
@@ -15,10 +15,12 @@ use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_core::transport::{self, TransportInfo};
 
-use self::answerer::Answerer;
-use self::caller::Caller;
+use self::answerer::ConnectAnswerer;
+use self::asker::ConnectAsker;
 use super::line::Line;
 use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
 /// Most streams of one set.
@@ -54,7 +56,7 @@ impl Transport for Connect {
 
 /// Connects one end of a set.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
-    let Pattern::PingPong { size, .. } = plan.pattern else {
+    let Pattern::PingPong { size, interval } = plan.pattern else {
         return Err(stream_of_payload());
     };
     let mut workers: Vec<Box<dyn Worker>> = Vec::new();
@@ -65,11 +67,16 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
         workers.push(match side {
             Side::Near => {
                 let to = meeting::find(&line, &given_up)?;
-                Box::new(Caller::new(line, to, size.0 as u32))
+                round_trips(
+                    ConnectAsker::new(line, to, size.0 as u32),
+                    interval,
+                    &plan.knobs,
+                )
             }
             Side::Far => {
                 let door = meeting::open(&line, &given_up)?;
-                Box::new(Answerer::new(line, door, size.0 as u32))
+                let answerer = ConnectAnswerer::new(line, door, size.0 as u32);
+                Box::new(Echo::new(answerer))
             }
         });
     }
@@ -117,6 +124,7 @@ mod tests {
 
     use super::super::possible;
     use super::*;
+    use crate::load::pattern::closed_loop::ClosedLoop;
     use crate::load::{Advice, Op};
 
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
@@ -193,6 +201,11 @@ mod tests {
         moved(&done)
     }
 
+    /// The near end, with messages of 3 B.
+    fn caller(line: Line, to: SocketAddr) -> ClosedLoop<ConnectAsker> {
+        ClosedLoop::new(ConnectAsker::new(line, to, 3), Nanos(0), false)
+    }
+
     fn wanted() -> bool {
         false
     }
@@ -230,7 +243,11 @@ mod tests {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
             let door = meeting::open(&far, &wanted).unwrap();
-            work(Answerer::new(far, door, 3), Op::Receive(3), 20)
+            work(
+                Echo::new(ConnectAnswerer::new(far, door, 3)),
+                Op::Receive(3),
+                20,
+            )
         });
         let to = meeting::find(&near, &wanted).unwrap();
         let mut other = stranger(to);
@@ -239,7 +256,7 @@ mod tests {
         let _ = other.read_to_end(&mut answer);
         assert!(answer.is_empty(), "{answer:?}");
         let mut silent = TcpStream::connect(to).unwrap();
-        let made = work(Caller::new(near, to, 3), Op::Send(3), 20);
+        let made = work(caller(near, to), Op::Send(3), 20);
         assert_eq!((made, answerer.join().unwrap()), (60, 60));
         assert_eq!(silent.read(&mut [0]).unwrap(), 0, "one that says nothing");
     }
@@ -263,7 +280,7 @@ mod tests {
             let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let to = closed.local_addr().unwrap();
             drop(closed);
-            let mut caller = Caller::new(near, to, 3);
+            let mut caller = caller(near, to);
             let advice = Arc::new(Advice::new(1, 1));
             if counts {
                 advice.count_from(1);
@@ -285,7 +302,7 @@ mod tests {
         let [near, far] = lines();
         let to = SocketAddr::from(([127, 0, 0, 1], 1));
         drop(far);
-        let mut caller = Caller::new(near, to, 3);
+        let mut caller = caller(near, to);
         caller.begin(&Arc::new(Advice::new(1, 1))).unwrap();
         caller.submit(&[Op::Send(3)]).unwrap();
         let ended = caller.reap(1, Duration::ZERO, &mut Vec::new());
@@ -297,12 +314,16 @@ mod tests {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
             let door = meeting::open(&far, &wanted).unwrap();
-            work(Answerer::new(far, door, 3), Op::Receive(3), 0)
+            work(
+                Echo::new(ConnectAnswerer::new(far, door, 3)),
+                Op::Receive(3),
+                0,
+            )
         });
         let to = meeting::find(&near, &wanted).unwrap();
         let _silent = [(); 4].map(|()| TcpStream::connect(to).unwrap());
         let began = std::time::Instant::now();
-        assert_eq!(work(Caller::new(near, to, 3), Op::Send(3), 0), 0);
+        assert_eq!(work(caller(near, to), Op::Send(3), 0), 0);
         assert_eq!(answerer.join().unwrap(), 0);
         assert!(began.elapsed() < Duration::from_secs(2));
     }

@@ -84,7 +84,7 @@ impl Waits for ShmAsker {
 }
 
 impl Asker for ShmAsker {
-    const LOSSY: bool = false;
+    const PATIENCE: Option<(u64, u64)> = None;
 
     fn size(&self) -> u32 {
         self.size as u32

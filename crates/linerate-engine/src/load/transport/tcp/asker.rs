@@ -88,7 +88,7 @@ pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize,
 }
 
 impl Asker for TcpAsker {
-    const LOSSY: bool = false;
+    const PATIENCE: Option<(u64, u64)> = None;
 
     fn size(&self) -> u32 {
         self.size

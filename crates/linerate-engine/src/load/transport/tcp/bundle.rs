@@ -115,6 +115,7 @@ impl<F: Flow> Bundle<F> {
             Op::Send(most) if self.open => most.min(write(rate)),
             Op::Receive(most) if self.open => most.min(OP_MOST),
             Op::Send(most) | Op::Receive(most) => most,
+            Op::Access(_) => return Ok(()),
         };
         let turn = Turn { most, rate, ending };
         let Some(waiting) = &self.waiting else {

@@ -63,7 +63,7 @@ impl UdpAsker {
 }
 
 impl Asker for UdpAsker {
-    const LOSSY: bool = true;
+    const PATIENCE: Option<(u64, u64)> = Some((50_000_000, 1_000_000_000));
 
     fn size(&self) -> u32 {
         self.size.into()

@@ -1,10 +1,10 @@
-//! The near end of connections: makes one after another, and times each from its first packet to the last byte
-//! of the answer.
+//! The near end of connections: a message is one that is made, carries it there and the answer back, and is closed.
+//!
+//! Its time ends with the last byte of the answer; the next one is made once the far end has closed it.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::parse::run::Mark;
@@ -15,15 +15,13 @@ use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with};
 use super::abort::Abort;
 use super::meeting::is_lost;
 use crate::load::pages::Pages;
-use crate::load::times::Times;
+use crate::load::pattern::{Answer, Asker, Wait};
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
-use crate::load::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
+use crate::load::{LoadError, Probe};
 
 /// Longest life of a connection: the first packet is sent again after 1, 3 and 7 s.
 //= https://www.rfc-editor.org/rfc/rfc6298#section-2
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The same once the step is over: what takes longer is given up, and tells nothing.
-const ENDING: Duration = Duration::from_secs(2);
 /// Rest after a connection that came to nothing.
 const REST: Duration = Duration::from_millis(1);
 
@@ -44,9 +42,8 @@ enum Stage {
 struct Call {
     fd: OwnedFd,
     stage: Stage,
-    began: u64,
-    /// Whether its time counts.
-    counts: bool,
+    /// When the answer was in.
+    answered: Option<u64>,
 }
 
 impl Call {
@@ -82,79 +79,36 @@ impl Call {
     }
 }
 
-/// Makes connections and times them.
-pub(super) struct Caller {
+/// Makes connections, and receives the answers.
+pub(super) struct ConnectAsker {
     line: Line,
     to: SocketAddr,
     message: Pages,
     answer: Pages,
-    size: usize,
-    times: Times,
-    advice: Arc<Advice>,
+    size: u32,
     mark: MarkPart,
+    /// The connection under way; `None` before the first, and once one is closed or lost.
     call: Option<Call>,
-    /// Payload of this step, each way.
-    total: u64,
-    /// Connections of the time that counts which came to nothing.
-    lost: u64,
-    /// Since when the step ends.
-    ending: Option<u64>,
+    sent: u64,
+    /// Connections that were answered and closed.
+    closed: u64,
     ended: bool,
 }
 
-impl Caller {
+impl ConnectAsker {
     pub(super) fn new(line: Line, to: SocketAddr, size: u32) -> Self {
         Self {
             line,
             to,
             message: Pages::default(),
             answer: Pages::default(),
-            size: size as usize,
-            times: Times::default(),
-            advice: Arc::new(Advice::new(1, 1)),
+            size,
             mark: MarkPart::default(),
             call: None,
-            total: 0,
-            lost: 0,
-            ending: None,
+            sent: 0,
+            closed: 0,
             ended: false,
         }
-    }
-
-    /// Goes on with the connection under way; true when it has ended with an answer.
-    fn go_on(&mut self) -> Result<bool, LoadError> {
-        let Some(mut call) = self.call.take() else {
-            return Ok(false);
-        };
-        let before = call.stage;
-        let message = &self.message.bytes()[..self.size];
-        let answer = &mut self.answer.bytes_mut()[..self.size];
-        match call.go_on(&self.to, message, answer) {
-            Ok(()) => {}
-            Err(e) if is_lost(&e) => {
-                self.lost += u64::from(call.counts);
-                // A far end that is gone refuses connections, too.
-                self.line.receive(&mut [0], false)?;
-                std::thread::sleep(REST);
-                return Ok(false);
-            }
-            Err(e) => return Err(self.line.failed("connect", e)),
-        }
-        let now = clock::now();
-        if call.stage == Stage::Closing && before != Stage::Closing && call.counts {
-            self.times.record(now.saturating_sub(call.began), 1);
-        }
-        if call.stage == Stage::Closed {
-            self.total += self.size as u64;
-            return Ok(true);
-        }
-        let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
-        if since(call.began) > PATIENCE {
-            self.lost += u64::from(call.counts && call.stage != Stage::Closing);
-        } else if self.ending.is_none_or(|ending| since(ending) <= ENDING) {
-            self.call = Some(call);
-        }
-        Ok(false)
     }
 }
 
@@ -170,59 +124,94 @@ fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-impl Worker for Caller {
-    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
-        self.advice = Arc::clone(advice);
-        if self.message.ensure(self.size) {
+impl Asker for ConnectAsker {
+    const PATIENCE: Option<(u64, u64)> = {
+        let nanos = PATIENCE.as_secs() * 1_000_000_000;
+        Some((nanos, nanos))
+    };
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn begin(&mut self) -> Result<(), LoadError> {
+        if self.message.ensure(self.size as usize) {
             let filled = self.message.randomize();
             filled.map_err(|e| self.line.failed("getrandom", e))?;
         }
-        self.answer.ensure(self.size);
-        self.times.renew()?;
-        (self.total, self.lost) = (0, 0);
-        (self.call, self.ending, self.ended) = (None, None, false);
+        self.answer.ensure(self.size as usize);
+        (self.sent, self.closed) = (0, 0);
+        (self.call, self.ended) = (None, false);
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        if ops.is_empty() || self.call.is_some() {
-            return Ok(0);
-        }
+    /// Makes the socket: a connection's time begins with its first packet.
+    fn announce(&mut self, _: u64, _: bool) -> Result<bool, LoadError> {
         let fd = socket_to(&self.to).map_err(|e| self.line.failed("socket", e))?;
         self.call = Some(Call {
             fd,
             stage: Stage::Connecting,
-            began: clock::now(),
-            counts: self.advice.counting(),
+            answered: None,
         });
-        Ok(1)
+        Ok(true)
     }
 
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        if self.go_on()? {
-            done.push(Done {
-                op: Op::Send(self.size as u32),
-                bytes: self.size as u32,
+    fn announced(&self) -> u64 {
+        0
+    }
+
+    /// The packets are sent when the answer is waited for.
+    fn send(&mut self, _: bool) -> Result<bool, LoadError> {
+        self.sent += 1;
+        Ok(true)
+    }
+
+    fn receive(&mut self, _: Wait, mut take: impl FnMut(Answer) -> bool) -> Result<(), LoadError> {
+        let Some(mut call) = self.call.take() else {
+            return Ok(());
+        };
+        match call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut()) {
+            Ok(()) => {}
+            Err(e) if is_lost(&e) => {
+                // A far end that is gone refuses connections, too.
+                self.line.receive(&mut [0], false)?;
+                std::thread::sleep(REST);
+                return Ok(());
+            }
+            Err(e) => return Err(self.line.failed("connect", e)),
+        }
+        if call.stage == Stage::Closing && call.answered.is_none() {
+            call.answered = Some(clock::now());
+        }
+        if call.stage == Stage::Closed {
+            self.closed += 1;
+            take(Answer {
+                number: self.sent - 1,
+                at: call.answered.unwrap_or_else(clock::now),
+                unread: None,
             });
+        } else {
+            self.call = Some(call);
         }
         Ok(())
     }
 
+    /// Connections are made one after another: an open loop, which waits for several things, is refused.
+    fn ready(&mut self, wanted: bool, _: Duration) -> Result<[bool; 2], LoadError> {
+        Ok([true, wanted])
+    }
+
+    fn is_lost(&self) -> bool {
+        self.call.is_none()
+    }
+
     fn finish(&mut self) -> Result<bool, LoadError> {
-        self.ending.get_or_insert_with(clock::now);
-        if self.call.is_none() && !self.ended {
-            let mark = Mark::End(self.total);
+        self.call = None;
+        if !self.ended {
+            let mark = Mark::End(self.closed * u64::from(self.size));
             self.ended = self.mark.put(&self.line, mark, false)?;
         }
         Ok(self.ended)
-    }
-
-    fn timed(&mut self) -> Timed {
-        Timed {
-            trips: self.times.take(),
-            lost: self.lost,
-            ..Timed::default()
-        }
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {

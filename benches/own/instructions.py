@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Compares two builds of linerate by the instructions that a worker's thread takes in user space for each operation.
+
+    benches/own/instructions.py OLD NEW
+
+OLD and NEW are two linerate programs with symbols. The near end of a short measurement on loopback runs under callgrind, of
+which only the worker's thread is looked at; the far end runs as it is. Other programs on the machine do not matter. Needs
+valgrind and python3.
+"""
+import glob, json, os, re, subprocess, sys, tempfile, time
+
+SIZE = 65536
+PROBES = {
+    "send, TCP": ["bw", "--size", str(SIZE)],
+    "receive, TCP": ["bw", "--size", str(SIZE), "-d", "reverse"],
+    "round trip, TCP": ["lat"],
+    "round trip, TCP, 2000/s": ["lat", "--rate", "2000"],
+    "round trip, UDP": ["lat", "--engine", "udp"],
+    "round trip, UDP, 2000/s": ["lat", "--engine", "udp", "--rate", "2000"],
+    "connections": ["lat", "--engine", "connect"],
+}
+PORTS = (47111, 47112)
+LOOP = re.compile(r"^\s*([\d,]+) .*end::drive::(run|send|receive)\b", re.M)
+
+
+def operations(document):
+    """Operations of the near end in the whole step, of the payload that it moved."""
+    record = document["record"]
+    moved = sum(max(t["sent"], t["received"]) for step in record["steps"] for t in step["ends"][0]["totals"])
+    return moved / document.get("size_bytes", SIZE)
+
+
+def instructions(program, port, options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        command = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}", program]
+        command += [*options, "127.0.0.1", "--port", str(port), "--open", "--time", "2s", "--json", "--with-record", "--quiet"]
+        done = subprocess.run(command, capture_output=True, timeout=180)
+        document = json.loads(done.stdout)
+        loops = 0
+        for part in glob.glob(out + "-*"):
+            text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", part], capture_output=True, text=True).stdout
+            costs = [int(found.group(1).replace(",", "")) for found in LOOP.finditer(text)]
+            loops = max(loops, *costs, 0) if costs else loops
+        return loops, document
+
+
+def main():
+    programs = sys.argv[1:3]
+    serve = ["serve", "--open", "--listen", "127.0.0.1", "--port"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    servers = [subprocess.Popen([p, *serve, str(port)], **quiet) for p, port in zip(programs, PORTS)]
+    try:
+        time.sleep(1)
+        for name, options in PROBES.items():
+            each = []
+            for program, port in zip(programs, PORTS):
+                loops, document = instructions(program, port, options)
+                each.append(loops / operations(document))
+            print(f"{name:26} {each[0]:10.0f} {each[1]:10.0f}   x{each[1] / each[0]:.3f}", flush=True)
+    finally:
+        for server in servers:
+            server.terminate()
+
+
+main()

@@ -1,0 +1,186 @@
+//! What a program may take of the memory of this machine, and the last cache before it.
+
+use linerate_core::parse::cgroup::Version;
+use linerate_core::parse::{cgroup, meminfo, sysctl};
+use linerate_core::units::Bytes;
+
+use super::machine::folders;
+use super::{NODES, PROC, Reader, numbered};
+use crate::host::Machine;
+
+/// What a program may take of the memory of this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Size of the last cache before memory, of those that the CPU is behind which was asked for.
+    pub last_cache: Option<Bytes>,
+    /// What can be taken at all, and what bounds it.
+    pub free: Option<(Bytes, String)>,
+    /// NUMA nodes that have memory, with what is free there; none where the kernel knows no nodes.
+    pub nodes: Vec<(u32, Option<Bytes>)>,
+}
+
+/// Reads it, with the caches of `cpu`.
+pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
+    let mut reader = Reader {
+        machine,
+        gaps: Vec::new(),
+    };
+    let available = reader.available().into_iter();
+    let bounds = available.chain(reader.left_of_groups());
+    Room {
+        free: bounds.min_by_key(|(bytes, _)| *bytes),
+        last_cache: reader.last_cache(cpu),
+        nodes: reader.nodes_with_memory(),
+    }
+}
+
+impl Reader<'_> {
+    /// The largest cache level of a CPU that holds data.
+    pub(super) fn last_cache(&mut self, cpu: u32) -> Option<Bytes> {
+        let folder = format!("{}/cpu{cpu}/cache", super::cpu::CPUS);
+        let names = self.look_in("cpu.caches", &folder);
+        let caches = names.iter().filter(|name| name.starts_with("index"));
+        let caches = caches.filter_map(|name| self.cache(&format!("{folder}/{name}")));
+        let data = caches.filter(|(_, kind, _)| kind != "Instruction");
+        let last = data.max_by_key(|(level, ..)| *level)?;
+        Some(last.2).filter(|size| size.0 > 0)
+    }
+
+    /// What the kernel could give without swapping.
+    fn available(&mut self) -> Option<(Bytes, String)> {
+        const PATH: &str = "/proc/meminfo";
+        let text = self.get("memory.available", PATH, PROC, |text| Ok(text.to_vec()))?;
+        let available = meminfo::bytes(&text, "MemAvailable")?;
+        Some((available, format!("MemAvailable of {PATH}")))
+    }
+
+    /// What each limit of our cgroup, and of those above it, leaves. Files in the cache count as used, and make room.
+    fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
+        let Some(place) = self.place("memory", "memory_limit") else {
+            return Vec::new();
+        };
+        let [limit, used, cached] = match place.version {
+            Version::V1 => [
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+            ],
+            Version::V2 => ["memory.max", "memory.current", "inactive_file"],
+        };
+        let mut left = |folder: String| {
+            let path = format!("{folder}/{limit}");
+            let most = self.look("memory_limit", &path, cgroup::limit)??;
+            let used = self.look("memory_limit", &format!("{folder}/{used}"), sysctl::number)?;
+            let stat = format!("{folder}/memory.stat");
+            let stat = self.look("memory_limit", &stat, |text| Ok(text.to_vec()));
+            let cached = cgroup::count(&stat.unwrap_or_default(), cached).unwrap_or(0);
+            let taken = used.saturating_sub(cached);
+            Some((
+                Bytes(most.0.saturating_sub(taken)),
+                format!("{limit} of {folder}"),
+            ))
+        };
+        folders(&place).into_iter().filter_map(&mut left).collect()
+    }
+
+    fn nodes_with_memory(&mut self) -> Vec<(u32, Option<Bytes>)> {
+        let names = self.look_in("nodes", NODES);
+        let nodes = numbered(&names, "node").into_iter();
+        let nodes = nodes.filter_map(|id| {
+            let path = format!("{NODES}/node{id}/meminfo");
+            let text = self.look("node.memory", &path, |text| Ok(text.to_vec()))?;
+            let amount = |key| meminfo::bytes(&text, key);
+            // Files that nobody uses make room.
+            let free = amount("MemFree").map(|free| {
+                let cached = amount("Inactive(file)").unwrap_or_default();
+                Bytes(free.0.saturating_add(cached.0))
+            });
+            (amount("MemTotal")?.0 > 0).then_some((id, free))
+        });
+        nodes.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Replay;
+    use crate::host::testing::Fake;
+
+    const CACHES: &str = "/sys/devices/system/cpu/cpu3/cache";
+
+    fn read(fake: Fake) -> Room {
+        room(&Replay::new(fake.0), 3)
+    }
+
+    fn cache(fake: Fake, index: &str, level: &str, kind: &str, size: &str) -> Fake {
+        fake.file(&format!("{CACHES}/{index}/level"), &[level])
+            .file(&format!("{CACHES}/{index}/type"), &[kind])
+            .file(&format!("{CACHES}/{index}/size"), &[size])
+    }
+
+    #[test]
+    fn the_last_cache_is_that_of_the_highest_level_with_data() {
+        let fake = Fake::default().list(CACHES, &["index0", "index1", "index2", "uevent"]);
+        let fake = cache(fake, "index0", "1\n", "Data\n", "32K\n");
+        let fake = cache(fake, "index1", "2\n", "Unified\n", "1024K\n");
+        let fake = cache(fake, "index2", "3\n", "Instruction\n", "2048K\n");
+        assert_eq!(read(fake).last_cache, Some(Bytes(1 << 20)));
+        assert_eq!(read(Fake::default()).last_cache, None);
+    }
+
+    #[test]
+    fn the_least_of_what_kernel_and_groups_leave_is_free() {
+        let mounts = "1 1 0:1 / /cg rw - cgroup2 cgroup2 rw\n";
+        let grouped = |current: &'static str| {
+            Fake::default()
+                .file("/proc/meminfo", &["MemAvailable: 64 kB\n"])
+                .file("/proc/self/cgroup", &["0::/a/b\n"])
+                .file("/proc/self/mountinfo", &[mounts])
+                .file("/cg/a/b/memory.max", &["max\n"])
+                .file("/cg/a/memory.max", &["65536\n"])
+                .file("/cg/a/memory.current", &[current])
+                .file("/cg/a/memory.stat", &["anon 1\ninactive_file 4096\n"])
+                .file("/cg/memory.max", &["max\n"])
+        };
+        let bound = "memory.max of /cg/a".to_owned();
+        assert_eq!(
+            read(grouped("8192\n")).free,
+            Some((Bytes(61_440), bound.clone()))
+        );
+        // Beyond its limit, and without a file to give up.
+        assert_eq!(read(grouped("90000\n")).free, Some((Bytes(0), bound)));
+        // The kernel has less than the group allows.
+        let all = read(grouped("4096\n")).free.unwrap();
+        assert_eq!(all.0, Bytes(65_536));
+    }
+
+    #[test]
+    fn groups_of_version_1_have_other_files() {
+        let mounts = "1 1 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n";
+        let fake = Fake::default()
+            .file("/proc/self/cgroup", &["4:memory:/\n"])
+            .file("/proc/self/mountinfo", &[mounts])
+            .file("/cg/memory/memory.limit_in_bytes", &["10000\n"])
+            .file("/cg/memory/memory.usage_in_bytes", &["6000\n"])
+            .file(
+                "/cg/memory/memory.stat",
+                &["inactive_file 9\ntotal_inactive_file 1000\n"],
+            );
+        assert_eq!(read(fake).free.unwrap().0, Bytes(5000));
+    }
+
+    #[test]
+    fn nodes_are_those_with_memory() {
+        let of = |id: u32, total: u64, free: u64| {
+            format!(
+                "Node {id} MemTotal: {total} kB\nNode {id} MemFree: {free} kB\nNode {id} Inactive(file): 2 kB\n"
+            )
+        };
+        let fake = Fake::default()
+            .list(NODES, &["node0", "node1", "online"])
+            .file(&format!("{NODES}/node0/meminfo"), &[&of(0, 64, 8)])
+            .file(&format!("{NODES}/node1/meminfo"), &[&of(1, 0, 0)]);
+        assert_eq!(read(fake).nodes, [(0, Some(Bytes(10_240)))]);
+    }
+}

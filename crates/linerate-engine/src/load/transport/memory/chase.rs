@@ -1,0 +1,105 @@
+//! How long a load takes of which the next one needs the result.
+//!
+//! A single load is shorter than a look at the clock, so batches of them are timed. Each batch is one sample: the mean of
+//! its loads. What a single load took longer does not show in the distribution. The mean of all loads is exact.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::facts::Gap;
+use linerate_core::units::Bytes;
+use linerate_sys::chain::Chain;
+use linerate_sys::clock;
+
+use super::Place;
+use crate::load::times::Times;
+use crate::load::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worker};
+
+/// Loads that are timed together: from the nearest cache they take 100 times as long as a look at the clock, from memory
+/// less than a millisecond.
+pub const BATCH: usize = 4096;
+
+/// A thread that loads from one address after another.
+pub(super) struct Chase {
+    place: Place,
+    size: Bytes,
+    /// None before the first step.
+    chain: Option<Chain>,
+    advice: Arc<Advice>,
+    times: Times,
+    ended: Vec<Done>,
+    lacks: Vec<Gap>,
+}
+
+impl Chase {
+    pub(super) fn new(place: Place, size: Bytes) -> Self {
+        Self {
+            place,
+            size,
+            chain: None,
+            advice: Arc::new(Advice::new(0, 1)),
+            times: Times::default(),
+            ended: Vec::new(),
+            lacks: Vec::new(),
+        }
+    }
+}
+
+impl Worker for Chase {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        let chain = match self.chain.take() {
+            Some(chain) => chain,
+            None => Chain::new(self.place.array(self.size)?, clock::now()),
+        };
+        self.lacks.extend(self.place.astray([chain.array()]));
+        self.chain = Some(chain);
+        self.advice = Arc::clone(advice);
+        self.ended.reserve(OPS);
+        self.times.renew()
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let Some(chain) = &mut self.chain else {
+            return Ok(0);
+        };
+        let mut from = clock::now();
+        for op in ops {
+            chain.follow(BATCH);
+            let to = clock::now();
+            if self.advice.counting() {
+                let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
+                self.times.record(each.max(1), 1);
+            }
+            from = to;
+            self.ended.push(Done {
+                op: *op,
+                bytes: (BATCH * size_of::<usize>()) as u32,
+            });
+        }
+        Ok(ops.len())
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.append(&mut self.ended);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(true)
+    }
+
+    fn lacks(&mut self) -> Vec<Gap> {
+        std::mem::take(&mut self.lacks)
+    }
+
+    fn timed(&mut self) -> Timed {
+        Timed {
+            trips: self.times.take(),
+            ..Timed::default()
+        }
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        Vec::new()
+    }
+}

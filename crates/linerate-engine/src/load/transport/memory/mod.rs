@@ -1,0 +1,366 @@
+//! The memory of this host: what a thread can read, write or copy, and how long a load takes that the next one waits for.
+//!
+//! Each thread has arrays of its own, which it touches first, so that their pages are on the node of its CPU or on the one
+//! that was asked for. Copies go by `memcpy` and writes by `memset`, as those of programs do: glibc's go around the caches
+//! where that is faster, which is why an array is gone through in pieces that are as large as possible. A copy has two
+//! arrays, and each byte counts once.
+
+mod arrays;
+mod chase;
+mod size;
+
+use std::io;
+
+use linerate_core::facts::{Gap, HostFacts};
+use linerate_core::path::Side;
+use linerate_core::plan::{Access, Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_core::transport::{self, MEMORY_NODE, TransportInfo};
+use linerate_core::units::Bytes;
+use linerate_core::wire::limits::THREADS_MAX;
+use linerate_sys::array::{self, Array};
+use linerate_sys::thread;
+
+use self::arrays::Arrays;
+use self::chase::Chase;
+use super::{Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade};
+use crate::host::{self, Live, Room};
+use crate::load::pattern::operations::Operations;
+use crate::load::{LoadError, Worker};
+
+pub use chase::BATCH;
+pub use size::{room_for, sizes};
+
+/// What a load takes: an address.
+pub const LOAD: Bytes = Bytes(8);
+/// Pages that are looked at, of each array.
+const PAGES: usize = 1 << 16;
+
+/// Moves bytes within this host.
+pub(super) struct Memory;
+
+impl Transport for Memory {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::MEMORY
+    }
+
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        streams(plan, THREADS_MAX)?;
+        size::bounds(plan)?;
+        lacks(plan)
+    }
+
+    fn descriptors(&self) -> u32 {
+        0
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(unmade(side, plan, connect))
+    }
+}
+
+/// Refuses what only packets, or messages to somebody, have.
+fn lacks(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    let default = Knobs::default();
+    for (asked, what) in [
+        (knobs.congestion.is_some(), "congestion control"),
+        (knobs.mss.is_some(), "segments"),
+        (knobs.send_buffer.is_some(), "send buffer"),
+        (knobs.recv_buffer.is_some(), "receive buffer"),
+        (knobs.window_clamp.is_some(), "window"),
+        (knobs.pacing.is_some(), "pace"),
+        (knobs.open_loop, "rate at which loads are due"),
+        (knobs.busy_poll != default.busy_poll, "sockets to poll"),
+        (knobs.receive == Receive::Discard, "receiver"),
+        (knobs.copy != Handover::Copy, "way into the kernel"),
+        (knobs.depth > 0, "depth that can be chosen"),
+    ] {
+        if asked {
+            return Err(format!("memory has no {what}"));
+        }
+    }
+    let timed = matches!(plan.pattern, Pattern::PingPong { .. });
+    if timed && knobs.options.get(transport::ACCESS.key).is_some() {
+        return Err("latency is that of loads: there is no other access".to_owned());
+    }
+    Ok(())
+}
+
+/// What this process may take of the memory of this host.
+pub fn room() -> Room {
+    let allowed = thread::allowed_cpus().unwrap_or_default();
+    host::room(&Live::new(), allowed.first().copied().unwrap_or(0))
+}
+
+fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let room = room();
+    let node = node_of(plan, &room)?;
+    let (size, gap) = size::chosen(plan, &room, node)?;
+    let worker = |stream| -> Box<dyn Worker> {
+        let place = Place {
+            stream,
+            node,
+            several: room.nodes.len() > 1,
+        };
+        match plan.pattern {
+            Pattern::PingPong { .. } => Box::new(Chase::new(place, size)),
+            Pattern::Operations { .. } | Pattern::Stream { .. } => Box::new(Operations::new(
+                Arrays::new(place, size, arrays_of(plan.pattern) > 1),
+            )),
+        }
+    };
+    Ok(Connected {
+        workers: (0..plan.knobs.streams).map(worker).collect(),
+        end: SetEnd {
+            write_size: size.0,
+            read_size: size.0,
+            gaps: gap.into_iter().collect(),
+            ..SetEnd::default()
+        },
+    })
+}
+
+/// How many arrays of each thread a plan needs.
+fn arrays_of(pattern: Pattern) -> u64 {
+    match pattern {
+        Pattern::Operations {
+            access: Access::Copy,
+        } => 2,
+        Pattern::Operations { .. } | Pattern::Stream { .. } | Pattern::PingPong { .. } => 1,
+    }
+}
+
+/// The node that was asked for, where it has memory.
+fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
+    let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
+        return Ok(None);
+    };
+    // A kernel without nodes has one.
+    let known: Vec<u32> = match room.nodes.as_slice() {
+        [] => vec![0],
+        nodes => nodes.iter().map(|(id, _)| *id).collect(),
+    };
+    let found = known.iter().find(|id| u64::from(**id) == asked);
+    if found.is_none() {
+        let list: Vec<String> = known.iter().map(u32::to_string).collect();
+        let what = format!(
+            "node {asked} has no memory here: of the NUMA nodes, {} have",
+            list.join(", ")
+        );
+        return Err(LoadError::Unsupported { what });
+    }
+    Ok(found.copied())
+}
+
+/// Whose memory it is, and where it should be.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    stream: u32,
+    /// The node that was asked for; `None` for that of the thread.
+    node: Option<u32>,
+    /// Whether there are several nodes.
+    several: bool,
+}
+
+impl Place {
+    /// An array whose pages are there. To be called on the thread that uses it.
+    fn array(self, size: Bytes) -> Result<Array, LoadError> {
+        let call = |call, source| LoadError::Call {
+            call,
+            stream: self.stream,
+            source,
+        };
+        let len = usize::try_from(size.0).unwrap_or(usize::MAX);
+        let mut array = Array::new(len).map_err(|source| call("mmap", source))?;
+        // A node that is the only one needs no word, which a container may forbid.
+        if let Some(node) = self.node.filter(|_| self.several) {
+            array.prefer(node).map_err(|error| LoadError::Unsupported {
+                what: format!(
+                    "cannot ask for memory of node {node} (mbind): {error}; a container needs CAP_SYS_NICE for that"
+                ),
+            })?;
+        }
+        // Other bytes than zero: pages that are alike would be merged, and some memory is compressed.
+        array.fill(1);
+        Ok(array)
+    }
+
+    /// What is elsewhere than it should be, or cannot be known.
+    fn astray<'a>(self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
+        let wanted = self.node.or_else(array::node_here)?;
+        if !self.several {
+            return None;
+        }
+        let (mut right, mut all) = (0, 0);
+        for found in arrays.into_iter().map(|array| array.nodes(PAGES)) {
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => return Some(untold(&error)),
+            };
+            right += found.get(&wanted).copied().unwrap_or(0);
+            all += found.values().sum::<u64>();
+        }
+        elsewhere(wanted, right, all)
+    }
+}
+
+/// Nobody tells where pages are.
+fn untold(error: &io::Error) -> Gap {
+    let why = format!("on which node its pages are cannot be told (move_pages): {error}");
+    let mut gap = refused(MEMORY_NODE.key, &why);
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        "a container needs CAP_SYS_NICE for that".clone_into(&mut gap.hint);
+    }
+    gap
+}
+
+/// Not all of the pages that were looked at are where they should be.
+fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
+    let others = all.saturating_sub(right);
+    let why =
+        format!("{others} of {all} pages that were looked at are on another node than {wanted}");
+    (others > 0).then(|| refused(MEMORY_NODE.key, &why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use linerate_core::transport::{Options, Setting};
+    use linerate_core::units::Nanos;
+
+    use super::super::{NoLines, possible};
+    use super::*;
+    use crate::load::{Advice, Op};
+
+    const COPY: Pattern = Pattern::Operations {
+        access: Access::Copy,
+    };
+    const LOADS: Pattern = Pattern::PingPong {
+        size: LOAD,
+        interval: Nanos(0),
+    };
+
+    fn plan(pattern: Pattern, size: u64) -> SetPlan {
+        SetPlan {
+            id: 0,
+            pattern,
+            knobs: Knobs {
+                write_size: Bytes(size),
+                read_size: Bytes(size),
+                ..Knobs::default()
+            },
+        }
+    }
+
+    #[test]
+    fn what_only_packets_have_is_refused_in_words() {
+        let refusal = |change: fn(&mut Knobs)| {
+            let mut plan = plan(COPY, 4096);
+            change(&mut plan.knobs);
+            possible(&Memory, &plan).unwrap_err()
+        };
+        assert!(possible(&Memory, &plan(COPY, 4096)).is_ok());
+        for (why, part) in [
+            (refusal(|k| k.mss = Some(9)), "memory has no segments"),
+            (refusal(|k| k.copy = Handover::Sendfile), "kernel"),
+            (refusal(|k| k.streams = 0), "0 streams"),
+            (refusal(|k| k.streams = THREADS_MAX + 1), "are possible"),
+            (refusal(|k| k.read_size = Bytes(1)), "one size"),
+            (
+                refusal(|k| k.options.set("memory-node", Setting::Number(1024))),
+                "0 to 1023",
+            ),
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+        let mut timed = plan(LOADS, 4096);
+        assert!(possible(&Memory, &timed).is_ok());
+        timed
+            .knobs
+            .options
+            .set("access", Setting::Word("read".to_owned()));
+        let why = possible(&Memory, &timed).unwrap_err();
+        assert!(why.contains("no other access"), "{why}");
+    }
+
+    #[test]
+    fn a_node_without_memory_is_refused_with_those_that_have_some() {
+        let asked = |node: u64, nodes: &[u32]| {
+            let mut plan = plan(COPY, 4096);
+            plan.knobs.options = Options::default();
+            plan.knobs.options.set("memory-node", Setting::Number(node));
+            let room = Room {
+                nodes: nodes.iter().map(|id| (*id, None)).collect(),
+                ..Room::default()
+            };
+            node_of(&plan, &room).map_err(|error| error.to_string())
+        };
+        assert_eq!(asked(2, &[0, 2]), Ok(Some(2)));
+        assert_eq!(asked(0, &[]), Ok(Some(0)));
+        assert!(asked(1, &[0, 2]).unwrap_err().contains("0, 2 have"));
+        assert!(asked(1, &[]).is_err());
+        let unasked = node_of(&plan(COPY, 1), &Room::default());
+        assert_eq!(unasked.unwrap(), None);
+    }
+
+    #[test]
+    fn pages_elsewhere_are_a_gap_and_none_elsewhere_is_none() {
+        assert_eq!(elsewhere(1, 7, 7), None);
+        assert_eq!(elsewhere(1, 0, 0), None);
+        let gap = elsewhere(1, 6, 7).unwrap();
+        assert_eq!(gap.what, "set.memory-node");
+        assert!(gap.why.starts_with("1 of 7 pages"), "{}", gap.why);
+    }
+
+    /// A worker of a set, ready for operations.
+    fn worker(plan: &SetPlan) -> Box<dyn Worker> {
+        let prepared = Memory.prepare(Side::Near, plan).unwrap();
+        let connected = prepared.connect(&Vec::new(), &mut NoLines).unwrap();
+        let mut workers = connected.workers;
+        let mut worker = workers.remove(0);
+        let advice = Advice::new(0, 1);
+        advice.count_from(1);
+        worker.begin(&Arc::new(advice)).unwrap();
+        worker
+    }
+
+    fn moved(worker: &mut dyn Worker, op: Op) -> u64 {
+        let mut done = Vec::new();
+        assert!(worker.submit(&[op]).unwrap() > 0);
+        worker.reap(1, Duration::ZERO, &mut done).unwrap();
+        assert!(worker.finish().unwrap());
+        done.iter().map(|done| u64::from(done.bytes)).sum()
+    }
+
+    #[test]
+    fn every_access_moves_bytes_in_arrays_of_any_size() {
+        for access in Access::ALL {
+            for size in [64, 100, 4096, 65_537, 300_000] {
+                let mut worker = worker(&plan(Pattern::Operations { access }, size));
+                for _ in 0..3 {
+                    let bytes = moved(&mut *worker, Op::Access(access));
+                    // Whole arrays, again and again where they are small.
+                    assert!(bytes >= size.min(256 * 1024), "{access:?} {size}: {bytes}");
+                    assert_eq!(bytes % size, 0, "{access:?} {size}: {bytes}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn loads_are_timed_in_batches() {
+        let mut worker = worker(&plan(LOADS, 4096));
+        let bytes = moved(&mut *worker, Op::Send(8));
+        assert_eq!(bytes, 8 * chase::BATCH as u64);
+        let times = worker.timed().trips;
+        assert_eq!(times.iter().map(|(_, n)| n).sum::<u64>(), 1);
+        assert!(worker.timed().trips.is_empty());
+    }
+}

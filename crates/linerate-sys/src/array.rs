@@ -1,0 +1,261 @@
+//! Arrays of memory whose NUMA node can be chosen and read back, and the ways to go through them.
+#![expect(
+    unsafe_code,
+    reason = "mappings, their NUMA policy, and wide loads have no safe binding"
+)]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Most pages that are looked at in one call.
+const PAGES_AT_ONCE: usize = 1024;
+/// Words of a set of nodes.
+//= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
+const NODE_WORDS: usize = 1024 / 64;
+
+/// Bytes of memory of their own mapping, zero at first. No page is there before it is touched.
+#[derive(Debug)]
+pub struct Array {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is this value's own, and is accessed by its borrows alone.
+unsafe impl Send for Array {}
+// SAFETY: the same.
+unsafe impl Sync for Array {}
+
+impl Array {
+    /// Maps `len` bytes, at least one. Huge pages are asked for: with small ones a processor looks for pages as long as
+    /// for memory.
+    //= https://man7.org/linux/man-pages/man2/madvise.2.html, MADV_HUGEPAGE
+    pub fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: maps new anonymous memory; nothing exists at its address.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(memory.cast());
+        let start = start.ok_or_else(|| io::Error::other("memory was mapped at zero"))?;
+        // SAFETY: it changes no content. A kernel without huge pages refuses, and small ones do.
+        unsafe {
+            libc::madvise(memory, len, libc::MADV_HUGEPAGE);
+        }
+        Ok(Self { start, len })
+    }
+
+    /// Asks for the pages of a NUMA node, for those that are not there yet. Where that node has no room the kernel takes
+    /// others: [`Array::nodes`] tells.
+    //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
+    pub fn prefer(&mut self, node: u32) -> io::Result<()> {
+        let mut nodes = [0_u64; NODE_WORDS];
+        let word = nodes.get_mut(node as usize / 64);
+        *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (node % 64);
+        // SAFETY: the range is this value's own mapping; the set of nodes is as long as it says, one bit less than the
+        // number that the kernel expects.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.start.as_ptr(),
+                self.len,
+                libc::MPOL_PREFERRED,
+                nodes.as_ptr(),
+                NODE_WORDS * 64 + 1,
+                0,
+            )
+        };
+        if done == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// Pages by the NUMA node that they are on, of `most` pages that lie evenly over the array, or of all if it has no
+    /// more; without those that are not there.
+    //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and tells where pages are
+    pub fn nodes(&self, most: usize) -> io::Result<BTreeMap<u32, u64>> {
+        let page = rustix::param::page_size();
+        let pages = self.len.div_ceil(page);
+        let step = pages.div_ceil(most.max(1)).max(1);
+        let places: Vec<*mut libc::c_void> = (0..pages)
+            .step_by(step)
+            .map(|at| self.start.as_ptr().wrapping_add(at * page).cast())
+            .collect();
+        let mut found = BTreeMap::new();
+        for some in places.chunks(PAGES_AT_ONCE) {
+            let mut nodes = [0_i32; PAGES_AT_ONCE];
+            // SAFETY: both lists are as long as is said; no page is moved, and none is touched.
+            let done = unsafe {
+                libc::syscall(
+                    libc::SYS_move_pages,
+                    0,
+                    some.len(),
+                    some.as_ptr(),
+                    std::ptr::null::<i32>(),
+                    nodes.as_mut_ptr(),
+                    0,
+                )
+            };
+            if done < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // Others are numbers of errors, such as that of a page that is not there.
+            let known = nodes[..some.len()]
+                .iter()
+                .filter_map(|node| u32::try_from(*node).ok());
+            known.for_each(|node| *found.entry(node).or_default() += 1);
+        }
+        Ok(found)
+    }
+}
+
+impl Deref for Array {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping is readable, as long as `len`, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Array {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the same, writable, and borrowed by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, with this length, and no borrow outlives it.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.len);
+        }
+    }
+}
+
+/// The NUMA node of the CPU that the calling thread is on; `None` where the kernel does not tell.
+pub fn node_here() -> Option<u32> {
+    let mut node = 0_u32;
+    // SAFETY: it writes one number, whose place is given; the CPU is not asked for.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_getcpu,
+            std::ptr::null_mut::<u32>(),
+            &raw mut node,
+            std::ptr::null_mut::<u8>(),
+        )
+    };
+    (done == 0).then_some(node)
+}
+
+/// Reads every byte, as wide as the processor can; what comes of it depends on all of them.
+pub fn read(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has these instructions.
+        return unsafe { read_wide(bytes) };
+    }
+    fold(bytes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn read_wide(bytes: &[u8]) -> u64 {
+    fold(bytes)
+}
+
+/// Bytes that are read in one turn of the loop.
+const TURN: usize = 256;
+
+/// The exclusive or of all words. Each sum is one of many, so that no load waits for another.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for each set of instructions"
+)]
+fn fold(bytes: &[u8]) -> u64 {
+    let mut sums = [0_u64; TURN / 8];
+    let (turns, rest) = bytes.as_chunks::<TURN>();
+    for turn in turns {
+        for (sum, word) in sums.iter_mut().zip(turn.as_chunks::<8>().0) {
+            *sum ^= u64::from_ne_bytes(*word);
+        }
+    }
+    let rest = rest.iter().fold(0, |sum, byte| sum ^ u64::from(*byte));
+    sums.iter().fold(rest, |sum, one| sum ^ one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_is_zero_and_keeps_what_is_written() {
+        for len in [1, 4095, 4096, 4097, 3 << 20] {
+            let mut array = Array::new(len).unwrap();
+            assert_eq!(array.len(), len);
+            assert!(array.iter().all(|byte| *byte == 0));
+            array.fill(7);
+            assert!(array.iter().all(|byte| *byte == 7));
+        }
+        assert!(Array::new(0).is_err());
+    }
+
+    #[test]
+    fn what_is_read_depends_on_every_byte() {
+        let mut bytes = vec![0_u8; 3 * TURN + 13];
+        for at in 0..bytes.len() {
+            bytes[at] = 0x80;
+            assert_ne!(read(&bytes), 0, "{at}");
+            assert_eq!(read(&bytes), fold(&bytes));
+            bytes[at] = 0;
+        }
+        assert_eq!(read(&[]), 0);
+    }
+
+    #[test]
+    fn pages_that_were_touched_are_on_the_node_that_was_asked_for() {
+        let Some(here) = node_here() else { return };
+        let mut array = Array::new(64 * 4096).unwrap();
+        match array.prefer(here) {
+            // A kernel without nodes, or a container that forbids to ask.
+            Err(error) if cannot(&error) => return,
+            done => done.unwrap(),
+        }
+        array.fill(1);
+        let of = |most| match array.nodes(most) {
+            Err(error) if cannot(&error) => None,
+            found => Some(found.unwrap()),
+        };
+        let Some(all) = of(usize::MAX) else { return };
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), [(here, 64)]);
+        assert_eq!(of(10).unwrap().values().sum::<u64>(), 10);
+        let untouched = Array::new(4096).unwrap();
+        assert!(untouched.nodes(9).unwrap().is_empty());
+    }
+
+    fn cannot(error: &io::Error) -> bool {
+        matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
+    }
+
+    #[test]
+    fn nodes_that_there_are_not_are_refused() {
+        let mut array = Array::new(4096).unwrap();
+        for node in [1023, 1024, u32::MAX] {
+            assert!(array.prefer(node).is_err(), "{node}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A chain of addresses in memory, each of which is known only once the one before it was read.
+#![expect(
+    unsafe_code,
+    reason = "a check of bounds at each link would take longer than the nearest cache"
+)]
+
+use super::array::Array;
+
+/// Bytes from one link to the next: what a processor takes from memory at once.
+pub const LINE: usize = 64;
+
+/// Links in an array, one in each line, that lead through all lines in random order and back to the first.
+#[derive(Debug)]
+pub struct Chain {
+    links: Array,
+    /// The link that is read next.
+    at: *const usize,
+}
+
+// SAFETY: the array that `at` points into is this value's own.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    /// Makes a chain through all of an array, which has room for a link at least. Other seeds make other chains.
+    pub fn new(mut links: Array, seed: u64) -> Self {
+        let lines = links.len() / LINE;
+        assert!(lines > 0, "an array without room for a link");
+        for line in 0..lines {
+            put(&mut links, line, line);
+        }
+        // Sattolo's algorithm: each permutation that is one cycle is as likely as any other.
+        //= Sattolo, "An algorithm to generate a random cyclic permutation", Information Processing Letters 22(6), 1986
+        let mut state = seed;
+        for line in (1..lines).rev() {
+            let other = below(&mut state, line);
+            let (mine, theirs) = (get(&links, line), get(&links, other));
+            put(&mut links, line, theirs);
+            put(&mut links, other, mine);
+        }
+        let start = links.as_ptr() as usize;
+        for line in 0..lines {
+            let next = start + get(&links, line) * LINE;
+            put(&mut links, line, next);
+        }
+        let at = links.as_ptr().cast();
+        Self { links, at }
+    }
+
+    /// Follows so many links.
+    pub fn follow(&mut self, links: usize) {
+        let mut at = self.at;
+        for _ in 0..links {
+            // SAFETY: every line of the array begins with the address of such a line, as `new` wrote it and nobody else
+            // writes; lines are aligned to an address, since mappings begin on a page. That the read is volatile keeps
+            // it in the program though nothing but the next one needs it.
+            at = unsafe { at.read_volatile() } as *const usize;
+        }
+        self.at = at;
+    }
+
+    /// The array.
+    pub fn array(&self) -> &Array {
+        &self.links
+    }
+}
+
+/// The word that a line begins with.
+fn get(links: &[u8], line: usize) -> usize {
+    let word = links[line * LINE..].first_chunk();
+    usize::from_ne_bytes(*word.expect("a line is longer than a word"))
+}
+
+fn put(links: &mut [u8], line: usize, word: usize) {
+    links[line * LINE..][..size_of::<usize>()].copy_from_slice(&word.to_ne_bytes());
+}
+
+/// A number below `most`, which is not zero.
+fn below(state: &mut u64, most: usize) -> usize {
+    // splitmix64, https://prng.di.unimi.it/splitmix64.c
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    ((u128::from(z) * most as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_leads_through_every_line_and_back() {
+        for lines in [1, 2, 3, 64, 1000] {
+            let mut chain = Chain::new(Array::new(lines * LINE + 9).unwrap(), 7);
+            let start = chain.at;
+            let mut seen = BTreeSet::new();
+            for _ in 0..lines {
+                assert!(seen.insert(chain.at), "{lines}");
+                chain.follow(1);
+            }
+            assert_eq!(chain.at, start, "{lines}");
+            chain.follow(3 * lines);
+            assert_eq!(chain.at, start, "{lines}");
+        }
+    }
+
+    #[test]
+    fn other_seeds_make_other_chains_and_few_links_lead_to_the_next_line() {
+        const LINES: usize = 4096;
+        let steps = |seed| {
+            let mut chain = Chain::new(Array::new(LINES * LINE).unwrap(), seed);
+            let step = |_| {
+                let before = chain.at as usize;
+                chain.follow(1);
+                (chain.at as usize).wrapping_sub(before)
+            };
+            (0..LINES).map(step).collect::<Vec<_>>()
+        };
+        let (one, other) = (steps(1), steps(2));
+        assert_ne!(one, other);
+        let next = one.iter().filter(|step| **step == LINE).count();
+        assert!(next < 20, "{next}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Options of transports: the flags, variables and keys of the configuration file that their rows make.
+//!
+//! Nothing here names an option. A row in the table of transports is all that one needs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+
+use clap::builder::{BoolValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use linerate_core::transport::{self, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
+use linerate_core::units::Bytes;
+use serde::de::{self, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::super::quantity;
+use super::super::resolve::Needs;
+
+/// A row and what it makes of it for the command line.
+struct Flag {
+    row: &'static OptionInfo,
+    variable: String,
+    /// The help, with the transports that have it.
+    help: String,
+}
+
+/// Every option of every transport that is offered, once.
+static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
+    let mut flags: Vec<Flag> = Vec::new();
+    let offered = TRANSPORTS.iter().filter(|info| info.offered);
+    for row in offered.flat_map(|info| info.options) {
+        if flags.iter().all(|flag| flag.row.key != row.key) {
+            flags.push(Flag {
+                row,
+                variable: format!("LINERATE_{}", row.key.to_uppercase().replace('-', "_")),
+                help: format!("{} (--engine {})", row.help, engines(row.key)),
+            });
+        }
+    }
+    flags
+});
+
+static KEYS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| FLAGS.iter().map(|flag| flag.row.key).collect());
+
+/// The transports that have an option: `memory`, or `shm or rdma`.
+pub(crate) fn engines(key: &str) -> String {
+    let names: Vec<&str> = transport::with_option(key).map(|info| info.name).collect();
+    names.join(" or ")
+}
+
+/// Options of transports that are set, whichever transport is chosen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Own(BTreeMap<&'static str, Setting>);
+
+impl Own {
+    /// Those that a transport has.
+    pub(crate) fn of(&self, info: &TransportInfo) -> transport::Options {
+        let mut options = transport::Options::default();
+        let own = info.options.iter().map(|row| row.key);
+        for (key, setting) in own.filter_map(|key| Some((key, self.0.get(key)?))) {
+            options.set(key, setting.clone());
+        }
+        options
+    }
+
+    /// The first that a transport does not have.
+    pub(crate) fn foreign_to(&self, info: &TransportInfo) -> Option<&'static str> {
+        let has = |key: &str| info.options.iter().any(|row| row.key == key);
+        self.0.keys().find(|key| !has(key)).copied()
+    }
+}
+
+/// A verb that takes options of transports.
+pub(crate) trait Verb: Clone + Send + Sync + 'static {
+    /// What a transport must be able to do for it.
+    const NEEDS: Needs;
+}
+
+/// Options of the transports that a verb can use, as flags.
+#[derive(Debug, Clone)]
+pub(crate) struct Flags<V> {
+    pub(crate) set: Own,
+    verb: PhantomData<V>,
+}
+
+impl<V: Verb> Flags<V> {
+    fn of_verb() -> impl Iterator<Item = &'static Flag> {
+        FLAGS
+            .iter()
+            .filter(|flag| transport::with_option(flag.row.key).any(|info| V::NEEDS.met_by(info)))
+    }
+}
+
+impl<V: Verb> Args for Flags<V> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::of_verb().map(Flag::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<V: Verb> FromArgMatches for Flags<V> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let set = |flag: &'static Flag| {
+            let setting = matches.get_one::<Setting>(flag.row.key)?;
+            Some((flag.row.key, setting.clone()))
+        };
+        Ok(Self {
+            set: Own(Self::of_verb().filter_map(set).collect()),
+            verb: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Flag {
+    fn arg(&'static self) -> Arg {
+        let arg = Arg::new(self.row.key)
+            .long(self.row.key)
+            .env(self.variable.as_str())
+            .help(self.help.as_str())
+            .help_heading("Load")
+            .value_parser(parser(self.row));
+        match self.row.kind {
+            Kind::Switch => arg
+                .value_name("BOOL")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true")
+                .hide_possible_values(true),
+            Kind::Count { .. } => arg.value_name("N").allow_hyphen_values(true),
+            Kind::Size { .. } => arg.value_name("SIZE").allow_hyphen_values(true),
+            Kind::Word(_) => arg.value_name("WHAT"),
+        }
+    }
+
+    /// A value that the option takes, as it stands in a file.
+    fn sample(&self) -> String {
+        match self.row.kind {
+            Kind::Switch => "true".to_owned(),
+            Kind::Count { least, .. } => least.to_string(),
+            Kind::Size { least, .. } => format!("\"{least}B\""),
+            Kind::Word(words) => format!("\"{}\"", words.first().unwrap_or(&"")),
+        }
+    }
+}
+
+/// What reads the value of an option on the command line.
+fn parser(row: &'static OptionInfo) -> ValueParser {
+    match row.kind {
+        Kind::Word(words) => PossibleValuesParser::new(words).map(Setting::Word).into(),
+        Kind::Switch => BoolValueParser::new().map(Setting::Switch).into(),
+        Kind::Count { .. } | Kind::Size { .. } => {
+            ValueParser::from(move |text: &str| written(row, text))
+        }
+    }
+}
+
+/// Reads a value as it is written.
+fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
+    let setting = match row.kind {
+        Kind::Count { least, most } => Setting::Number(quantity::read(text, (least, most))?),
+        Kind::Size { least, most } => {
+            Setting::Number(quantity::read(text, (Bytes(least), Bytes(most)))?.0)
+        }
+        Kind::Switch | Kind::Word(_) => Setting::Word(text.to_owned()),
+    };
+    row.check(&setting)?;
+    Ok(setting)
+}
+
+/// The options as samples of a configuration file; they have no group of their own elsewhere.
+pub(crate) fn samples() -> String {
+    let mut text = "\n[engine]\n".to_owned();
+    for flag in FLAGS.iter() {
+        let line = format!("#? {} = {}", flag.row.key, flag.sample());
+        let _ = writeln!(text, "{line:<25} # {}", flag.help);
+    }
+    text
+}
+
+impl Serialize for Own {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, setting) in &self.0 {
+            let row = FLAGS
+                .iter()
+                .map(|flag| flag.row)
+                .find(|row| row.key == *key);
+            match (row.map(|row| row.kind), setting) {
+                // Without its unit a size would be refused when it is read.
+                (Some(Kind::Size { .. }), Setting::Number(bytes)) => {
+                    map.serialize_entry(key, &format!("{bytes}B"))?;
+                }
+                _ => map.serialize_entry(key, setting)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// A value as a file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Switch(bool),
+    Number(u64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Own {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Group;
+        impl<'de> Visitor<'de> for Group {
+            type Value = Own;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("options of engines")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Own, M::Error> {
+                let mut own = BTreeMap::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    let found = FLAGS.iter().map(|flag| flag.row).find(|row| row.key == key);
+                    let row = found.ok_or_else(|| de::Error::unknown_field(&key, &KEYS))?;
+                    let setting = match (map.next_value()?, row.kind) {
+                        (Value::Switch(on), _) => Setting::Switch(on),
+                        (Value::Number(number), _) => {
+                            written(row, &number.to_string()).map_err(de::Error::custom)?
+                        }
+                        (Value::Text(text), _) => written(row, &text).map_err(de::Error::custom)?,
+                    };
+                    row.check(&setting).map_err(de::Error::custom)?;
+                    own.insert(row.key, setting);
+                }
+                Ok(Own(own))
+            }
+        }
+        deserializer.deserialize_map(Group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::transport::{MEMORY, TCP};
+
+    use super::*;
+
+    const SWITCH: OptionInfo = OptionInfo {
+        key: "direct",
+        help: "",
+        kind: Kind::Switch,
+    };
+    const SIZE: OptionInfo = OptionInfo {
+        key: "inline",
+        help: "",
+        kind: Kind::Size {
+            least: 64,
+            most: 1024,
+        },
+    };
+
+    fn file(text: &str) -> Result<Own, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_value_survives_being_written_and_read() {
+        for text in ["access = \"read\"\nmemory-node = 3\n", ""] {
+            let own = file(text).unwrap();
+            let again = toml::to_string(&own).unwrap();
+            assert_eq!(file(&again), Ok(own), "{again}");
+        }
+    }
+
+    #[test]
+    fn every_sample_is_valid() {
+        for line in samples()
+            .lines()
+            .filter_map(|line| line.strip_prefix("#? "))
+        {
+            assert_eq!(file(line).unwrap().0.len(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_what_is_possible() {
+        for (text, part) in [
+            ("access = \"move\"", "read, write, copy"),
+            ("memory-node = 1024", "0 to 1023"),
+            ("memory-node = \"one\"", "`one` is not a whole number"),
+            ("memory-node = true", "another kind"),
+            ("acces = \"read\"", "`access`"),
+        ] {
+            let why = file(text).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+        assert!(written(&SIZE, "64B").is_ok() && written(&SIZE, "1KiB").is_ok());
+        assert!(written(&SIZE, "63B").unwrap_err().contains("allowed: 64 B"));
+        assert!(written(&SIZE, "64").unwrap_err().contains("no unit"));
+        assert!(written(&SWITCH, "yes").is_err());
+    }
+
+    #[test]
+    fn a_transport_takes_its_own_options_and_no_others() {
+        let own = file("access = \"read\"\nmemory-node = 3\n").unwrap();
+        assert_eq!(own.of(&MEMORY).word("access"), Some("read"));
+        assert!(own.of(&TCP).is_empty());
+        assert_eq!(own.foreign_to(&MEMORY), None);
+        assert_eq!(own.foreign_to(&TCP), Some("access"));
+        assert_eq!(engines("access"), "memory");
+    }
+}

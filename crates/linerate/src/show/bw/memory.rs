@@ -1,0 +1,79 @@
+//! What is told of a load of this host's memory.
+
+use linerate_core::facts::Gap;
+use linerate_core::model::{Estimate, MemoryLoad};
+use linerate_core::plan::Access;
+use linerate_core::units::Rate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::json::{exact, integer};
+use super::super::words::{self, count};
+use super::super::{Document, Tone};
+use super::Probe;
+
+/// What is said of a load of memory beside its rate.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MemoryOut<'a> {
+    /// What operations did. A copy reads and writes each byte, and counts it once.
+    access: Access,
+    /// Size of each array. Each thread has one, or two for copies.
+    array_bytes: u64,
+    /// Size of the last cache before memory. Null if unknown.
+    last_cache_bytes: Option<u64>,
+    /// The most that the memory modules can give the load: by the fewest and by the most channels that they may have. Null
+    /// if unknown, or if caches may hold a part of the arrays.
+    ceiling_bps: Option<[u64; 2]>,
+    /// The formula of the ceiling, with numbers in. Null if it is unknown.
+    ceiling: Option<&'a str>,
+}
+
+pub(super) fn out(load: &MemoryLoad) -> MemoryOut<'_> {
+    let ceiling = load.ceiling.as_ref().ok();
+    MemoryOut {
+        access: load.access,
+        array_bytes: exact(load.array.0),
+        last_cache_bytes: load.last_cache.map(|cache| exact(cache.0)),
+        ceiling_bps: ceiling.map(|found| [integer(found.rate.low()), integer(found.rate.high())]),
+        ceiling: ceiling.map(|found| found.words.as_str()),
+    }
+}
+
+/// Why the ceiling is not known.
+pub(super) fn lacking(load: &MemoryLoad) -> Option<Gap> {
+    load.ceiling.clone().err()
+}
+
+/// `memory of this host: copy, 2 threads with arrays of 128 MiB each`.
+pub(super) fn head(probe: &Probe, load: &MemoryLoad) -> String {
+    let threads = count(u64::from(probe.streams), "thread");
+    let access = load.access.name();
+    format!(
+        "memory of this host: {access}, {threads} with arrays of {}",
+        load.array
+    )
+}
+
+/// How fast it went, and the ceiling of that.
+pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: &str) {
+    let label = match load.access {
+        Access::Read => "read",
+        Access::Write => "written",
+        Access::Copy => "copied",
+    };
+    let bytes = rate.mean / 8e9;
+    let figure = format!("{}, {bytes:.3} GB/s", words::goodput(rate));
+    doc.entry(label, &[(Tone::Good, &figure), (Tone::Plain, how)], 2);
+    if load.access == Access::Copy {
+        doc.remark(&[(
+            Tone::Dim,
+            "each byte is counted once, though it is read and written",
+        )]);
+    }
+    if let Ok(ceiling) = &load.ceiling {
+        let most = ceiling.rate.words(|rate| Rate(rate as u64).to_string());
+        let reached = rate.mean / ceiling.rate.high().max(1.0) * 100.0;
+        let text = format!(" ({}), of which {reached:.0} % are used", ceiling.words);
+        doc.entry("ceiling", &[(Tone::Plain, &most), (Tone::Dim, &text)], 2);
+    }
+}
