@@ -145,6 +145,19 @@ fn all_dependencies_are_from_crates_io() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
+/// A compiler of C would be one more thing that a build needs. Default features of a dependency can bring
+/// one in for code that nothing calls.
+#[test]
+fn no_dependency_compiles_c() {
+    let packages = packages();
+    let tools: Vec<&str> = packages
+        .iter()
+        .map(|package| text(package, "name"))
+        .filter(|name| ["bindgen", "cc", "cmake", "nasm-rs", "pkg-config"].contains(name))
+        .collect();
+    assert!(tools.is_empty(), "{tools:?}: see cargo tree --invert");
+}
+
 /// Rust sources below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
