@@ -7,6 +7,7 @@ pub mod datagram;
 pub mod ethtool;
 pub mod memory;
 pub mod namespace;
+pub mod netlink;
 pub mod packet;
 pub mod process;
 pub mod shared;

@@ -3,6 +3,7 @@
 //! A real link is a session with a peer; the simulated path is a link in virtual time. Everything
 //! above this trait (the run, its trials, the judge) cannot tell which one it has.
 
+#[cfg(feature = "lab-dev")]
 pub mod sim;
 
 use linerate_core::plan::{SetPlan, StepPlan};
