@@ -32,11 +32,15 @@ use linerate_test::program::{self, outcome_of};
 use linerate_test::skip;
 
 /// Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, fn()); 3] = [
+const CASES: [(&str, fn()); 4] = [
     ("killed_clients_leave_nothing", killed_clients_leave_nothing),
     (
         "a_killed_server_is_noticed_in_mid_step",
         a_killed_server_is_noticed_in_mid_step,
+    ),
+    (
+        "a_killed_process_that_shares_memory_is_noticed_at_every_step",
+        a_killed_process_that_shares_memory_is_noticed_at_every_step,
     ),
     (
         "long::a_dead_link_is_noticed_by_both_ends",
@@ -44,6 +48,10 @@ const CASES: [(&str, fn()); 3] = [
     ),
 ];
 const ROLE: &str = "LINERATE_TEST_ROLE";
+/// The engine that a client of this program measures with.
+const ENGINE: &str = "LINERATE_TEST_ENGINE";
+/// Processes that share memory, and are killed the last one after 4 ms for each.
+const SHARING: u64 = 24;
 const CLIENTS: usize = 200;
 const AT_ONCE: usize = 4;
 const SEED: u64 = 0x1115_2026;
@@ -87,12 +95,17 @@ fn server(key: Key, log: Log) -> Server {
         limits: Limits::default(),
         machine: Arc::new(Blank),
         changes: None,
+        process: true,
         log,
     })
     .unwrap()
 }
 
 fn connect(address: SocketAddr, key: Key) -> Client {
+    connect_by("tcp", address, key)
+}
+
+fn connect_by(engine: &str, address: SocketAddr, key: Key) -> Client {
     let options = ClientOptions {
         target: Target {
             host: address.ip().to_string(),
@@ -101,7 +114,7 @@ fn connect(address: SocketAddr, key: Key) -> Client {
         family: None,
         key: Some(key),
         open: false,
-        engine: "tcp".into(),
+        engine: engine.into(),
         machine: Arc::new(Blank),
         changes: None,
     };
@@ -133,13 +146,19 @@ fn step(set: u32, millis: u64) -> StepPlan {
 /// A client that measures until it is killed.
 fn measure(address: SocketAddr) {
     let key = Key::from_environment().unwrap().unwrap();
-    let mut client = connect(address, key);
+    let engine = std::env::var(ENGINE);
+    let mut client = connect_by(engine.as_deref().unwrap_or("tcp"), address, key);
     for id in 0.. {
-        let direction = Direction::ALL[id as usize % 2];
-        client.prepare(&set(id, direction)).unwrap();
-        client.step(&step(id, 30), &mut |_| Flow::Go).unwrap();
-        client.release(id).unwrap();
+        measured(&mut client, id).unwrap();
     }
+}
+
+/// A set that is made, used and released.
+fn measured(client: &mut Client, id: u32) -> Result<(), LinkError> {
+    let direction = Direction::ALL[id as usize % 2];
+    client.prepare(&set(id, direction))?;
+    client.step(&step(id, 30), &mut |_| Flow::Go)?;
+    client.release(id)
 }
 
 /// A server that serves until it is killed; says where.
@@ -293,6 +312,78 @@ fn a_killed_server_is_noticed_in_mid_step() {
         assert_eq!(step.trouble.unwrap().side, Side::Far);
         assert!(matches!(client.release(0), Err(LinkError::Lost { .. })));
     }
+}
+
+fn sharing(role: &str, key: &Key) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(ROLE, role).env(ENGINE, "shm");
+    let command = command.env("LINERATE_KEY", key.text());
+    let streams = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    streams.spawn().unwrap()
+}
+
+/// Where a server that shares memory listens.
+fn listens(server: &mut Child) -> SocketAddr {
+    let mut line = String::new();
+    let mut lines = BufReader::new(server.stdout.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// Wherever a process is killed, the other end of its memory goes on to an error in words, or gives all back.
+fn a_killed_process_that_shares_memory_is_noticed_at_every_step() {
+    let before = held();
+    for kill in 0..SHARING {
+        let key = Key::generate();
+        let mut server = sharing("server", &key);
+        let mut client = connect_by("shm", listens(&mut server), key);
+        let wait = Duration::from_millis(4 * kill);
+        let killer = thread::spawn(move || {
+            thread::sleep(wait);
+            server.kill().unwrap();
+            server.wait().unwrap();
+        });
+        let lost = (0..).find_map(|id| measured(&mut client, id).err());
+        let why = lost.unwrap().to_string();
+        let words = [
+            "lost the far end",
+            "shared memory",
+            "connect failed",
+            "recvmsg failed",
+        ];
+        assert!(
+            words.iter().any(|w| why.contains(w)),
+            "after {wait:?}: {why}"
+        );
+        killer.join().unwrap();
+    }
+    // A client is killed: the server lets go of the memory.
+    let key = Key::generate();
+    let server = Arc::new(server(key.clone(), Arc::new(|_| ())));
+    let (address, ending) = (server.addresses()[0], Stop::new().unwrap());
+    let gate = {
+        let (server, asked) = (Arc::clone(&server), ending.clone());
+        thread::spawn(move || server.run(&asked).unwrap())
+    };
+    for kill in 0..SHARING / 2 {
+        let mut client = Command::new(std::env::current_exe().unwrap());
+        let client = client.env(ROLE, address.to_string()).env(ENGINE, "shm");
+        let client = client.env("LINERATE_KEY", key.text()).stderr(Stdio::null());
+        let mut client = client.spawn().unwrap();
+        thread::sleep(Duration::from_millis(8 * kill));
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    while server.sessions() > 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(!maps.contains("linerate-shm"), "memory is left behind");
+    ending.request();
+    gate.join().unwrap();
+    drop((server, ending));
+    assert_eq!(settles(&before), before);
 }
 
 /// Nothing is reset when a link goes down: both ends must find out by themselves.

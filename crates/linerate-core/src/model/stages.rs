@@ -8,6 +8,7 @@ use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
+use crate::transport::Scope;
 use crate::units::Bytes;
 
 /// A link of the chain that bytes cross.
@@ -37,8 +38,14 @@ const INWARD: [Stage; 6] = [
     Stage::Port,
 ];
 
+/// The stages of one host whose processes share memory.
+const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
+
 /// The stages of a path in the order of the forward direction.
 pub fn stages(model: &Model) -> Vec<PathStage> {
+    let transport = model.directions.first().map(|d| d.base.transport);
+    let ports = transport.is_none_or(|transport| Scope::Ports.includes(transport));
+    let inward = if ports { &INWARD[..] } else { &SHARED };
     let near = model.host(Side::Near);
     let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
@@ -56,13 +63,11 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
         parts: net(model, near),
         ceilings: [None, None],
     };
-    let out = near.into_iter().flat_map(|h| INWARD.map(|s| of(h, s)));
-    let mut into: Vec<_> = far
-        .into_iter()
-        .flat_map(|h| INWARD.map(|s| of(h, s)))
-        .collect();
+    let all = |host| inward.iter().map(move |stage| of(host, *stage));
+    let out = near.into_iter().flat_map(all);
+    let mut into: Vec<_> = far.into_iter().flat_map(all).collect();
     into.reverse();
-    out.chain([net]).chain(into).collect()
+    out.chain(ports.then_some(net)).chain(into).collect()
 }
 
 /// The lowest ceiling of each direction at a place. That of a wire is its port's.

@@ -186,6 +186,9 @@ fn notes(doc: &mut Document, record: &Record, model: &Model) {
     if model.alone {
         let text = "There is no far end: this machine alone moved the bytes.";
         doc.line(&[(Tone::Plain, text)], 0);
+    } else if words::starts_far_end(&record.start.plan.engine) {
+        let text = "Both ends are processes of this machine, which share memory and its CPUs.";
+        doc.line(&[(Tone::Plain, text)], 0);
     } else if record.start.plan.peer.is_none() {
         let text = "No peer was named: this machine was measured against itself.";
         doc.line(&[(Tone::Plain, text)], 0);

@@ -5,7 +5,7 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::path::{Measure, Place, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::stats::Interval;
-use linerate_core::transport::Transport;
+use linerate_core::transport::{self, Transport};
 use linerate_core::units::{PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
 
@@ -225,6 +225,16 @@ pub(crate) fn summary(page: &str) -> String {
     };
     let end = body.find(". ").unwrap_or(body.len());
     body[..end].trim_end_matches('.').to_owned()
+}
+
+/// Whether the far end is another process of this host, which linerate starts.
+pub(super) fn starts_far_end(engine: &str) -> bool {
+    transport::named(engine).is_some_and(|info| info.far_end == transport::FarEnd::Process)
+}
+
+/// Whether messages may be lost, or never be answered.
+pub(super) fn may_lose(engine: &str) -> bool {
+    engine == transport::CONNECT.name || transport::named(engine).is_some_and(|info| info.lossy)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod hostile;
 mod markdown;
 mod program;
 mod schema;
+mod shm;
 mod single;
 mod ssh;
 mod stream;

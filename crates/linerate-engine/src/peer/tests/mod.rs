@@ -5,6 +5,7 @@ mod changes;
 mod datagrams;
 mod gate;
 mod hostile;
+mod processes;
 mod relay;
 mod sessions;
 mod stops;
@@ -89,6 +90,7 @@ impl Harness {
             limits,
             machine: Arc::new(Blank("far")),
             changes,
+            process: false,
             log: Arc::new(move |line| sink.lock().unwrap().push(line.to_owned())),
         })
         .unwrap();
@@ -132,7 +134,6 @@ impl Harness {
             engine: "tcp".into(),
             machine: Arc::new(Blank("near")),
             changes: None,
-            process: false,
         }
     }
 

@@ -6,6 +6,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
 use linerate_core::search::Search;
+use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
 
 use super::{Datagrams, End, FarEnd, Probe, Way, gap, memory};
@@ -31,7 +32,8 @@ impl Probe {
         let alone = is_alone(record);
         let memory = step.and_then(|step| memory_load(record, step));
         let mut gaps = refused(record);
-        gaps.extend(ways.iter().flat_map(|way| lacking(way, alone)));
+        let transport = Transport::of(&plan.engine);
+        gaps.extend(ways.iter().flat_map(|way| lacking(way, transport, alone)));
         gaps.extend(memory.as_ref().and_then(memory::lacking));
         Self {
             target: target.to_owned(),
@@ -200,7 +202,7 @@ fn end(once: &Once, side: Side) -> Option<End> {
 }
 
 /// What should be known of a direction, and is not.
-fn lacking(way: &Way, alone: bool) -> Vec<Gap> {
+fn lacking(way: &Way, transport: Transport, alone: bool) -> Vec<Gap> {
     let name = way.direction.name();
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
@@ -219,8 +221,8 @@ fn lacking(way: &Way, alone: bool) -> Vec<Gap> {
             gaps.push(gap(what, why, ""));
         }
     }
-    // Datagrams are not sent again, and nobody answers them.
-    if !alone && way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
+    // Only TCP sends again, and times what is acknowledged.
+    if transport == Transport::Tcp && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }

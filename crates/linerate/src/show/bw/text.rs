@@ -41,10 +41,12 @@ fn head(probe: &Probe) -> String {
     if let Some(load) = &probe.memory {
         return format!("{}, {}{after}", memory::head(probe, load), probe.lasted);
     }
+    let starts = words::starts_far_end(&probe.engine);
     let server = match probe.far_end {
-        FarEnd::Linerate => "linerate",
-        FarEnd::Iperf3 => "iperf3 server",
-        FarEnd::None => "this host alone",
+        _ if starts => "two processes of this host".to_owned(),
+        FarEnd::Linerate => format!("linerate at {}", probe.address),
+        FarEnd::Iperf3 => format!("iperf3 server at {}", probe.address),
+        FarEnd::None => "this host alone".to_owned(),
     };
     let ways = match probe.ways.as_slice() {
         [way] => way.direction.name(),
@@ -57,12 +59,12 @@ fn head(probe: &Probe) -> String {
     let streams = count(u64::from(probe.streams), "stream");
     let each = if probe.ways.len() > 1 { " each" } else { "" };
     let shared = match probe.same_machine {
-        Some(true) => ", both ends on this machine",
+        Some(true) if !starts => ", both ends on this machine",
         _ => "",
     };
     format!(
-        "{server} at {}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
-        probe.address, probe.lasted
+        "{server}, {engine}{ways}, {streams}{each}, {}{after}{shared}",
+        probe.lasted
     )
 }
 

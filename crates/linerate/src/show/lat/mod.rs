@@ -14,7 +14,7 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
-use linerate_core::transport::{self, Options};
+use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -22,6 +22,7 @@ pub(super) use json::{Output, output};
 pub(crate) use text::page;
 
 use super::bw::own::{broken, lasted, refused};
+use super::words;
 
 /// Percentiles that are told where the samples support them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -168,9 +169,10 @@ impl Probe {
 
     /// Messages that were sent and never answered, of an engine that may lose them; they stand in no time.
     fn lost(&self) -> Option<u64> {
-        let info = transport::named(&self.engine);
-        let loses = info.is_some_and(|info| info.lossy || info.name == "connect");
-        let times = self.times.as_ref().filter(|_| loses);
+        let times = self
+            .times
+            .as_ref()
+            .filter(|_| words::may_lose(&self.engine));
         times.map(|times| times.lost)
     }
 

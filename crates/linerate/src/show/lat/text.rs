@@ -6,7 +6,7 @@ use linerate_core::units::{Nanos, Rate};
 use linerate_engine::load::transport::memory::BATCH;
 
 use super::super::bw::text::{ended_early, unknown};
-use super::super::words::{count, share};
+use super::super::words::{self, count, share};
 use super::super::{Document, Tone};
 use super::{Beside, PERCENTILES, Probe};
 
@@ -71,7 +71,13 @@ fn head(probe: &Probe) -> String {
         [load] => format!("beside {} load", load.direction.name()),
         _ => "beside load both ways".to_owned(),
     };
-    let shared = if probe.same_machine {
+    let starts = words::starts_far_end(&probe.engine);
+    let server = if starts {
+        "two processes of this host".to_owned()
+    } else {
+        format!("linerate at {}", probe.address)
+    };
+    let shared = if probe.same_machine && !starts {
         ", both ends on this machine"
     } else {
         ""
@@ -83,8 +89,8 @@ fn head(probe: &Probe) -> String {
         format!("{engine} round trips of {}", probe.size)
     };
     format!(
-        "linerate at {}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
-        probe.address, probe.lasted, probe.washout
+        "{server}, {what}, {how}{busy}, {path}, {} after {} that do not count{shared}",
+        probe.lasted, probe.washout
     )
 }
 

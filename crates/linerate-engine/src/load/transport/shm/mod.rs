@@ -9,6 +9,8 @@ mod probe;
 mod region;
 mod ring;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod trips;
 
 use std::sync::Arc;
@@ -30,8 +32,12 @@ use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
 
-/// Bytes of a ring where the plan leaves that open.
-const RING: u64 = 1 << 20;
+/// Bytes of a ring where the plan leaves that open. An end sleeps until half of it is full, or free: in smaller ones the two ends
+/// spend their time on waking each other (docs/decisions/0047-shared-memory.md).
+const RING: u64 = 4 << 20;
+/// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
+const RING_OF_ONE: u64 = 4 << 10;
+const RING_OF_SEVERAL: u64 = 64 << 10;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
 
@@ -80,14 +86,26 @@ impl Transport for Shm {
 
 /// How the memory of a set is divided.
 fn layout(plan: &SetPlan) -> Layout {
+    let knobs = &plan.knobs;
+    let (rings, size) = match plan.pattern {
+        Pattern::PingPong { size, .. } => (2, ring_of(size.0, knobs.open_loop)),
+        _ => (1, RING),
+    };
     Layout {
-        streams: plan.knobs.streams,
-        rings: match plan.pattern {
-            Pattern::PingPong { .. } => 2,
-            _ => 1,
-        },
-        size: plan.knobs.options.number("ring").unwrap_or(RING),
+        streams: knobs.streams,
+        rings,
+        size: knobs.options.number("ring").unwrap_or(size),
     }
+}
+
+/// A ring of two messages, as far as that is no larger than that of a stream.
+fn ring_of(size: u64, several: bool) -> u64 {
+    let least = if several {
+        RING_OF_SEVERAL
+    } else {
+        RING_OF_ONE
+    };
+    (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
 fn no_memory(len: usize, error: &std::io::Error) -> LoadError {

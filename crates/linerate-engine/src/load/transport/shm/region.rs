@@ -178,6 +178,14 @@ impl Region {
         self.wake(1 - self.end);
     }
 
+    /// As if this end slept.
+    #[cfg(test)]
+    pub(super) fn pretend_asleep(&self, wanted: u32) {
+        for end in [0, 1] {
+            self.asleep(end).store(wanted, Relaxed);
+        }
+    }
+
     #[cold]
     fn wake(&self, end: usize) {
         let word = self.asleep(end);

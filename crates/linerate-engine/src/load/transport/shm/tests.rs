@@ -1,0 +1,425 @@
+//! Both ends of shared memory in one process, and an end that writes what it should not.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use linerate_core::path::{Direction, Side};
+use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_core::record::EndReadings;
+use linerate_core::transport::Setting;
+use linerate_core::units::{Bytes, Nanos};
+use linerate_sys::memfd::SharedMemory;
+use proptest::prelude::*;
+
+use super::pipe::{Reader, Writer};
+use super::region::{Layout, Region};
+use super::{RING, SIZE_MAX, Shm, meeting};
+use crate::end::LocalEnd;
+use crate::host::Live;
+use crate::load::LoadError;
+use crate::load::pages::randomize;
+use crate::load::transport::{ConfigureEach, Datagrams, Lines, Transport, possible};
+
+/// A set that somebody wants, or that nobody wants any more.
+struct Wanted(bool);
+
+impl Lines for Wanted {
+    fn lines(
+        &mut self,
+        _: u32,
+        _: u32,
+        _: ConfigureEach<'_>,
+    ) -> Result<Vec<std::os::fd::OwnedFd>, LoadError> {
+        panic!("shared memory needs no connections")
+    }
+
+    fn datagrams(
+        &mut self,
+        _: u32,
+        _: u32,
+        _: &mut dyn FnMut(&std::os::fd::OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        panic!("shared memory needs no datagrams")
+    }
+
+    fn given_up(&self) -> bool {
+        !self.0
+    }
+}
+
+const SMALL: Layout = Layout {
+    streams: 1,
+    rings: 1,
+    size: 4096,
+};
+
+fn regions(busy: bool) -> (Arc<SharedMemory>, Region, Region) {
+    let memory = Arc::new(SharedMemory::create(SMALL.all()).unwrap());
+    let end = |side| Region::new(&memory, &SMALL, side, 3, 0, busy);
+    let (near, far) = (end(Side::Near), end(Side::Far));
+    (memory, near, far)
+}
+
+fn pair(busy: bool) -> (Writer, Reader) {
+    let (_, near, far) = regions(busy);
+    (Writer::new(near, 0), Reader::new(far, 0))
+}
+
+/// Sends all of it in pieces of these sizes, then ends the step.
+fn put_all(writer: &mut Writer, bytes: &[u8], pieces: &[usize]) {
+    let (mut at, mut pieces) = (0, pieces.iter().cycle());
+    while at < bytes.len() {
+        let most = (*pieces.next().unwrap()).min(bytes.len() - at);
+        at += writer.put(&bytes[at..at + most]).unwrap();
+    }
+    writer.end();
+}
+
+/// Receives in pieces of these sizes up to the end of the step.
+fn get_all(reader: &mut Reader, pieces: &[usize]) -> Vec<u8> {
+    let (mut got, mut pieces) = (Vec::new(), pieces.iter().cycle());
+    reader.begin();
+    while !reader.ended() {
+        let mut room = vec![0; *pieces.next().unwrap()];
+        let wanted = room.len() as u64;
+        let bytes = reader.get(&mut room, wanted).unwrap();
+        got.extend_from_slice(&room[..bytes]);
+    }
+    got
+}
+
+#[test]
+fn every_byte_comes_once_and_in_order_in_each_step() {
+    let mut sent = vec![0; 300_001];
+    randomize(&mut sent).unwrap();
+    for busy in [false, true] {
+        for (out, back) in [
+            (&[1, 4095, 7][..], &[64][..]),
+            (&[65_536], &[10_000, 3]),
+            (&[4096], &[4096]),
+        ] {
+            let (mut writer, mut reader) = pair(busy);
+            for step in [&sent[..], &[], &sent[..1], &sent] {
+                let got = thread::scope(|scope| {
+                    let got = scope.spawn(|| get_all(&mut reader, back));
+                    put_all(&mut writer, step, out);
+                    got.join().unwrap()
+                });
+                assert!(got == step, "{} of {} bytes", got.len(), step.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_ends_once_all_of_it_is_read() {
+    let (mut writer, mut reader) = pair(false);
+    assert_eq!(writer.put(&[1; 10]).unwrap(), 10);
+    writer.end();
+    reader.begin();
+    let mut room = [0; 6];
+    assert_eq!(reader.get(&mut room, 6).unwrap(), 6);
+    assert!(!reader.ended());
+    assert_eq!(reader.get(&mut room, 6).unwrap(), 4);
+    assert_eq!(reader.get(&mut room, 6).unwrap(), 0);
+    assert!(reader.ended());
+}
+
+#[test]
+fn who_waits_learns_that_the_other_end_closed() {
+    for closes in [Side::Near, Side::Far] {
+        let (_, near, far) = regions(false);
+        let brake = if closes == Side::Near {
+            near.clone()
+        } else {
+            far.clone()
+        };
+        let (mut writer, mut reader) = (Writer::new(near, 0), Reader::new(far, 0));
+        thread::scope(|scope| {
+            let writes = scope.spawn(move || {
+                loop {
+                    if let Err(error) = writer.put(&[1; 8192]) {
+                        return error.to_string();
+                    }
+                }
+            });
+            let reads = scope.spawn(move || {
+                // It reads once, and then no more than it is woken for.
+                loop {
+                    match reader.get(&mut [0; 16], 16) {
+                        Ok(_) => thread::sleep(Duration::from_millis(1)),
+                        Err(error) => return error.to_string(),
+                    }
+                }
+            });
+            thread::sleep(Duration::from_millis(20));
+            brake.close();
+            let (wrote, _) = (writes.join().unwrap(), reads.join());
+            let by = if closes == Side::Near {
+                "this end"
+            } else {
+                "the other end"
+            };
+            assert_eq!(wrote, format!("{by} closed stream 0 of set 3 in mid-step"));
+        });
+    }
+}
+
+#[test]
+fn memory_is_passed_to_who_comes_with_the_token() {
+    let memory = SharedMemory::create(SMALL.all()).unwrap();
+    let host = meeting::Host::new().unwrap();
+    let offer = host.offer();
+    thread::scope(|scope| {
+        scope.spawn(|| host.pass(&memory, &mut Wanted(true)).unwrap());
+        let got = meeting::fetch(&offer, SMALL.all(), &mut Wanted(true)).unwrap();
+        memory.write(5, b"here");
+        let mut read = [0; 4];
+        got.read(5, &mut read);
+        assert_eq!(&read, b"here");
+    });
+}
+
+#[test]
+fn an_offer_that_cannot_be_meant_is_refused_in_words() {
+    let fetch = |offer: &[u8], len| {
+        let got = meeting::fetch(&offer.to_vec(), len, &mut Wanted(true));
+        got.unwrap_err().to_string()
+    };
+    for offer in [&[][..], &[1; 15], &[1; 17], &[1; 5000]] {
+        assert!(fetch(offer, 1).contains("cannot be read"));
+    }
+    // Nobody waits there.
+    assert!(fetch(&[7; 16], 1).contains("connect failed"));
+    // The far end made less than both agreed on: an access beyond it would end this process.
+    let memory = SharedMemory::create(SMALL.all()).unwrap();
+    let host = meeting::Host::new().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| host.pass(&memory, &mut Wanted(true)).unwrap());
+        let why = fetch(&host.offer(), SMALL.all() + 4096);
+        assert!(why.contains("another size"), "{why}");
+    });
+}
+
+#[test]
+fn nobody_is_waited_for_once_the_set_is_given_up() {
+    let memory = SharedMemory::create(SMALL.all()).unwrap();
+    let host = meeting::Host::new().unwrap();
+    let why = host.pass(&memory, &mut Wanted(false)).unwrap_err();
+    assert!(
+        why.to_string().contains("gave its shared memory up"),
+        "{why}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_other_end_writes_nothing_outside_is_touched(
+        words in prop::collection::vec(any::<u64>(), 4),
+        near in prop::collection::vec(0u64..10_000, 4),
+        asleep: u32,
+        len in 1usize..10_000,
+    ) {
+        for words in [words, near] {
+            let (memory, near, far) = regions(false);
+            let (mut writer, mut reader) = (Writer::new(near.clone(), 0), Reader::new(far, 0));
+            writer.offer(&[1; 100]).unwrap();
+            let ring = near.ring(0);
+            for (at, word) in [ring.head, ring.end, ring.steps, ring.tail].into_iter().zip(words) {
+                memory.number(at).store(word, std::sync::atomic::Ordering::Relaxed);
+            }
+            near.pretend_asleep(asleep);
+            // An access outside panics.
+            let mut room = vec![0; len];
+            if let Ok(got) = reader.take(&mut room) {
+                prop_assert!(got <= len.min(4096));
+            }
+            let _ = reader.ends();
+            if let Ok(put) = writer.offer(&room) {
+                prop_assert!(put <= len.min(4096));
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_that_cannot_be_are_told() {
+    for (word, by) in [(0, "its writer"), (3, "its reader")] {
+        let (memory, near, far) = regions(false);
+        let (mut writer, mut reader) = (Writer::new(near.clone(), 0), Reader::new(far, 0));
+        let ring = near.ring(0);
+        let at = [ring.head, ring.end, ring.steps, ring.tail][word];
+        memory
+            .number(at)
+            .store(4097, std::sync::atomic::Ordering::Relaxed);
+        let told = match word {
+            0 => reader.take(&mut [0; 8]).unwrap_err(),
+            _ => {
+                writer.offer(&[0; 4096]).unwrap();
+                writer.offer(&[0; 8]).unwrap_err()
+            }
+        };
+        let told = told.to_string();
+        assert!(told.contains(by) && told.contains("cannot be"), "{told}");
+    }
+}
+
+fn plan(pattern: Pattern, change: impl FnOnce(&mut Knobs)) -> SetPlan {
+    let mut knobs = Knobs::default();
+    change(&mut knobs);
+    SetPlan {
+        id: 0,
+        pattern,
+        knobs,
+    }
+}
+
+fn stream(direction: Direction) -> Pattern {
+    Pattern::Stream { direction }
+}
+
+fn trips(size: u64, interval: u64) -> Pattern {
+    Pattern::PingPong {
+        size: Bytes(size),
+        interval: Nanos(interval),
+    }
+}
+
+#[test]
+fn plans_are_bounded_on_both_sides_of_each_limit() {
+    let ring = |bytes| move |k: &mut Knobs| k.options.set("ring", Setting::Number(bytes));
+    let forward = stream(Direction::Forward);
+    for (plan, good) in [
+        (plan(forward, |_| ()), true),
+        (plan(forward, |k| k.streams = 0), false),
+        (plan(forward, |k| k.streams = 64), true),
+        (plan(forward, |k| k.streams = 65), false),
+        (plan(forward, |k| k.write_size = Bytes(SIZE_MAX)), true),
+        (plan(forward, |k| k.write_size = Bytes(SIZE_MAX + 1)), false),
+        (plan(forward, |k| k.read_size = Bytes(SIZE_MAX + 1)), false),
+        (plan(forward, ring(4095)), false),
+        (plan(forward, ring(4096)), true),
+        (plan(forward, ring(12_288)), false),
+        (plan(forward, ring(16 << 20)), true),
+        (plan(forward, ring(32 << 20)), false),
+        (plan(trips(0, 0), |_| ()), false),
+        (plan(trips(1, 0), |_| ()), true),
+        (plan(trips(SIZE_MAX, 0), |_| ()), true),
+        (plan(trips(SIZE_MAX + 1, 0), |_| ()), false),
+        (plan(trips(1, 0), |k| k.open_loop = true), false),
+        (plan(trips(1, 1), |k| k.open_loop = true), true),
+        (plan(forward, |k| k.mss = Some(1000)), false),
+        (plan(forward, |k| k.recv_buffer = Some(Bytes(1))), false),
+    ] {
+        assert_eq!(possible(&Shm, &plan).is_ok(), good, "{plan:?}");
+    }
+}
+
+#[test]
+fn a_ring_holds_two_messages_as_far_as_there_is_room() {
+    for (size, several, ring) in [
+        (1, false, 4096),
+        (2048, false, 4096),
+        (2049, false, 8192),
+        (1, true, 65_536),
+        (RING / 2, true, RING),
+        (SIZE_MAX, false, RING),
+        (u64::MAX, false, RING),
+    ] {
+        assert_eq!(super::ring_of(size, several), ring, "{size}");
+    }
+}
+
+#[test]
+fn a_server_counts_rings_and_buffers() {
+    let room = |plan: &SetPlan| Shm.room(Side::Far, plan).unwrap().0;
+    let one = room(&plan(stream(Direction::Forward), |_| ()));
+    assert!((RING..3 * RING).contains(&one), "{one}");
+    assert!(room(&plan(trips(SIZE_MAX, 0), |_| ())) > 2 * (SIZE_MAX + RING));
+    assert!(room(&plan(trips(64, 0), |_| ())) < 1 << 20);
+}
+
+/// Runs two steps of a set; what both ends read.
+fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
+    let end = |side| {
+        LocalEnd::new(
+            side,
+            "shm",
+            Arc::new(Live::new()),
+            IpAddr::from([127, 0, 0, 1]),
+        )
+    };
+    let (mut near, mut far) = (end(Side::Near), end(Side::Far));
+    let far_offer = far.prepare(plan).unwrap();
+    let near_offer = near.prepare(plan).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| far.connect(0, &near_offer, &mut Wanted(true)).unwrap());
+        near.connect(0, &far_offer, &mut Wanted(true)).unwrap();
+    });
+    let step = |index| {
+        let step = StepPlan {
+            index,
+            purpose: Purpose::Both,
+            sets: vec![0],
+            washout: Nanos(0),
+            measure: Nanos::from_millis(60),
+            tick: Nanos::from_millis(20),
+        };
+        let mut both = [far.arm(&step).unwrap(), near.arm(&step).unwrap()];
+        both.iter_mut().for_each(crate::end::Running::go);
+        for running in &mut both {
+            while !running.done(Duration::from_secs(1)) {}
+        }
+        let [far, near] = both.map(crate::end::Running::finish);
+        [near, far]
+    };
+    (0..2).map(step).collect()
+}
+
+#[test]
+fn both_ends_count_the_same_in_every_direction_and_step() {
+    for direction in Direction::ALL {
+        for change in [
+            (|_| ()) as fn(&mut Knobs),
+            |k| k.streams = 3,
+            |k| k.write_size = Bytes(1),
+            |k| (k.write_size, k.read_size) = (Bytes(5 << 20), Bytes(3)),
+        ] {
+            let plan = plan(stream(direction), change);
+            for [near, far] in run(&plan) {
+                for (a, b) in near.totals.iter().zip(&far.totals) {
+                    assert!(a.complete && b.complete, "{near:?} {far:?}");
+                    assert_eq!((a.sent, a.received), (b.received, b.sent));
+                    assert!(a.sent + a.received > 0);
+                }
+                assert_eq!(near.totals.len() as u32, plan.knobs.streams);
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_of_any_size_are_answered_on_either_schedule() {
+    for (size, interval, busy) in [
+        (1, 0, false),
+        (64, 0, true),
+        (64, 100_000, false),
+        (64, 100_000, true),
+        (RING + 1, 0, false),
+        (3 * RING, 2_000_000, false),
+        (SIZE_MAX, 0, false),
+    ] {
+        let plan = plan(trips(size, interval), |knobs| {
+            knobs.open_loop = interval > 0;
+            knobs.busy_poll = busy;
+        });
+        for [near, far] in run(&plan) {
+            let (a, b) = (&near.totals[0], &far.totals[0]);
+            assert!(a.complete && b.complete, "{size}: {near:?} {far:?}");
+            assert_eq!((a.sent, a.received), (b.received, b.sent), "{size}");
+            assert!(a.sent > 0 && a.sent % size == 0, "{size}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Shared memory of two processes, the second of which the program starts by itself.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate::show::{bw, lat};
+use linerate_test::{Turn, ask, turn};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{PROGRAM, Started, ended, words};
+use crate::schema::fits;
+
+/// Long enough for anything that should happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A copy of the program by a path of its own, so that its processes can be told from others.
+struct Copy {
+    home: TempDir,
+    program: PathBuf,
+    turn: Turn,
+}
+
+impl Copy {
+    fn new() -> Self {
+        let (turn, home) = (turn(), TempDir::new().unwrap());
+        let program = home.path().join("alone");
+        fs::copy(PROGRAM, &program).unwrap();
+        Self {
+            home,
+            program,
+            turn,
+        }
+    }
+
+    /// The program, or one that starts it.
+    fn under(&self, wrapper: &[&str], args: &[&str]) -> Command {
+        let all: Vec<&Path> = wrapper
+            .iter()
+            .map(Path::new)
+            .chain([&*self.program])
+            .collect();
+        let mut command = Command::new(all[0]);
+        command.args(&all[1..]).args(args);
+        command.env_clear().env("HOME", self.home.path());
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.current_dir(self.home.path());
+        command
+    }
+
+    fn start(&self, args: &[&str]) -> Started {
+        Started::new(self.under(&[], args).process_group(0))
+    }
+
+    /// The document of a measurement that went as asked; `None` where the machine was disturbed each time.
+    fn json(&self, args: &[&str], schema: &str) -> Option<Value> {
+        ask(&self.turn, || {
+            let output = self
+                .under(&[], &[args, &["--json"]].concat())
+                .output()
+                .unwrap();
+            let said = words(&output.stderr);
+            let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
+            fits(schema, &told);
+            if told["complete"] == true {
+                Ok(told)
+            } else {
+                Err(said)
+            }
+        })
+    }
+
+    /// Its processes.
+    fn running(&self) -> Vec<Pid> {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let own = processes
+            .filter(|p| fs::read_link(p.path().join("exe")).is_ok_and(|exe| exe == self.program));
+        own.filter_map(|p| Pid::from_raw(p.file_name().to_str()?.parse().ok()?))
+            .collect()
+    }
+
+    /// The process that another one started, once it is there.
+    fn second(&self, first: Pid) -> Pid {
+        let until = Instant::now() + LONG;
+        loop {
+            if let Some(second) = self.running().into_iter().find(|pid| *pid != first) {
+                return second;
+            }
+            assert!(Instant::now() < until, "there is no second process");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn gone(&self) {
+        let until = Instant::now() + LONG;
+        while !self.running().is_empty() {
+            assert!(Instant::now() < until, "a process is left behind");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn text(output: &Output) -> String {
+    words(&[&output.stdout[..], &output.stderr].concat())
+}
+
+#[test]
+fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
+    let copy = Copy::new();
+    let args = ["bw", "--engine", "shm", "-t", "1s", "-d", "both", "-P", "2"];
+    if let Some(told) = copy.json(&args, bw::SCHEMA) {
+        assert_eq!(
+            (&told["engine"], &told["same_machine"]),
+            (&"shm".into(), &true.into())
+        );
+        for way in ["forward", "reverse"] {
+            let way = &told["directions"][way];
+            assert!(way["goodput_bps"].as_f64() > Some(1e6), "{way}");
+            assert!(way["retransmits"].is_null(), "{way}");
+        }
+        assert_eq!(told["unknown"], Value::Array(Vec::new()));
+    }
+    for more in [
+        &["--busy-poll"][..],
+        &["--rate", "500"],
+        &["--size", "3MiB"],
+    ] {
+        let args = [&["lat", "--engine", "shm", "-t", "1s"], more].concat();
+        if let Some(told) = copy.json(&args, lat::SCHEMA) {
+            assert!(told["percentiles"][0]["ns"].as_u64() > Some(0), "{told}");
+            assert!(told["lost"].is_null(), "{told}");
+        }
+    }
+    copy.gone();
+}
+
+#[test]
+fn a_far_end_is_named_where_there_is_one_and_nowhere_else() {
+    for verb in ["bw", "lat", "run"] {
+        for far in ["brook", "ssh://brook", "127.0.0.1:1"] {
+            let (code, said) = ended(&[verb, far, "--engine", "shm"]);
+            assert_eq!(code, Some(2), "{said}");
+            assert!(
+                said.contains("between two processes of this host"),
+                "{said}"
+            );
+        }
+    }
+    for verb in ["bw", "lat"] {
+        let (code, said) = ended(&[verb]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("linerate serve"), "{said}");
+    }
+    for (args, why) in [
+        (&["lat", "--size", "0B"][..], "0"),
+        (&["lat", "--size", "17MiB"], "16 MiB"),
+        (&["bw", "--mss", "1000"], "segment"),
+        (&["bw", "--pacing", "1Gbit/s"], "pace"),
+    ] {
+        let (code, said) = ended(&[args, &["--engine", "shm"]].concat());
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn neither_process_outlives_the_other() {
+    let copy = Copy::new();
+    let args = ["bw", "--engine", "shm", "-t", "60s"];
+    // The first is killed: nobody is left to tell.
+    let mut first = copy.start(&args);
+    first.until("forward");
+    copy.second(first.pid());
+    first.signal(Signal::KILL);
+    drop(first);
+    copy.gone();
+    // A terminal interrupts all that run in the foreground: the run ends in order.
+    let mut first = copy.start(&args);
+    first.until("forward");
+    thread::sleep(Duration::from_millis(1500));
+    kill_process_group(first.pid(), Signal::INT).unwrap();
+    let output = first.end();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    assert!(text(&output).contains("goodput"), "{}", text(&output));
+    copy.gone();
+    // The second is killed, or stops answering: the first says so.
+    let mut first = copy.start(&args);
+    first.until("forward");
+    kill_process(copy.second(first.pid()), Signal::KILL).unwrap();
+    let output = first.end();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    assert!(
+        text(&output).contains("lost the far end"),
+        "{}",
+        text(&output)
+    );
+    copy.gone();
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_told_and_that_of_file_systems_does_not_matter() {
+    let copy = Copy::new();
+    let args = ["bw", "--engine", "shm", "-t", "1s"];
+    let limited = copy.under(&["prlimit", "--fsize=65536"], &args).output();
+    let output = limited.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    assert!(
+        text(&output).contains("of shared memory cannot be had"),
+        "{}",
+        text(&output)
+    );
+    copy.gone();
+    // /dev/shm is full, then it is not there.
+    let full = "mount -t tmpfs -o size=4k none /dev/shm && head -c 1M /dev/zero > /dev/shm/x; exec \"$0\" \"$@\"";
+    let none = "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9; exec \"$0\" \"$@\"";
+    for script in [full, none] {
+        if !rustix::process::getuid().is_root() {
+            return linerate_test::skip("mounts", "only root can hide /dev/shm");
+        }
+        let output = copy
+            .under(&["unshare", "-m", "sh", "-c", script], &args)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert!(text(&output).contains("goodput"), "{}", text(&output));
+    }
+}
