@@ -236,6 +236,8 @@ if [[ $(id -u) -eq 0 ]]; then
   step "tests as an ordinary user" as_ordinary_user
 fi
 step "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
+# Tests are built with the feature lab-dev, the program that users install is not.
+step "lints of the installed program" cargo clippy --locked --package linerate -- -D warnings
 if command -v cargo-deny >/dev/null; then
   step "cargo-deny" cargo deny --all-features check
 else

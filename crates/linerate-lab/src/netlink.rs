@@ -1,28 +1,51 @@
 //! Ports, addresses, routes and queues of one network namespace, by synchronous netlink.
+//!
+//! Numbers and layouts are those of linux/netlink.h, linux/rtnetlink.h, linux/if_link.h,
+//! linux/if_addr.h and linux/pkt_sched.h.
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
-    NetlinkMessage, NetlinkPayload,
-};
-use netlink_packet_route::address::{
-    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
-};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
-};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use linerate_core::parse::link::{self, LOOPBACK, Link};
+use linerate_core::parse::netlink::part;
+use linerate_core::parse::netlink::write::{ACK, DUMP, REQUEST, attribute, message, nested, text};
+use linerate_core::parse::qdisc::{self, Qdisc, ROOT};
+use linerate_sys::netlink::Socket;
+use rustix::io::Errno;
+use rustix::net::AddressFamily;
 
 use crate::spec::{Port, Queue};
+
+/// Flags of requests that make something: replace what is there, fail if it is there, make it.
+const REPLACE: u16 = 0x100;
+const EXCLUSIVE: u16 = 0x200;
+const CREATE: u16 = 0x400;
+
+/// `RTM_*`: what a request does to what.
+const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const SET_LINK: u16 = 19;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const NEW_QDISC: u16 = 36;
+const DELETE_QDISC: u16 = 37;
+const GET_QDISC: u16 = 38;
+
+/// `IFLA_*`: attributes of ports, and of what software made them.
+const LINK_ADDRESS: u16 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_MASTER: u16 = 10;
+const LINK_INFO: u16 = 18;
+const LINK_NAMESPACE: u16 = 28;
+const INFO_KIND: u16 = 1;
+const INFO_DATA: u16 = 2;
+const VETH_PEER: u16 = 1;
+
+/// `IFF_UP`.
+const UP: u32 = 1;
 
 /// A veth port to be made.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +53,17 @@ pub(crate) struct Veth<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: [u8; 6],
     pub(crate) mtu: u32,
+}
+
+impl Veth<'_> {
+    fn attributes(&self) -> Vec<u8> {
+        [
+            text(LINK_NAME, self.name),
+            attribute(LINK_ADDRESS, &self.mac),
+            number(LINK_MTU, self.mtu),
+        ]
+        .concat()
+    }
 }
 
 /// A route to be made, or replaced.
@@ -49,84 +83,48 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
+        // Without a deadline: other namespaces may hold the kernel's lock for seconds.
+        let socket = Socket::open(None, None)?;
         Ok(Self {
             socket,
             sequence: 0,
         })
     }
 
-    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    /// Sends a request and gives the whole reply.
+    fn exchange(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         self.sequence += 1;
-        let mut packet = NetlinkMessage::from(message);
-        packet.header.flags = NLM_F_REQUEST | flags;
-        packet.header.sequence_number = self.sequence;
-        packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        Ok(())
-    }
-
-    /// Reads replies to the last request until its end, and hands each to `take`.
-    fn replies(&self, mut take: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
+        let request = message(kind, REQUEST | flags, self.sequence, body);
+        self.socket.send(&request)?;
+        let mut reply = Vec::new();
         loop {
-            let (bytes, _) = self.socket.recv_from_full()?;
-            let mut rest = &bytes[..];
-            while !rest.is_empty() {
-                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                    .map_err(io::Error::other)?;
-                let length = (message.header.length as usize).next_multiple_of(4);
-                rest = rest.get(length.max(16)..).unwrap_or_default();
-                if message.header.sequence_number != self.sequence {
-                    continue;
-                }
-                match message.payload {
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::Error(e) if e.code.is_none() => return Ok(()),
-                    NetlinkPayload::Error(e) => return Err(e.to_io()),
-                    NetlinkPayload::InnerMessage(inner) => take(inner),
-                    _ => {}
-                }
+            let bytes = self.socket.receive()?;
+            let last = part(bytes, self.sequence)?.last;
+            reply.extend_from_slice(bytes);
+            if last {
+                return Ok(reply);
             }
         }
     }
 
     /// Sends a request and waits until the kernel has done it.
-    fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.send(message, NLM_F_ACK | flags)?;
-        self.replies(|_| ())
+    fn change(&mut self, kind: u16, flags: u16, body: &[Vec<u8>]) -> io::Result<()> {
+        self.exchange(kind, ACK | flags, &body.concat()).map(drop)
     }
 
-    fn dump(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
-        self.send(message, NLM_F_DUMP)?;
-        let mut all = Vec::new();
-        self.replies(|reply| all.push(reply))?;
-        Ok(all)
-    }
-
-    fn links(&mut self) -> io::Result<Vec<LinkMessage>> {
-        let all = self.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
-        Ok(all
-            .into_iter()
-            .filter_map(|message| match message {
-                RouteNetlinkMessage::NewLink(link) => Some(link),
-                _ => None,
-            })
-            .collect())
+    fn links(&mut self) -> io::Result<Vec<u8>> {
+        self.exchange(GET_LINK, DUMP, &link_head(0, 0, 0))
     }
 
     /// The number of a port in this namespace.
     pub(crate) fn index(&mut self, name: &str) -> io::Result<u32> {
-        let named = |link: &LinkMessage| {
-            let own = |a: &LinkAttribute| matches!(a, LinkAttribute::IfName(n) if n == name);
-            link.attributes.iter().any(own)
-        };
-        let link = self.links()?.into_iter().find(named);
-        link.map(|l| l.header.index)
-            .ok_or_else(|| rustix::io::Errno::NODEV.into())
+        for link in link::parse(&self.links()?) {
+            let link = link.map_err(io::Error::other)?;
+            if link.name == name {
+                return Ok(link.index);
+            }
+        }
+        Err(Errno::NODEV.into())
     }
 
     /// Makes a pair of veth ports, the second one in another namespace.
@@ -136,139 +134,94 @@ impl Netlink {
         peer: Veth<'_>,
         peer_space: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        let describe = |port: Veth<'_>| {
-            let mut link = LinkMessage::default();
-            link.attributes = vec![
-                LinkAttribute::IfName(port.name.to_owned()),
-                LinkAttribute::Address(port.mac.to_vec()),
-                LinkAttribute::Mtu(port.mtu),
-            ];
-            link
-        };
-        let mut other = describe(peer);
-        let space = LinkAttribute::NetNsFd(peer_space.as_raw_fd());
-        other.attributes.push(space);
-        let mut link = describe(own);
-        link.attributes.push(LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
-        ]));
-        self.change(
-            RouteNetlinkMessage::NewLink(link),
-            NLM_F_CREATE | NLM_F_EXCL,
-        )
+        let peer = [link_head(0, 0, 0), peer.attributes(), namespace(peer_space)];
+        let kind = text(INFO_KIND, "veth");
+        let data = nested(INFO_DATA, &[nested(VETH_PEER, &peer)]);
+        self.add_link(own.attributes(), &[kind, data])
     }
 
     /// Makes a bridge, which forwards by hardware address at once, without spanning tree.
     pub(crate) fn add_bridge(&mut self, name: &str, mtu: u32) -> io::Result<()> {
-        let mut link = LinkMessage::default();
-        link.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::Mtu(mtu),
-            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
-        ];
-        self.change(
-            RouteNetlinkMessage::NewLink(link),
-            NLM_F_CREATE | NLM_F_EXCL,
-        )
+        let attributes = [text(LINK_NAME, name), number(LINK_MTU, mtu)].concat();
+        self.add_link(attributes, &[text(INFO_KIND, "bridge")])
+    }
+
+    fn add_link(&mut self, attributes: Vec<u8>, info: &[Vec<u8>]) -> io::Result<()> {
+        let body = [link_head(0, 0, 0), attributes, nested(LINK_INFO, info)];
+        self.change(NEW_LINK, CREATE | EXCLUSIVE, &body)
     }
 
     /// Makes a port one of a bridge's.
     pub(crate) fn add_to_bridge(&mut self, name: &str, bridge: &str) -> io::Result<()> {
-        let bridge = LinkAttribute::Controller(self.index(bridge)?);
-        self.set(name, |link| link.attributes.push(bridge))
+        let bridge = self.index(bridge)?;
+        self.set(name, number(LINK_MASTER, bridge))
     }
 
-    fn set(&mut self, name: &str, change: impl FnOnce(&mut LinkMessage)) -> io::Result<()> {
-        let mut link = LinkMessage::default();
-        link.header.index = self.index(name)?;
-        change(&mut link);
-        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    fn set(&mut self, name: &str, attribute: Vec<u8>) -> io::Result<()> {
+        let head = link_head(self.index(name)?, 0, 0);
+        self.change(SET_LINK, 0, &[head, attribute])
     }
 
     /// Switches a port on or off.
     pub(crate) fn set_up(&mut self, name: &str, up: bool) -> io::Result<()> {
-        self.set(name, |link| {
-            link.header.change_mask = LinkFlags::Up;
-            link.header.flags = if up {
-                LinkFlags::Up
-            } else {
-                LinkFlags::empty()
-            };
-        })
+        let flags = if up { UP } else { 0 };
+        let head = link_head(self.index(name)?, flags, UP);
+        self.change(SET_LINK, 0, &[head])
     }
 
     /// Changes the MTU of a port.
     pub(crate) fn set_mtu(&mut self, name: &str, mtu: u32) -> io::Result<()> {
-        self.set(name, |link| link.attributes.push(LinkAttribute::Mtu(mtu)))
+        self.set(name, number(LINK_MTU, mtu))
     }
 
     /// Changes the hardware address of a port.
     pub(crate) fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> io::Result<()> {
-        let address = LinkAttribute::Address(mac.to_vec());
-        self.set(name, |link| link.attributes.push(address))
+        self.set(name, attribute(LINK_ADDRESS, &mac))
     }
 
     /// Moves a port into another namespace. Its addresses, routes and queues are lost.
     pub(crate) fn move_to(&mut self, name: &str, space: BorrowedFd<'_>) -> io::Result<()> {
-        let space = LinkAttribute::NetNsFd(space.as_raw_fd());
-        self.set(name, |link| link.attributes.push(space))
+        self.set(name, namespace(space))
     }
 
     /// Removes a port, and its peer with it.
     pub(crate) fn remove(&mut self, name: &str) -> io::Result<()> {
-        let mut link = LinkMessage::default();
-        link.header.index = self.index(name)?;
-        self.change(RouteNetlinkMessage::DelLink(link), 0)
+        let head = link_head(self.index(name)?, 0, 0);
+        self.change(DELETE_LINK, 0, &[head])
     }
 
     /// Adds an address, usable at once, or leaves the one that is there.
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(to);
-        message.header.prefix_len = prefix;
-        message.header.index = self.index(name)?;
-        message.header.flags = AddressHeaderFlags::Nodad;
-        message.attributes = vec![
-            AddressAttribute::Local(to),
-            AddressAttribute::Address(to),
-            AddressAttribute::Flags(AddressFlags::Nodad),
-        ];
-        let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        self.change(RouteNetlinkMessage::NewAddress(message), flags)
+        const ADDRESS: u16 = 1;
+        const LOCAL: u16 = 2;
+        // IFA_F_NODAD: not probed for duplicates first, during which it could not be used.
+        const NO_PROBE: u8 = 2;
+        // struct ifaddrmsg.
+        let mut head = vec![family(to), prefix, NO_PROBE, 0];
+        head.extend(self.index(name)?.to_ne_bytes());
+        let to = octets(to);
+        let body = [head, attribute(LOCAL, &to), attribute(ADDRESS, &to)];
+        self.change(NEW_ADDRESS, CREATE | REPLACE, &body)
     }
 
     /// Adds a route through a port, or replaces the one that is there.
     pub(crate) fn add_route(&mut self, name: &str, route: &Route<'_>) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(route.to);
-        message.header.destination_prefix_length = route.prefix;
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        // The kernel's own route of the subnet is replaced only by one that says it is the same.
-        message.header.protocol = RouteProtocol::Kernel;
-        message.header.kind = RouteType::Unicast;
-        message.header.scope = match route.via {
-            None if route.to.is_ipv4() => RouteScope::Link,
-            _ => RouteScope::Universe,
-        };
+        const DESTINATION: u16 = 1;
+        const PORT: u16 = 4;
+        const GATEWAY: u16 = 5;
+        const METRICS: u16 = 8;
+        const CONGESTION: u16 = 16;
+        let mut body = vec![route_head(route), number(PORT, self.index(name)?)];
         if route.prefix > 0 {
-            let to = RouteAttribute::Destination(address(route.to));
-            message.attributes.push(to);
+            body.push(attribute(DESTINATION, &octets(route.to)));
         }
         if let Some(via) = route.via {
-            let via = RouteAttribute::Gateway(address(via));
-            message.attributes.push(via);
+            body.push(attribute(GATEWAY, &octets(via)));
         }
-        let port = RouteAttribute::Oif(self.index(name)?);
-        message.attributes.push(port);
         if let Some(congestion) = route.congestion {
-            let metric = RouteMetric::CcAlgo(congestion.to_owned());
-            message
-                .attributes
-                .push(RouteAttribute::Metrics(vec![metric]));
+            body.push(nested(METRICS, &[text(CONGESTION, congestion)]));
         }
-        let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        self.change(RouteNetlinkMessage::NewRoute(message), flags)
+        self.change(NEW_ROUTE, CREATE | REPLACE, &body)
     }
 
     /// Puts a token bucket in front of a port: `rate` in bytes per second, `burst` and `limit`
@@ -280,153 +233,140 @@ impl Netlink {
         burst: u32,
         limit: u32,
     ) -> io::Result<()> {
-        let mut message = TcMessage::default();
-        message.header.index = self.index(name)? as i32;
-        message.header.parent = TcHandle::ROOT;
-        message.attributes = vec![
-            TcAttribute::Kind("tbf".to_owned()),
-            TcAttribute::Options(token_bucket_options(rate, burst, limit)),
-        ];
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        self.change(RouteNetlinkMessage::NewQueueDiscipline(message), flags)
+        const KIND: u16 = 1;
+        const OPTIONS: u16 = 2;
+        let options = token_bucket_options(rate, burst, limit);
+        let head = qdisc_head(self.index(name)?);
+        let body = [head, text(KIND, "tbf"), nested(OPTIONS, &options)];
+        self.change(NEW_QDISC, CREATE | EXCLUSIVE, &body)
     }
 
     /// Takes away the queue in front of a port.
     pub(crate) fn remove_queue(&mut self, name: &str) -> io::Result<()> {
-        let mut message = TcMessage::default();
-        message.header.index = self.index(name)? as i32;
-        message.header.parent = TcHandle::ROOT;
-        self.change(RouteNetlinkMessage::DelQueueDiscipline(message), 0)
+        let head = qdisc_head(self.index(name)?);
+        self.change(DELETE_QDISC, 0, &[head])
     }
 
     /// All ports but the loopback, with what they counted.
     pub(crate) fn ports(&mut self) -> io::Result<Vec<Port>> {
         let links = self.links()?;
-        let queues = self.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()))?;
-        let queue_of = |index: u32| {
-            queues.iter().find_map(|message| match message {
-                RouteNetlinkMessage::NewQueueDiscipline(q) if q.header.index as u32 == index => {
-                    queue(q)
-                }
-                _ => None,
-            })
-        };
-        Ok(links
-            .iter()
-            .filter(|link| !link.header.flags.contains(LinkFlags::Loopback))
-            .map(|link| Port {
-                queue: queue_of(link.header.index),
-                ..port(link)
-            })
-            .collect())
+        let qdiscs = self.exchange(GET_QDISC, DUMP, &[0; 20])?;
+        let qdiscs: Result<Vec<_>, _> = qdisc::parse(&qdiscs).collect();
+        let qdiscs = qdiscs.map_err(io::Error::other)?;
+        let mut ports = Vec::new();
+        for link in link::parse(&links) {
+            let link = link.map_err(io::Error::other)?;
+            if link.hardware != LOOPBACK {
+                let at_root = |q: &&Qdisc<'_>| q.port == link.index && q.parent == ROOT;
+                let root = qdiscs.iter().find(at_root);
+                ports.push(port(&link, root.and_then(queue)));
+            }
+        }
+        Ok(ports)
     }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+/// `struct ifinfomsg`: the port with this index, and which of its flags become `flags`.
+fn link_head(index: u32, flags: u32, which: u32) -> Vec<u8> {
+    [0, index, flags, which].map(u32::to_ne_bytes).concat()
+}
+
+/// `struct tcmsg`: the root of the port with this index.
+fn qdisc_head(index: u32) -> Vec<u8> {
+    [0, index, 0, ROOT, 0].map(u32::to_ne_bytes).concat()
+}
+
+/// `struct rtmsg`, a unicast route of the main table.
+fn route_head(route: &Route<'_>) -> Vec<u8> {
+    const MAIN: u8 = 254;
+    // The kernel's own route of the subnet is replaced only by one that says it is the same.
+    const KERNEL: u8 = 2;
+    const UNICAST: u8 = 1;
+    const LINK: u8 = 253;
+    const UNIVERSE: u8 = 0;
+    let scope = match route.via {
+        None if route.to.is_ipv4() => LINK,
+        _ => UNIVERSE,
+    };
+    let mut head = vec![family(route.to), route.prefix, 0, 0];
+    head.extend([MAIN, KERNEL, scope, UNICAST]);
+    // No flags.
+    head.extend([0; 4]);
+    head
+}
+
+fn number(kind: u16, value: u32) -> Vec<u8> {
+    attribute(kind, &value.to_ne_bytes())
+}
+
+/// A network namespace by its descriptor.
+fn namespace(space: BorrowedFd<'_>) -> Vec<u8> {
+    number(LINK_NAMESPACE, space.as_raw_fd() as u32)
+}
+
+fn family(address: IpAddr) -> u8 {
+    let family = match address {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    };
+    family.as_raw() as u8
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
     match address {
-        IpAddr::V4(_) => AddressFamily::Inet,
-        IpAddr::V6(_) => AddressFamily::Inet6,
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
     }
 }
 
-fn address(address: IpAddr) -> RouteAddress {
-    match address {
-        IpAddr::V4(v4) => RouteAddress::Inet(v4),
-        IpAddr::V6(v6) => RouteAddress::Inet6(v6),
-    }
-}
-
-const TCA_TBF_PARMS: u16 = 1;
-const TCA_TBF_RATE64: u16 = 4;
-const TCA_TBF_BURST: u16 = 6;
-/// `TC_LINKLAYER_ETHERNET`: frames cost their length, and no rate table is needed.
-const LINK_LAYER_ETHERNET: u8 = 1;
-
-/// The options of `tbf`, as in `linux/pkt_sched.h`.
-fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<TcOption> {
+/// The options of `tbf`.
+fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
+    const PARAMETERS: u16 = 1;
+    const RATE64: u16 = 4;
+    const BURST: u16 = 6;
+    // TC_LINKLAYER_ETHERNET: frames cost their length, and no rate table is needed.
+    const ETHERNET: u8 = 1;
     // struct tc_ratespec rate: cell_log, linklayer, overhead, cell_align, mpu, rate.
-    let mut parameters = vec![0, LINK_LAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+    let mut parameters = vec![0, ETHERNET, 0, 0, 0, 0, 0, 0];
     let low = u32::try_from(rate).unwrap_or(u32::MAX);
     parameters.extend(low.to_ne_bytes());
     // struct tc_ratespec peakrate: none.
     parameters.extend([0; 12]);
     parameters.extend(limit.to_ne_bytes());
-    // buffer and mtu, in ticks: TCA_TBF_BURST and the lack of a peak rate overrule them.
+    // buffer and mtu, in ticks: BURST and the lack of a peak rate overrule them.
     parameters.extend([0; 8]);
-    let option = |kind, value| TcOption::Other(DefaultNla::new(kind, value));
-    let mut options = vec![
-        option(TCA_TBF_PARMS, parameters),
-        option(TCA_TBF_BURST, burst.to_ne_bytes().to_vec()),
-    ];
+    let mut options = vec![attribute(PARAMETERS, &parameters), number(BURST, burst)];
     if rate > u64::from(u32::MAX) {
-        options.push(option(TCA_TBF_RATE64, rate.to_ne_bytes().to_vec()));
+        options.push(attribute(RATE64, &rate.to_ne_bytes()));
     }
     options
 }
 
-fn port(link: &LinkMessage) -> Port {
-    let running = LinkFlags::Up | LinkFlags::LowerUp;
-    let mut port = Port {
-        name: String::new(),
-        up: link.header.flags.contains(running),
-        mtu: 0,
-        rx_bytes: 0,
-        rx_packets: 0,
-        rx_dropped: 0,
-        tx_bytes: 0,
-        tx_packets: 0,
-        tx_dropped: 0,
-        queue: None,
-    };
-    for attribute in &link.attributes {
-        match attribute {
-            LinkAttribute::IfName(name) => port.name.clone_from(name),
-            LinkAttribute::Mtu(mtu) => port.mtu = *mtu,
-            LinkAttribute::Stats64(stats) => {
-                port.rx_bytes = stats.rx_bytes;
-                port.rx_packets = stats.rx_packets;
-                port.rx_dropped = stats.rx_dropped;
-                port.tx_bytes = stats.tx_bytes;
-                port.tx_packets = stats.tx_packets;
-                port.tx_dropped = stats.tx_dropped;
-            }
-            _ => {}
-        }
+fn port(link: &Link<'_>, queue: Option<Queue>) -> Port {
+    let stats = link.stats.unwrap_or_default();
+    Port {
+        name: link.name.to_string(),
+        up: link.up,
+        mtu: link.mtu.unwrap_or_default(),
+        rx_bytes: stats.rx_bytes,
+        rx_packets: stats.rx_packets,
+        rx_dropped: stats.rx_dropped,
+        tx_bytes: stats.tx_bytes,
+        tx_packets: stats.tx_packets,
+        tx_dropped: stats.tx_dropped,
+        queue,
     }
-    port
 }
 
-fn queue(message: &TcMessage) -> Option<Queue> {
-    let mut queue = Queue {
-        kind: String::new(),
-        bytes: 0,
-        packets: 0,
-        drops: 0,
-        overlimits: 0,
-        backlog_bytes: 0,
-    };
-    for attribute in &message.attributes {
-        match attribute {
-            TcAttribute::Kind(kind) => queue.kind.clone_from(kind),
-            TcAttribute::Stats2(all) => {
-                for stats in all {
-                    match stats {
-                        TcStats2::Basic(basic) => {
-                            queue.bytes = basic.bytes;
-                            queue.packets = u64::from(basic.packets);
-                        }
-                        TcStats2::Queue(q) => {
-                            queue.drops = u64::from(q.drops);
-                            queue.overlimits = u64::from(q.overlimits);
-                            queue.backlog_bytes = u64::from(q.backlog);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    // A port without a queue reports `noqueue`.
-    (queue.kind != "noqueue").then_some(queue)
+/// A port without a queue reports `noqueue`.
+fn queue(qdisc: &Qdisc<'_>) -> Option<Queue> {
+    let stats = qdisc.stats.unwrap_or_default();
+    (qdisc.kind != "noqueue").then(|| Queue {
+        kind: qdisc.kind.to_string(),
+        bytes: stats.bytes,
+        packets: stats.packets,
+        drops: stats.drops,
+        overlimits: stats.overlimits,
+        backlog_bytes: stats.backlog,
+    })
 }

@@ -10,6 +10,7 @@ pub mod ethtool;
 pub mod memfd;
 pub mod memory;
 pub mod namespace;
+pub mod netlink;
 pub mod packet;
 pub mod process;
 pub mod shared;

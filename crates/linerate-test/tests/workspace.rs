@@ -145,6 +145,39 @@ fn all_dependencies_are_from_crates_io() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
+/// `lab-dev` is for this project's own tests and studies.
+#[test]
+fn an_installed_program_has_no_feature_for_development() {
+    const FEATURE: &str = "lab-dev";
+    let packages = packages();
+    let own = packages.iter().filter(|p| p["source"].is_null());
+    let mut with = 0;
+    for package in own {
+        let name = text(package, "name");
+        with += usize::from(!package["features"][FEATURE].is_null());
+        let default = package["features"]["default"].to_string();
+        assert!(!default.contains(FEATURE), "{name} has it by default");
+        let all = package["dependencies"].as_array().unwrap().iter();
+        let asks = |d: &&Value| d["kind"] != "dev" && d["features"].to_string().contains(FEATURE);
+        let asked: Vec<&Value> = all.filter(asks).collect();
+        assert!(asked.is_empty(), "{name} asks for it: {asked:?}");
+    }
+    assert_eq!(with, 2, "crates that have {FEATURE}");
+}
+
+/// A compiler of C would be one more thing that a build needs. Default features of a dependency can bring
+/// one in for code that nothing calls.
+#[test]
+fn no_dependency_compiles_c() {
+    let packages = packages();
+    let tools: Vec<&str> = packages
+        .iter()
+        .map(|package| text(package, "name"))
+        .filter(|name| ["bindgen", "cc", "cmake", "nasm-rs", "pkg-config"].contains(name))
+        .collect();
+    assert!(tools.is_empty(), "{tools:?}: see cargo tree --invert");
+}
+
 /// Rust sources below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -142,9 +142,15 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     let sized =
         swept == Swept::Size && Transport::of(&record.start.plan.engine) == Transport::Memory;
     let knee = reference.filter(|_| swept != Swept::Copy && !sized);
-    let rates: Vec<_> = settings.iter().map(|s| s.goodput).collect();
+    let known: Vec<usize> = (0..settings.len())
+        .filter(|at| settings[*at].goodput.is_some())
+        .collect();
+    let falls = falls_of(if sized { &known } else { &[] }, |over, under| {
+        let pairs = pairs(&rounds[over], &rounds[under], &|slice| Some(slice.goodput));
+        rounds_ratio(&pairs)
+    });
     Sweep {
-        falls: if sized { falls_of(&rates) } else { Vec::new() },
+        falls,
         knee: knee.and_then(|best| knee_of(&ratios, best)),
         settings,
         reference,
@@ -268,39 +274,42 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
 /// A rate has fallen below this share of what it was.
 const FALLEN: f64 = 0.85;
 
-/// Where rates fall: by more than noise, and by more than a sixth or so. What falls on from one setting to the next is one
-/// fall.
-fn falls_of(rates: &[Option<Estimate>]) -> Vec<Fall> {
-    let known = rates.iter().enumerate();
-    let known: Vec<(usize, Estimate)> = known.filter_map(|(at, r)| Some((at, (*r)?))).collect();
+/// Where rates fall: by more than noise, and by more than a seventh, of the best and of the last that was about as good.
+/// What falls on from one setting to the next is one
+/// fall. `ratio` tells the rate of a setting over that of another one; only settings that are `known` are asked for.
+fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
-    let Some(((_, first), rest)) = known.split_first() else {
+    let Some((&first, rest)) = known.split_first() else {
         return falls;
     };
-    let (mut before, mut level, mut falling) = (known[0].0, *first, false);
-    for (at, rate) in rest {
-        // While it falls each setting is held against the one before it, else against the best since the last fall.
-        let fallen = rate.mean < level.mean * FALLEN && ends(rate)[1] < ends(&level)[0];
+    // The best since the last fall, the last that is about as good, and whether the one before was a fall.
+    let (mut best, mut holds, mut falling) = (first, first, false);
+    for &at in rest {
+        let (Some(to_best), Some(to_last)) = (ratio(at, best), ratio(at, holds)) else {
+            continue;
+        };
+        let low = to_best.mid < FALLEN;
+        let fallen = [to_best, to_last]
+            .iter()
+            .all(|to| to.mid < FALLEN && to.high < 1.0);
         match falls.last_mut() {
-            Some(last) if fallen && falling => last.to = *at,
+            Some(last) if fallen && falling => last.to = at,
             _ if fallen => falls.push(Fall {
-                from: before,
-                to: *at,
+                from: holds,
+                to: at,
             }),
             _ => {}
         }
-        if fallen || rate.mean > level.mean {
-            level = *rate;
+        // While it falls each setting is held against the one before it.
+        if fallen || to_best.mid > 1.0 {
+            best = at;
         }
-        (before, falling) = (*at, fallen);
+        if fallen || !low {
+            holds = at;
+        }
+        falling = fallen;
     }
     falls
-}
-
-/// The ends of the interval of a mean, where it has one.
-fn ends(rate: &Estimate) -> [f64; 2] {
-    rate.interval
-        .map_or([rate.mean; 2], |interval| [interval.low, interval.high])
 }
 
 #[cfg(test)]
@@ -310,35 +319,31 @@ mod tests {
     #[test]
     fn a_fall_is_beyond_noise_and_goes_on_until_the_rate_holds() {
         let of = |rates: &[f64], half: f64| {
-            let estimate = |mean: &f64| {
-                let interval = Interval {
-                    low: mean * (1.0 - half),
-                    mid: *mean,
-                    high: mean * (1.0 + half),
-                };
-                (*mean > 0.0).then_some(Estimate {
-                    mean: *mean,
-                    interval: Some(interval),
-                    samples: 4,
+            let known: Vec<usize> = (0..rates.len()).filter(|at| rates[*at] > 0.0).collect();
+            let falls = falls_of(&known, |over, under| {
+                let mid = rates[over] / rates[under];
+                Some(Interval {
+                    low: mid * (1.0 - half),
+                    mid,
+                    high: mid * (1.0 + half),
                 })
-            };
-            let rates: Vec<_> = rates.iter().map(estimate).collect();
-            let falls = falls_of(&rates);
-            falls
-                .iter()
-                .map(|fall| [fall.from, fall.to])
-                .collect::<Vec<_>>()
+            });
+            let ends = falls.iter().map(|fall| [fall.from, fall.to]);
+            ends.collect::<Vec<_>>()
         };
         let none: [[usize; 2]; 0] = [];
         assert_eq!(of(&[], 0.0), none);
         assert_eq!(of(&[100.0, 90.0, 86.0], 0.01), none);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.01), [[1, 2]]);
-        assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.09), none, "within noise");
+        assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.2), none, "within noise");
         // Three levels; the first fall takes two settings.
         let caches = [90.0, 100.0, 70.0, 50.0, 49.0, 50.0, 20.0, 19.0];
         assert_eq!(of(&caches, 0.01), [[1, 3], [5, 6]]);
-        // A slow decline is one as soon as it is beyond what counts.
-        assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 80.0], 0.01), [[2, 3]]);
+        // What is low already and not surely so does not hold.
+        assert_eq!(of(&[100.0, 84.0, 80.0, 50.0], 0.3), [[0, 3]]);
+        // A slow decline is one once what is lost since the last that was good counts by itself.
+        assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 77.0], 0.01), none);
+        assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 76.0], 0.01), [[2, 4]]);
         assert_eq!(
             of(&[100.0, 0.0, 50.0], 0.01),
             [[0, 2]],

@@ -9,13 +9,11 @@ use linerate_core::parse::qdisc::{self, ROOT};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 
-use crate::host::netlink::{REQUEST, Request, Socket, attribute};
+use crate::host::netlink::{ACK, REQUEST, Request, Socket, attribute};
 use crate::host::{Query, invalid};
 
 /// `RTM_NEWQDISC` of linux/rtnetlink.h: without a flag that says so it makes none, and changes one.
 const CHANGE: u16 = 36;
-/// `NLM_F_ACK`.
-const ACK: u16 = 4;
 
 /// The discipline of this kind at the root of a port.
 struct Root {

@@ -2,26 +2,20 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use linerate_core::parse::netlink::{DONE, DUMP_INTERRUPTED, ERROR, error_number, messages};
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+use linerate_core::parse::netlink::part;
+use linerate_core::parse::netlink::write::message;
+pub(crate) use linerate_core::parse::netlink::write::{ACK, DUMP, REQUEST, attribute};
+use linerate_sys::netlink::Socket as Kernel;
+use rustix::net::{AddressFamily, Protocol};
 
-use super::{LIMIT, Query, Toward, invalid};
+use super::{LIMIT, Query, Toward};
 
 /// The kernel answers at once; this only keeps a fault from becoming a hang.
 const DEADLINE: Duration = Duration::from_secs(1);
 /// A dump during which something changed is asked for again, this often at most.
 const ATTEMPTS: u32 = 3;
-/// The kernel fills at most 32 KiB of a dump at a time (net/netlink/af_netlink.c, netlink_dump).
-const BUFFER: usize = 64 << 10;
-
-pub(crate) const REQUEST: u16 = 1;
-const MULTI: u16 = 2;
-pub(super) const DUMP: u16 = 0x300;
 
 /// What is sent: a message without its number.
 pub(crate) struct Request {
@@ -30,26 +24,18 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// A netlink socket that talks to the kernel alone.
+/// A netlink socket, and the number of the last request.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    fd: OwnedFd,
+    kernel: Kernel,
     sequence: u32,
-    buffer: Vec<u8>,
 }
 
 impl Socket {
-    /// No protocol is protocol 0, which for this family is `NETLINK_ROUTE`.
     pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
-        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
-        let fd = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
-        // Connected to the kernel (port 0): what another process sends does not arrive.
-        rustix::net::connect(&fd, &SocketAddrNetlink::new(0, 0))?;
-        set_socket_timeout(&fd, Timeout::Recv, Some(DEADLINE))?;
         Ok(Self {
-            fd,
+            kernel: Kernel::open(protocol, Some(DEADLINE))?,
             sequence: 0,
-            buffer: vec![0; BUFFER],
         })
     }
 
@@ -61,9 +47,7 @@ impl Socket {
     /// Sends a request and gives the whole reply.
     pub(crate) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
-            self.sequence = self.sequence.wrapping_add(1);
-            let request = request.bytes(self.sequence);
-            rustix::net::send(&self.fd, &request, SendFlags::empty())?;
+            self.send(request)?;
             if let Some(reply) = self.reply()? {
                 return Ok(reply);
             }
@@ -79,14 +63,19 @@ impl Socket {
         request: &Request,
         each: &mut dyn FnMut(&[u8]),
     ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let request = request.bytes(self.sequence);
-        rustix::net::send(&self.fd, &request, SendFlags::empty())?;
+        self.send(request)?;
         self.each_part(|part| {
             each(part);
             Ok(())
         })?;
         Ok(())
+    }
+
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let Request { kind, flags, body } = request;
+        self.kernel
+            .send(&message(*kind, *flags, self.sequence, body))
     }
 
     /// The reply to the last request; `None` where a dump changed while it was read.
@@ -108,67 +97,14 @@ impl Socket {
     fn each_part(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         let mut whole = true;
         loop {
-            let part = self.receive()?;
-            let mut ended = false;
-            for message in messages(&self.buffer[..part]) {
-                let message = message.map_err(invalid)?;
-                if message.sequence != self.sequence {
-                    continue;
-                }
-                whole &= message.flags & DUMP_INTERRUPTED == 0;
-                ended |= match message.kind {
-                    ERROR if is_ack(message.body) => true,
-                    ERROR => return Err(refusal(message.body)),
-                    DONE if failed(message.body) => return Err(refusal(message.body)),
-                    // A single answer has no end mark of its own; a dump's messages say "multi".
-                    kind => kind == DONE || message.flags & MULTI == 0,
-                };
-            }
-            each(&self.buffer[..part])?;
-            if ended {
+            let bytes = self.kernel.receive()?;
+            let part = part(bytes, self.sequence)?;
+            each(bytes)?;
+            whole &= !part.interrupted;
+            if part.last {
                 return Ok(whole);
             }
         }
-    }
-
-    fn receive(&mut self) -> io::Result<usize> {
-        let buffer = &mut self.buffer;
-        let receive = || rustix::net::recv(&self.fd, &mut buffer[..], RecvFlags::TRUNC);
-        let (_, length) = rustix::io::retry_on_intr(receive)?;
-        if length > BUFFER {
-            let why = "a netlink message larger than the buffer";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
-        Ok(length)
-    }
-}
-
-/// Whether an error message is none: a change was made.
-fn is_ack(body: &[u8]) -> bool {
-    error_number(body).is_ok_and(|number| number == 0)
-}
-
-/// Whether a dump's end mark carries an error.
-fn failed(body: &[u8]) -> bool {
-    error_number(body).is_ok_and(|number| number > 0)
-}
-
-fn refusal(body: &[u8]) -> io::Error {
-    error_number(body).map_or_else(invalid, io::Error::from_raw_os_error)
-}
-
-impl Request {
-    fn bytes(&self, sequence: u32) -> Vec<u8> {
-        let length = 16 + self.body.len() as u32;
-        [
-            &length.to_ne_bytes()[..],
-            &self.kind.to_ne_bytes(),
-            &self.flags.to_ne_bytes(),
-            &sequence.to_ne_bytes(),
-            &[0; 4],
-            &self.body,
-        ]
-        .concat()
     }
 }
 
@@ -220,14 +156,6 @@ fn octets(address: IpAddr) -> Vec<u8> {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),
     }
-}
-
-/// An attribute with its padding.
-pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = value.len() as u16 + 4;
-    let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
 }
 
 #[cfg(test)]

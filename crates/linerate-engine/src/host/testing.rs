@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use linerate_core::facts::Gap;
+pub(super) use linerate_core::parse::netlink::write::attribute as attr;
+use linerate_core::parse::netlink::write::message;
 use linerate_core::record::Table;
 use rustix::io::Errno;
 
@@ -115,24 +117,9 @@ pub(super) fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<T
     )
 }
 
-/// A netlink attribute with its padding.
-pub(super) fn attr(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(value.len() + 4).unwrap();
-    let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
-/// A netlink message with its header.
+/// A netlink message of a reply.
 pub(super) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len() + 16).unwrap();
-    [
-        &length.to_ne_bytes()[..],
-        &kind.to_ne_bytes(),
-        &[0; 10],
-        body,
-    ]
-    .concat()
+    message(kind, 0, 0, body)
 }
 
 /// The route to anywhere, by the port with this index.

@@ -4,6 +4,7 @@
 //! above this trait (the run, its trials, the judge) cannot tell which one it has.
 
 pub mod alone;
+#[cfg(feature = "lab-dev")]
 pub mod sim;
 
 use linerate_core::plan::{SetPlan, StepPlan};

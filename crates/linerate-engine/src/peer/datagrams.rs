@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use linerate_core::wire::knock::{
     KNOCK_LEN, Knock, MAC_LEN, PLACE_LEN, Place, Purpose, transcript,
 };

@@ -3,7 +3,7 @@
 //! The prologue of the handshake is the whole preamble, with the server's nonce in it: a message
 //! recorded on one connection is worth nothing on another, and nobody can bend the versions.
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use linerate_core::wire::message::Secret;
 use linerate_core::wire::preamble::{HELLO_LEN, REPLY_LEN};
 use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover, transcript};

@@ -7,7 +7,9 @@ use linerate_lab::Fault;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
-use super::{out, score, vm};
+#[cfg(feature = "lab-dev")]
+use super::score;
+use super::{out, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -43,6 +45,7 @@ enum What {
     ///
     /// Each outcome is kept as it comes, with its record; nothing is run again, whatever came of
     /// it. Started again on the same directory, it goes on where it was stopped.
+    #[cfg(feature = "lab-dev")]
     Score(score::Args),
     /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
     ///
@@ -85,6 +88,10 @@ const EXAMPLES: &[&str] = &[
     "environment:near,LINERATE_PACING=500Mb/s",
 ];
 
+#[cfg_attr(
+    not(feature = "lab-dev"),
+    expect(unused_variables, reason = "only a score has options")
+)]
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match &args.what {
         What::List => list(),
@@ -94,6 +101,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             far,
             command,
         } => run_in(faults, congestion.clone(), far.as_deref(), command),
+        #[cfg(feature = "lab-dev")]
         What::Score(args) => score::run(args, options),
         What::Vm { command } => vm::run(command),
     }

@@ -29,6 +29,7 @@ mod repeat;
 mod report;
 mod resolve;
 mod run;
+#[cfg(feature = "lab-dev")]
 mod score;
 mod serve;
 mod session;

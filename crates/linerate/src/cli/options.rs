@@ -135,7 +135,8 @@ pub(crate) struct Run {
           require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub(crate) allow_changes: Option<bool>,
 
-    /// Way to move bytes: tcp, udp or shm; for `bw` and `lat` memory, for `lat` connect, too
+    /// Way to move bytes: tcp, udp, or shm (shared memory of two processes of this host); for `bw` and `lat` memory (of this
+    /// host), for `lat` connect, too
     #[arg(long, env = "LINERATE_ENGINE", value_name = "NAME")]
     pub(crate) engine: Option<String>,
 

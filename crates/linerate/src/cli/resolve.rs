@@ -153,10 +153,9 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
         Some(transport) => run::possible(transport, plan, trips),
         None => Ok(()),
     };
+    let own = transport::named(&plan.engine).map(|info| info.far_end);
     can(&plan.engine).map_err(|why| {
-        let mut others = TRANSPORTS
-            .iter()
-            .filter(|other| other.far_end == FarEnd::Peer);
+        let mut others = TRANSPORTS.iter().filter(|other| Some(other.far_end) == own);
         let other = others.find(|other| can(other.name).is_ok());
         let hint = other.map_or_else(String::new, |other| format!("--engine {} can", other.name));
         Failure::usage(anyhow!("engine `{}`: {why}", plan.engine)).hint(hint)

@@ -108,13 +108,22 @@ fn words(row: &Row) -> String {
         Kept::Failed(why) => format!("failed: {why}"),
         Kept::Told(told) => format!(
             "{}: {}{} in {:.0} s",
-            told.outcome.name(),
+            word(told.outcome),
             told.named.as_deref().unwrap_or("nothing named"),
             told.certainty
                 .as_ref()
                 .map_or(String::new(), |c| format!(", {c},")),
             told.seconds,
         ),
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Right => "right",
+        Outcome::Acceptable => "acceptable",
+        Outcome::Unknown => "unknown",
+        Outcome::Wrong => "wrong",
     }
 }
 

@@ -22,18 +22,6 @@ pub(crate) enum Outcome {
     Wrong,
 }
 
-impl Outcome {
-    /// The word used in text and JSON.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Right => "right",
-            Self::Acceptable => "acceptable",
-            Self::Unknown => "unknown",
-            Self::Wrong => "wrong",
-        }
-    }
-}
-
 /// What the machine below does to a lab, whatever is planted in it: the kernel counts it, and no cell can
 /// make it or keep it away. It is true where it is told, and no answer to what was planted.
 const NOT_OURS: &str = "cpu-steal";

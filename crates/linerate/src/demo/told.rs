@@ -147,16 +147,6 @@ impl Told {
             seconds: seconds(&shown.record, |_| true).unwrap_or(0.0),
         }
     }
-
-    /// Whether it was right, and proved.
-    pub(crate) fn is_proved(&self) -> bool {
-        self.outcome == Outcome::Right && self.certainty.as_deref() == Some("proved")
-    }
-
-    /// Whether what was planted is known to hold the path back.
-    pub(crate) fn bites(&self) -> bool {
-        self.truth.as_ref().is_some_and(|t| t.bites)
-    }
 }
 
 fn limit(limit: &Limit) -> LimitTold {

@@ -39,16 +39,16 @@ impl<'a> Tally<'a> {
     }
 
     fn proved(&self) -> usize {
-        self.told.iter().filter(|t| t.is_proved()).count()
+        self.told.iter().filter(|t| is_proved(t)).count()
     }
 
     fn biting(&self) -> usize {
-        self.told.iter().filter(|t| t.bites()).count()
+        self.told.iter().filter(|t| bites(t)).count()
     }
 
     /// Seconds to each proof of what was planted that a trial gave, in order.
     fn seconds(&self) -> Vec<f64> {
-        let proved = self.told.iter().filter(|t| t.is_proved());
+        let proved = self.told.iter().filter(|t| is_proved(t));
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
         all.sort_by(f64::total_cmp);
         all
@@ -75,6 +75,16 @@ impl<'a> Tally<'a> {
         let named = wrong.map(|t| format!("{} ({})", named(t), t.seed));
         named.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether the verdict was right, and proved.
+fn is_proved(told: &Told) -> bool {
+    told.outcome == Outcome::Right && told.certainty.as_deref() == Some("proved")
+}
+
+/// Whether what was planted is known to hold the path back.
+fn bites(told: &Told) -> bool {
+    told.truth.as_ref().is_some_and(|truth| truth.bites)
 }
 
 fn named(told: &Told) -> &str {
@@ -122,8 +132,8 @@ fn in_all(tally: &Tally<'_>) -> String {
     let told = tally.told.len();
     let healthy: Vec<&&Told> = tally.told.iter().filter(|t| is_healthy(t)).collect();
     let alarms = healthy.iter().filter(|t| t.outcome == Outcome::Wrong);
-    let biting: Vec<&&Told> = tally.told.iter().filter(|t| t.bites()).collect();
-    let proved = biting.iter().filter(|t| t.is_proved()).count();
+    let biting: Vec<&&Told> = tally.told.iter().filter(|t| bites(t)).collect();
+    let proved = biting.iter().filter(|t| is_proved(t)).count();
     let times = tally.seconds();
     let seconds = median(&times).map_or(String::new(), |s| {
         format!(

@@ -198,7 +198,8 @@ fn falls(doc: &mut Document, probe: &Probe) {
         let found = probe.found.settings[at].goodput;
         found.map_or_else(String::new, |rate| Rate(rate.mean as u64).to_string())
     };
-    for fall in &probe.found.falls {
+    for (number, fall) in probe.found.falls.iter().enumerate() {
+        let label = if number == 0 { "Falls" } else { "" };
         let head = format!("after {}", probe.name(fall.from));
         let text = format!(
             ": from {} to {} at {}",
@@ -206,7 +207,7 @@ fn falls(doc: &mut Document, probe: &Probe) {
             rate(fall.to),
             probe.name(fall.to)
         );
-        doc.entry("Falls", &[(Tone::Good, &head), (Tone::Plain, &text)], 2);
+        doc.entry(label, &[(Tone::Good, &head), (Tone::Plain, &text)], 2);
     }
     if probe.found.falls.is_empty() {
         doc.entry("Falls", &[(Tone::Plain, "nowhere")], 2);

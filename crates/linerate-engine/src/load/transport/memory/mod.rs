@@ -149,7 +149,7 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     if found.is_none() {
         let list: Vec<String> = known.iter().map(u32::to_string).collect();
         let what = format!(
-            "node {asked} has no memory here: of the NUMA nodes, {} have",
+            "NUMA node {asked} has no memory here; nodes with memory: {}",
             list.join(", ")
         );
         return Err(LoadError::Unsupported { what });
@@ -304,7 +304,7 @@ mod tests {
         };
         assert_eq!(asked(2, &[0, 2]), Ok(Some(2)));
         assert_eq!(asked(0, &[]), Ok(Some(0)));
-        assert!(asked(1, &[0, 2]).unwrap_err().contains("0, 2 have"));
+        assert!(asked(1, &[0, 2]).unwrap_err().ends_with("memory: 0, 2"));
         assert!(asked(1, &[]).is_err());
         let unasked = node_of(&plan(COPY, 1), &Room::default());
         assert_eq!(unasked.unwrap(), None);

@@ -1,8 +1,10 @@
 //! Netlink framing: messages and their attributes.
 //!
-//! Written here rather than taken from a crate because a reply is read ten times a second while
-//! the path is loaded: only what is used is looked at, nothing is copied, and what a newer kernel
-//! adds cannot turn a whole reply into an error.
+//! No crate does this because a reply is read ten times a second while the path is loaded: only
+//! what is used is looked at, nothing is copied, and what a newer kernel adds cannot turn a whole
+//! reply into an error.
+
+pub mod write;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -10,11 +12,13 @@ use std::net::IpAddr;
 use super::Malformed;
 
 /// Message type: an error, or the positive acknowledgement.
-pub const ERROR: u16 = 2;
+const ERROR: u16 = 2;
 /// Message type: the end of a dump.
-pub const DONE: u16 = 3;
+const DONE: u16 = 3;
+/// Message flag: more messages of this reply follow.
+const MULTI: u16 = 2;
 /// Message flag: what was dumped changed meanwhile, so that parts may be missing.
-pub const DUMP_INTERRUPTED: u16 = 0x10;
+const DUMP_INTERRUPTED: u16 = 0x10;
 
 /// Attribute types carry two flags in their top bits.
 const TYPE_MASK: u16 = 0x3fff;
@@ -30,6 +34,66 @@ pub struct Message<'a> {
     pub sequence: u32,
     /// What follows the header.
     pub body: &'a [u8],
+}
+
+/// What the framing of one part of a reply says about the whole reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The reply ends with this part.
+    pub last: bool,
+    /// What was dumped changed meanwhile, so that parts may be missing.
+    pub interrupted: bool,
+}
+
+/// Why a request has no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The kernel's error number, which is positive.
+    Errno(i32),
+    /// The reply is none.
+    Malformed(Malformed),
+}
+
+impl From<Malformed> for Refusal {
+    fn from(why: Malformed) -> Self {
+        Self::Malformed(why)
+    }
+}
+
+impl From<Refusal> for std::io::Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Errno(number) => Self::from_raw_os_error(number),
+            Refusal::Malformed(why) => Self::new(std::io::ErrorKind::InvalidData, why),
+        }
+    }
+}
+
+/// Reads the framing of what one `recv` gave, of the reply to the request with this number.
+/// Messages of other replies are passed over.
+pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
+    let mut part = Part::default();
+    for message in messages(bytes) {
+        let message = message?;
+        if message.sequence != sequence {
+            continue;
+        }
+        part.interrupted |= message.flags & DUMP_INTERRUPTED != 0;
+        part.last |= match message.kind {
+            ERROR => match error_number(message.body)? {
+                0 => true,
+                number => return Err(Refusal::Errno(number)),
+            },
+            // The end of a dump may carry an error; kernels may also leave the number out.
+            DONE => match error_number(message.body) {
+                Ok(number) if number > 0 => return Err(Refusal::Errno(number)),
+                _ => true,
+            },
+            // A single answer has no end mark of its own.
+            _ => message.flags & MULTI == 0,
+        };
+    }
+    Ok(part)
 }
 
 /// The messages of a reply; ends after the first error.
@@ -83,7 +147,7 @@ fn change_front(
 }
 
 /// The error number that an error message carries: positive, 0 for an acknowledgement.
-pub fn error_number(body: &[u8]) -> Result<i32, Malformed> {
+fn error_number(body: &[u8]) -> Result<i32, Malformed> {
     Ok(i32::from_ne_bytes(array(body, 0, "netlink error")?).saturating_neg())
 }
 
@@ -190,29 +254,66 @@ fn aligned(bytes: &[u8], length: usize) -> &[u8] {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::{attributes, error_number, messages};
+    pub(crate) use super::write::attribute as attr;
+    use super::write::message;
+    use super::{DONE, ERROR, Part, Refusal, attributes, error_number, messages, part};
     use crate::parse::Malformed;
 
-    /// An attribute with its padding.
-    pub(crate) fn attr(kind: u16, value: &[u8]) -> Vec<u8> {
-        let length = u16::try_from(value.len() + 4).unwrap();
-        let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+    /// A message with its header and padding.
+    pub(crate) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = message(kind, 0, 0, body);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     }
 
-    /// A message with its header and padding.
-    pub(crate) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(body.len() + 16).unwrap();
-        let mut bytes = [
-            &length.to_ne_bytes()[..],
-            &kind.to_ne_bytes(),
-            &[0; 10],
-            body,
-        ]
-        .concat();
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
+    /// One message of reply 7.
+    fn of_reply(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+        message(kind, flags, 7, body)
+    }
+
+    #[test]
+    fn a_reply_ends_with_its_answer_acknowledgement_or_end_mark() {
+        let (more, last) = (
+            Part::default(),
+            Part {
+                last: true,
+                ..Part::default()
+            },
+        );
+        let zero = [0; 4];
+        for (kind, flags, body, expected) in [
+            (16, 2, &zero[..], more),
+            (16, 0, &zero, last),
+            (DONE, 2, &zero, last),
+            (DONE, 2, &[], last),
+            (ERROR, 0, &zero, last),
+            (
+                16,
+                0x12,
+                &zero,
+                Part {
+                    interrupted: true,
+                    ..more
+                },
+            ),
+        ] {
+            let bytes = of_reply(kind, flags, body);
+            assert_eq!(part(&bytes, 7), Ok(expected), "{kind} {flags} {body:?}");
+            assert_eq!(part(&bytes, 8), Ok(more), "of another reply");
+        }
+    }
+
+    #[test]
+    fn an_error_is_a_refusal_with_its_number() {
+        let number = (-19i32).to_ne_bytes();
+        for kind in [ERROR, DONE] {
+            let bytes = of_reply(kind, 2, &number);
+            assert_eq!(part(&bytes, 7), Err(Refusal::Errno(19)));
+        }
+        let short = Malformed::Short("netlink error");
+        assert_eq!(part(&of_reply(ERROR, 0, &[]), 7), Err(short.into()));
+        let error = std::io::Error::from(Refusal::Errno(19));
+        assert_eq!(error.raw_os_error(), Some(19));
     }
 
     #[test]
