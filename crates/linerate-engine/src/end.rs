@@ -61,16 +61,17 @@ struct EndSet {
 
 impl LocalEnd {
     /// An end without sets. `toward` is the other end: the port that the route to it leaves by is the
-    /// one that is watched.
+    /// one that is watched, unless the bytes of the transport pass none.
     pub fn new(
         side: Side,
         engine: &str,
         machine: Arc<dyn Machine>,
         toward: impl Into<Toward>,
     ) -> Self {
-        let toward = Some(toward.into());
+        let info = transport::transport(engine).map(Transport::info);
+        let passes = info.is_none_or(|info| info.far_end != FarEnd::Process);
         Self {
-            toward,
+            toward: passes.then(|| toward.into()),
             ..Self::alone(side, engine, machine)
         }
     }

@@ -14,9 +14,8 @@ use crate::facts::Gap;
 use crate::metric as m;
 use crate::path::{Direction, Side};
 use crate::plan::{Pattern, Purpose};
-use crate::record::{End, Histogram, Host, Record, Step, TrialPlan};
+use crate::record::{End, Histogram, Record, Step, TrialPlan};
 use crate::stats::{merge, percentile, samples};
-use crate::transport::{Scope, Transport};
 use crate::units::Nanos;
 
 /// Derives the model of a record.
@@ -64,7 +63,7 @@ impl Deriver {
         self.follow(record);
         let idle = self.basis.idle.and_then(|at| record.steps.get(at));
         Model {
-            hosts: hosts(record),
+            hosts: record.hosts.clone(),
             same_machine: same_machine(record),
             idle: idle.and_then(|step| latency_of(record, step)),
             directions: Direction::ALL
@@ -223,18 +222,6 @@ fn is_idle(step: &Step) -> bool {
 
 pub(super) fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&Step> {
     record.steps.iter().find(|s| is(&s.plan.purpose))
-}
-
-/// The hosts, without a port where the load passes none: what is read there is what steers the run.
-fn hosts(record: &Record) -> Vec<Host> {
-    let mut hosts = record.hosts.clone();
-    if !Scope::Ports.includes(Transport::of(&record.start.plan.engine)) {
-        for host in &mut hosts {
-            host.facts.port = None;
-            host.facts.route = None;
-        }
-    }
-    hosts
 }
 
 /// Whether both ends share one machine: the same boot id, or only one host.

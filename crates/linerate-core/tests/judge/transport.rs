@@ -155,3 +155,55 @@ fn a_thread_that_polls_is_not_out_of_time_by_that() {
         assert_eq!(named, !polls);
     }
 }
+
+/// A load through shared memory whose threads need so much of their CPUs.
+fn shared(sender: f64, receiver: f64) -> Model {
+    model(Load {
+        transport: Transport::Shm,
+        goodput: steady(8e9),
+        senders: vec![thread(sender)],
+        receivers: vec![thread(receiver)],
+        packets: None,
+        ..other()
+    })
+}
+
+#[test]
+fn a_slow_reader_of_shared_memory_is_named_and_proved_by_more_work() {
+    for (busy, expected) in [(0.97, vec!["receiver-core"]), (0.9, vec![]), (0.5, vec![])] {
+        let named = judge(&shared(0.4, busy)).limits;
+        let named: Vec<&str> = named.iter().map(|limit| limit.cause).collect();
+        assert_eq!(named, expected, "{busy}");
+    }
+    let mut m = shared(0.4, 0.97);
+    let next = next_trial(&m, Direction::Forward, 0).expect("a trial");
+    assert_eq!(next.kind, "receiver-work");
+    tried(&mut m, "receiver-work", 0.8);
+    let limit = judge(&m).limits.remove(0);
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("receiver-core", Certainty::Proved)
+    );
+    // Its sender has time: more work there changes nothing.
+    let mut m = shared(0.4, 0.97);
+    tried(&mut m, "receiver-work", 1.0);
+    assert!(judge(&m).limits.is_empty(), "{:?}", judge(&m).limits);
+}
+
+#[test]
+fn threads_of_shared_memory_with_time_to_spare_are_no_limit() {
+    let verdict = judge(&shared(0.5, 0.5));
+    assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
+    assert!(!verdict.unknown.is_empty());
+}
+
+#[test]
+fn a_path_through_shared_memory_has_no_port() {
+    let stages = linerate_core::model::stages(&shared(0.5, 0.5));
+    let drawn: Vec<_> = stages.iter().map(|stage| stage.stage.name()).collect();
+    assert_eq!(drawn, ["app", "cpu", "memory", "memory", "cpu", "app"]);
+    let m = shared(0.5, 0.5);
+    assert!(m.directions[0].base.packets.is_none());
+    let tcp = linerate_core::model::stages(&model(load()));
+    assert!(tcp.iter().any(|stage| stage.stage.name() == "port"));
+}

@@ -28,6 +28,7 @@ use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
 use self::trips::{ShmAnswerer, ShmAsker};
 use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams};
+use crate::host::{self, Live};
 use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
@@ -38,6 +39,8 @@ const RING: u64 = 4 << 20;
 /// Smallest ring of round trips. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
+/// One part in so many of what is free is left to others.
+const SPARED: u64 = 16;
 /// Largest message in bytes: it is allocated for each thread.
 const SIZE_MAX: u64 = 16 << 20;
 
@@ -75,8 +78,7 @@ impl Transport for Shm {
         Ok(match side {
             Side::Near => Box::new(Guest { plan }),
             Side::Far => {
-                let len = layout(&plan).all();
-                let memory = SharedMemory::create(len).map_err(|e| no_memory(len, &e))?;
+                let memory = memory(layout(&plan).all(), host::room(&Live::new(), 0).free)?;
                 let host = meeting::Host::new()?;
                 Box::new(Owner { plan, memory, host })
             }
@@ -108,13 +110,21 @@ fn ring_of(size: u64, several: bool) -> u64 {
     (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
-fn no_memory(len: usize, error: &std::io::Error) -> LoadError {
-    LoadError::Unsupported {
+/// Makes the memory of a set, where so much is `free`, with what bounds that. The kernel gives more than there is, and ends some
+/// process when it is used.
+fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, LoadError> {
+    let none = |why: &str| LoadError::Unsupported {
         what: format!(
-            "{} of shared memory cannot be had: {error}",
+            "{} of shared memory cannot be had: {why}",
             Bytes(len as u64)
         ),
+    };
+    if let Some((free, bound)) = free
+        && len as u64 > free.0 - free.0 / SPARED
+    {
+        return Err(none(&format!("{free} are free ({bound})")));
     }
+    SharedMemory::create(len).map_err(|e| none(&e.to_string()))
 }
 
 /// The far end, which made the memory.

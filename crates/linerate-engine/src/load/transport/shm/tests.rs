@@ -333,6 +333,19 @@ fn a_ring_holds_two_messages_as_far_as_there_is_room() {
 }
 
 #[test]
+fn memory_that_is_not_free_is_not_touched() {
+    let made = |len, free| {
+        let free = Some((Bytes(free), "memory.max of /x".to_owned()));
+        super::memory(len, free).map_err(|e| e.to_string())
+    };
+    assert!(made(15 << 12, 16 << 12).is_ok());
+    let why = made((15 << 12) + 1, 16 << 12).unwrap_err();
+    assert!(why.ends_with("are free (memory.max of /x)"), "{why}");
+    assert!(why.contains("of shared memory cannot be had"), "{why}");
+    assert!(super::memory(1 << 12, None).is_ok());
+}
+
+#[test]
 fn a_server_counts_rings_and_buffers() {
     let room = |plan: &SetPlan| Shm.room(Side::Far, plan).unwrap().0;
     let one = room(&plan(stream(Direction::Forward), |_| ()));
