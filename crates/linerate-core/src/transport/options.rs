@@ -47,6 +47,7 @@ pub enum Kind {
 /// A value of an option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "OptionValue")]
 pub enum Setting {
     /// Of a switch.
     Switch(bool),
