@@ -11,8 +11,8 @@ import glob, json, os, re, subprocess, sys, tempfile, time
 
 SIZE = 65536
 PROBES = {
-    "send, TCP": ["bw", "--size", str(SIZE)],
-    "receive, TCP": ["bw", "--size", str(SIZE), "-d", "reverse"],
+    "send, TCP": ["bw", "--size", "64KiB"],
+    "receive, TCP": ["bw", "--size", "64KiB", "-d", "reverse"],
     "round trip, TCP": ["lat"],
     "round trip, TCP, 2000/s": ["lat", "--rate", "2000"],
     "round trip, UDP": ["lat", "--engine", "udp"],

@@ -30,7 +30,7 @@ enum State {
     Due,
     /// A part of it may be sent.
     Sending,
-    /// Its answer is waited for since then; the time is known only where answers may be lost.
+    /// Its answer is waited for since then, where answers may be lost.
     Waiting(u64),
 }
 
@@ -60,8 +60,8 @@ struct Schedule {
     state: State,
     /// When the message under way, or the next one, should be sent; zero before the first of a step.
     intended: u64,
-    /// The last messages, by number; the length is a power of two.
-    asked: Box<[Asked]>,
+    /// The last messages, by number.
+    asked: Box<[Asked; LATE]>,
     sent: u64,
     answered: u64,
     /// Messages of the time that counts without an answer.
@@ -72,15 +72,18 @@ struct Schedule {
 }
 
 impl Schedule {
+    /// The place of a message among the last ones.
+    #[inline]
     fn slot(&mut self, number: u64) -> &mut Asked {
-        let mask = self.asked.len() - 1;
-        &mut self.asked[number as usize & mask]
+        &mut self.asked[number as usize % LATE]
     }
 
-    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+    fn begin(&mut self, advice: &Arc<Advice>, unread: bool) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         self.times.renew()?;
-        self.unread.renew()?;
+        if unread {
+            self.unread.renew()?;
+        }
         self.asked.fill(Asked::default());
         (self.sent, self.answered, self.lost, self.intended) = (0, 0, 0, 0);
         self.state = State::Idle;
@@ -88,9 +91,15 @@ impl Schedule {
         Ok(())
     }
 
+    /// Whether the next message has no time of its own.
+    #[inline]
+    fn is_unpaced(&self) -> bool {
+        self.interval == 0 || self.ending
+    }
+
     /// Whether the message that is due may be sent now; waits for its time, but no longer than `wait`.
     fn is_due(&self, wait: Duration) -> bool {
-        if self.interval == 0 || self.ending {
+        if self.is_unpaced() {
             return true;
         }
         clock::sleep_until(self.intended, wait);
@@ -106,18 +115,25 @@ impl Schedule {
     }
 
     /// The message under way is sent.
+    #[inline]
     fn note_sent(&mut self) {
         // By when it was to be sent, not by when it is answered: a stall at the end is seen.
-        let (intended, counts) = (self.intended, self.advice.counts(self.intended));
+        let intended = self.intended;
+        let counts = if self.is_unpaced() {
+            self.advice.counting()
+        } else {
+            self.advice.counts(intended)
+        };
         *self.slot(self.sent) = Asked { intended, counts };
         self.lost += u64::from(counts);
         self.sent += 1;
     }
 
     /// Takes an answer; false when none is waited for.
+    #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let age = self.sent.wrapping_sub(answer.number);
-        if age == 0 || age > self.asked.len() as u64 {
+        if age == 0 || age > LATE as u64 {
             return false;
         }
         let asked = std::mem::take(self.slot(answer.number));
@@ -145,6 +161,7 @@ impl Schedule {
 
     /// The round trip is over. The next one is due an interval after this one should have been sent. The schedule moves
     /// along where that is past, or each message would inherit the delays of all before.
+    #[inline]
     fn next(&mut self, now: u64) {
         self.intended = (self.intended + self.interval).max(now);
         self.state = State::Idle;
@@ -176,7 +193,6 @@ impl Schedule {
 impl<A: Asker> ClosedLoop<A> {
     /// Messages by `asker`, at least `interval` from one to the next. A `busy` thread spins instead of sleeping.
     pub(in crate::load) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
-        let open = if A::LOSSY { LATE } else { 1 };
         Self {
             asker,
             schedule: Schedule {
@@ -187,7 +203,7 @@ impl<A: Asker> ClosedLoop<A> {
                 advice: Arc::new(Advice::new(1, 1)),
                 state: State::Idle,
                 intended: 0,
-                asked: vec![Asked::default(); open].into_boxed_slice(),
+                asked: Box::new([Asked::default(); LATE]),
                 sent: 0,
                 answered: 0,
                 lost: 0,
@@ -200,10 +216,11 @@ impl<A: Asker> ClosedLoop<A> {
     /// Goes on with the round trip under way; answers that were received.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         if self.schedule.state == State::Due {
-            if !self.schedule.is_due(wait) || !self.asker.announce(self.schedule.soon(), true)? {
+            let soon = || self.schedule.soon();
+            if !self.schedule.is_due(wait) || !self.asker.announce(soon, true)? {
                 return Ok(0);
             }
-            if self.schedule.interval == 0 || self.schedule.ending {
+            if self.schedule.is_unpaced() {
                 self.schedule.intended = clock::now();
             }
             self.schedule.state = State::Sending;
@@ -226,11 +243,17 @@ impl<A: Asker> ClosedLoop<A> {
     }
 
     /// Sends the message under way; true once all of it is sent.
+    #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
         if sent {
             self.schedule.note_sent();
-            let since = if A::LOSSY { clock::now() } else { 0 };
+            let paced = A::LOSSY && !self.schedule.is_unpaced();
+            let since = if paced {
+                clock::now()
+            } else {
+                self.schedule.intended
+            };
             self.schedule.state = State::Waiting(since);
         } else if A::LOSSY {
             // Nothing of it was sent.
@@ -245,7 +268,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.asker.begin()?;
         // A kernel that refuses only makes paced messages later, which is measured.
         let _ = thread::exact_timers();
-        self.schedule.begin(advice)
+        self.schedule.begin(advice, A::SAYS_UNREAD)
     }
 
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {

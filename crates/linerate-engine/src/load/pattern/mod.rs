@@ -42,6 +42,9 @@ pub(in crate::load) trait Asker: Send {
     /// Whether messages and answers may be lost. A message is then sent whole or not at all.
     const LOSSY: bool = Self::PATIENCE.is_some();
 
+    /// Whether answers say how long the kernel had them.
+    const SAYS_UNREAD: bool = false;
+
     /// Size of a message, and of its answer.
     fn size(&self) -> u32;
 
@@ -50,7 +53,7 @@ pub(in crate::load) trait Asker: Send {
 
     /// Tells the other end of messages to come, where it must know: of at most `most` of them, of one at least. It may block
     /// for a moment if it may `wait`. True once the next message may be sent.
-    fn announce(&mut self, most: u64, wait: bool) -> Result<bool, LoadError>;
+    fn announce(&mut self, most: impl FnOnce() -> u64, wait: bool) -> Result<bool, LoadError>;
 
     /// Messages that the other end was told of, and that were not sent.
     fn announced(&self) -> u64;

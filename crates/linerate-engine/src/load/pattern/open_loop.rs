@@ -58,10 +58,12 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+    fn begin(&mut self, advice: &Arc<Advice>, unread: bool) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         self.times.renew()?;
-        self.unread.renew()?;
+        if unread {
+            self.unread.renew()?;
+        }
         (self.base, self.sent, self.last) = (0, 0, 0);
         (self.answered, self.counted) = (0, 0);
         self.ending = false;
@@ -69,6 +71,7 @@ impl Schedule {
     }
 
     /// When a message is due.
+    #[inline]
     fn due(&self, message: u64) -> u64 {
         let after = message.saturating_mul(self.interval);
         self.base.saturating_add(after)
@@ -93,6 +96,7 @@ impl Schedule {
     }
 
     /// Takes an answer; false when none is waited for.
+    #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         if answer.number >= self.sent {
             return false;
@@ -204,7 +208,8 @@ impl<A: Asker> OpenLoop<A> {
 
     /// Sends the next message, or a part of it.
     fn send(&mut self, now: u64) -> Result<(), LoadError> {
-        if self.asker.announce(self.schedule.soon(), false)? && self.asker.send(false)? {
+        let soon = || self.schedule.soon();
+        if self.asker.announce(soon, false)? && self.asker.send(false)? {
             self.schedule.sent += 1;
             self.schedule.last = now;
         }
@@ -226,7 +231,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
         // A kernel that refuses only makes messages later, which is measured.
         let _ = thread::exact_timers();
         self.ended = false;
-        self.schedule.begin(advice)
+        self.schedule.begin(advice, A::SAYS_UNREAD)
     }
 
     fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {

@@ -51,10 +51,10 @@ impl<const LOSSY: bool> Asker for Fake<LOSSY> {
         Ok(())
     }
 
-    fn announce(&mut self, most: u64, _: bool) -> Result<bool, LoadError> {
+    fn announce(&mut self, most: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         assert!(!self.finished);
         if self.left == 0 {
-            self.left = most.clamp(1, self.run);
+            self.left = most().clamp(1, self.run);
         }
         Ok(true)
     }

@@ -45,16 +45,19 @@ impl Line {
     }
 
     /// Sends what the kernel takes within the block time; zero when it takes nothing.
+    #[inline]
     pub(super) fn send(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::send(self.fd(), bytes, more))
     }
 
     /// Sends what the kernel takes at once; zero when it takes nothing.
+    #[inline]
     pub(super) fn offer(&self, bytes: &[u8], more: bool) -> Result<usize, LoadError> {
         self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
     /// Receives what is there, within the block time if it may `wait`; zero when nothing is.
+    #[inline]
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(0) => Err(self.closed()),
@@ -94,6 +97,7 @@ impl Line {
     }
 
     /// What a call moved; zero where it was only a pause.
+    #[inline]
     pub(super) fn moved(
         &self,
         call: &'static str,

@@ -146,7 +146,8 @@ impl Asker for ConnectAsker {
     }
 
     /// Makes the socket: a connection's time begins with its first packet.
-    fn announce(&mut self, _: u64, _: bool) -> Result<bool, LoadError> {
+    #[inline]
+    fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         let fd = socket_to(&self.to).map_err(|e| self.line.failed("socket", e))?;
         self.call = Some(Call {
             fd,
@@ -161,37 +162,44 @@ impl Asker for ConnectAsker {
     }
 
     /// The packets are sent when the answer is waited for.
+    #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
         self.sent += 1;
         Ok(true)
     }
 
+    #[inline]
     fn receive(&mut self, _: Wait, mut take: impl FnMut(Answer) -> bool) -> Result<(), LoadError> {
-        let Some(mut call) = self.call.take() else {
-            return Ok(());
-        };
-        match call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut()) {
-            Ok(()) => {}
-            Err(e) if is_lost(&e) => {
-                // A far end that is gone refuses connections, too.
-                self.line.receive(&mut [0], false)?;
-                std::thread::sleep(REST);
-                return Ok(());
+        while let Some(call) = &mut self.call {
+            let before = call.stage;
+            match call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut()) {
+                Ok(()) => {}
+                Err(e) if is_lost(&e) => {
+                    self.call = None;
+                    // A far end that is gone refuses connections, too.
+                    self.line.receive(&mut [0], false)?;
+                    std::thread::sleep(REST);
+                    break;
+                }
+                Err(e) => return Err(self.line.failed("connect", e)),
             }
-            Err(e) => return Err(self.line.failed("connect", e)),
-        }
-        if call.stage == Stage::Closing && call.answered.is_none() {
-            call.answered = Some(clock::now());
-        }
-        if call.stage == Stage::Closed {
-            self.closed += 1;
-            take(Answer {
-                number: self.sent - 1,
-                at: call.answered.unwrap_or_else(clock::now),
-                unread: None,
-            });
-        } else {
-            self.call = Some(call);
+            if call.stage == Stage::Closing && call.answered.is_none() {
+                call.answered = Some(clock::now());
+            }
+            if call.stage == Stage::Closed {
+                let at = call.answered.unwrap_or_else(clock::now);
+                self.call = None;
+                self.closed += 1;
+                take(Answer {
+                    number: self.sent - 1,
+                    at,
+                    unread: None,
+                });
+                break;
+            }
+            if call.stage == before {
+                break;
+            }
         }
         Ok(())
     }

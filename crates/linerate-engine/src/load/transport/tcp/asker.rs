@@ -64,6 +64,7 @@ impl TcpAsker {
     }
 
     /// Receives into the buffer; how many bytes.
+    #[inline]
     fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
         // A buffer of one message holds the parts of it in their places.
         let one = self.room == self.size as usize;
@@ -73,6 +74,7 @@ impl TcpAsker {
 }
 
 /// Receives what is there, or what is there soon.
+#[inline]
 pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
     if wait != Wait::Busy {
         return line.receive(into, wait == Wait::Asleep);
@@ -105,13 +107,14 @@ impl Asker for TcpAsker {
         Ok(())
     }
 
-    fn announce(&mut self, most: u64, wait: bool) -> Result<bool, LoadError> {
+    #[inline]
+    fn announce(&mut self, most: impl FnOnce() -> u64, wait: bool) -> Result<bool, LoadError> {
         if self.left > 0 {
             return Ok(true);
         }
         if self.announced == 0 {
             let fits = RUN_MAX / u64::from(self.size);
-            self.announced = most.min(RUN_MESSAGES).min(fits).max(1);
+            self.announced = most().min(RUN_MESSAGES).min(fits).max(1);
         }
         let mark = Mark::Run(self.announced * u64::from(self.size));
         let put = if wait {
@@ -129,6 +132,7 @@ impl Asker for TcpAsker {
         self.left + self.announced
     }
 
+    #[inline]
     fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
         let rest = &self.message.bytes()[self.at..];
         self.at += if wait {
@@ -145,6 +149,7 @@ impl Asker for TcpAsker {
         Ok(all)
     }
 
+    #[inline]
     fn receive(
         &mut self,
         wait: Wait,

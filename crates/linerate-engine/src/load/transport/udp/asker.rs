@@ -64,6 +64,7 @@ impl UdpAsker {
 
 impl Asker for UdpAsker {
     const PATIENCE: Option<(u64, u64)> = Some((50_000_000, 1_000_000_000));
+    const SAYS_UNREAD: bool = true;
 
     fn size(&self) -> u32 {
         self.size.into()
@@ -84,7 +85,8 @@ impl Asker for UdpAsker {
         Ok(())
     }
 
-    fn announce(&mut self, _: u64, _: bool) -> Result<bool, LoadError> {
+    #[inline]
+    fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         Ok(true)
     }
 
@@ -92,6 +94,7 @@ impl Asker for UdpAsker {
         0
     }
 
+    #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
         let (size, number) = (self.size, self.sent);
         let header = self.line.header(Kind::Ping, size, self.step(), number);
@@ -105,6 +108,7 @@ impl Asker for UdpAsker {
         Ok(taken)
     }
 
+    #[inline]
     fn receive(
         &mut self,
         wait: Wait,
