@@ -256,6 +256,7 @@ mod tests {
         insta::assert_snapshot!("lat_beside", page(&sample::beside()));
         insta::assert_snapshot!("lat_udp", page(&sample::udp()));
         insta::assert_snapshot!("lat_lossy", page(&sample::lossy()));
+        insta::assert_snapshot!("lat_memory", page(&sample::memory()));
         insta::assert_snapshot!("lat_markdown", super::page(&sample::beside()).markdown());
     }
 
