@@ -101,7 +101,7 @@ impl Asker for ShmAsker {
         Ok(())
     }
 
-    fn announce(&mut self, _: u64, _: bool) -> Result<bool, LoadError> {
+    fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         // The other end is told of the end of a step apart from the messages.
         Ok(true)
     }
