@@ -13,6 +13,7 @@ mod fabric;
 mod host;
 mod hostile;
 mod markdown;
+mod memory;
 mod program;
 mod schema;
 mod shm;

@@ -24,6 +24,14 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("repeat", "/figures", FIGURES),
     ("bw", "/figures", FIGURES),
     ("lat", "/figures", FIGURES),
+    ("bw", "/options", OPTIONS),
+    ("lat", "/options", OPTIONS),
+    ("sweep", "/options", OPTIONS),
+    ("sweep", "/engine", MEMORY),
+    ("sweep", "/falls", MEMORY),
+    ("bw", "/memory", MEMORY),
+    ("lat", "/array_bytes", MEMORY),
+    ("lat", "/mean_load_ns", MEMORY),
     ("diff", "/figures/*/better", FIGURES),
     ("repeat", "/headline", HEADLINE),
     ("repeat", "/unknown", "directions without a known limit"),
@@ -54,6 +62,8 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/volumes/*/paths/*/device", NVME),
 ];
 
+const OPTIONS: &str = "options of engines";
+const MEMORY: &str = "the memory of this host";
 const HEADLINE: &str = "the answer to read first";
 const DISTURBANCES: &str = "what disturbs a measurement";
 const NAGLE: &str = "time held by Nagle's algorithm";
@@ -125,6 +135,9 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         && ADDED_ENGINES.iter().any(|added| *engine == *added)
     {
         *engine = "tcp".into();
+    }
+    if before.get("far_end").is_some_and(|end| *end == "none") {
+        before["far_end"] = "linerate".into();
     }
     before
 }

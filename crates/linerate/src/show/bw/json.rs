@@ -38,8 +38,8 @@ pub(in crate::show) struct Output<'a> {
     /// The far end as it was typed.
     target: &'a str,
     far_end: FarEnd,
-    /// Address and port of the far end. Null if there is none.
-    address: Option<&'a str>,
+    /// Address and port of the far end. Empty if there is none.
+    address: &'a str,
     /// Engine that moves payload.
     #[schemars(schema_with = "engines")]
     engine: &'a str,
@@ -285,7 +285,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
         far_end: probe.far_end,
-        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
+        address: &probe.address,
         engine: &probe.engine,
         options: &probe.options,
         same_machine: probe.same_machine,
@@ -460,6 +460,37 @@ mod tests {
         for document in [&forward, &reverse, &part, &own, &interrupted, &both] {
             fits(SCHEMA, document);
         }
+    }
+
+    #[test]
+    fn memory_has_no_far_end_and_a_ceiling_where_its_modules_are_known() {
+        let known = output(&sample::memory(true));
+        fits(SCHEMA, &known);
+        assert_eq!(known["far_end"], "none");
+        let way = &known["directions"]["forward"];
+        assert!(way["goodput_bps"].as_u64() > Some(0) && way["received_bytes"].as_u64() > Some(0));
+        assert_eq!(
+            (&way["far"], &known["unknown"]),
+            (&Value::Null, &Value::Array(Vec::new()))
+        );
+        let memory = &known["memory"];
+        assert_eq!(
+            (&memory["access"], &memory["array_bytes"]),
+            (&"copy".into(), &(128 << 20).into())
+        );
+        assert_eq!(memory["ceiling_bps"][0], 102_400_000_000_u64);
+        assert_eq!(memory["ceiling_bps"][1], 204_800_000_000_u64);
+        let unknown = output(&sample::memory(false));
+        fits(SCHEMA, &unknown);
+        assert_eq!(unknown["memory"]["ceiling_bps"], Value::Null);
+        let why = unknown["unknown"][0]["what"].as_str().unwrap();
+        assert_eq!(why, "ceiling of the memory modules");
+        assert_eq!(
+            unknown["complete"], true,
+            "a ceiling is not what was asked for"
+        );
+        let tcp = output(&sample::own(Direction::Forward));
+        assert_eq!(tcp["memory"], Value::Null);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Measurements made up for goldens.
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::memory::Channels;
 use linerate_core::iperf3::{Cpu, Protocol, Results, StreamResult};
 use linerate_core::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_LOST, UDP_REFUSED, UDP_REORDERED,
+    WORKER_BYTES,
 };
 use linerate_core::path::Direction;
-use linerate_core::plan::Purpose;
+use linerate_core::plan::{Access, Pattern, Purpose};
 use linerate_core::record::{Column, End, Histogram, Record, SetEnd, Table, Total};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_core::units::{Bytes, Nanos, Rate, Transfers};
 use linerate_engine::iperf3::client::{ClientError, Datagrams, Outcome};
 use linerate_engine::store::Store;
 
@@ -203,4 +205,42 @@ pub(super) fn search(allowed: f64) -> Probe {
         record.steps.extend(record.steps.clone());
     }
     Probe::own("brook", "10.0.0.2:5377", &record, Some(allowed))
+}
+
+/// What one end of a path did, as if it had been copies in the memory of a host whose modules are known.
+pub(super) fn memory(known: bool) -> Probe {
+    let mut record = step(Direction::Forward);
+    record.start.plan.engine = "memory".to_owned();
+    record.start.plan.peer = None;
+    record.hosts.truncate(1);
+    let facts = &mut record.hosts[0].facts;
+    facts.last_cache = Some(Bytes(32 << 20));
+    facts.channels = known.then_some(Channels {
+        least: 1,
+        most: 2,
+        speed: Transfers(3_200_000_000),
+    });
+    for set in &mut record.sets {
+        set.plan.pattern = Pattern::Operations {
+            access: Access::Copy,
+        };
+        set.ends.truncate(1);
+        set.ends[0].write_size = 128 << 20;
+    }
+    for step in &mut record.steps {
+        step.ends.truncate(1);
+        step.ends[0].tables.retain(|table| table.source != "tcp");
+        // Memory is faster than the path was.
+        let workers = step.ends[0].tables.iter_mut();
+        for table in workers.filter(|table| table.source == WORKER_BYTES.source) {
+            let bytes = table.columns.iter_mut();
+            for column in bytes.filter(|column| column.name == WORKER_BYTES.name) {
+                column
+                    .values
+                    .iter_mut()
+                    .for_each(|value| *value *= 1_000_000);
+            }
+        }
+    }
+    Probe::own("this host", "", &record, None)
 }

@@ -299,5 +299,9 @@ mod tests {
         insta::assert_snapshot!("bw_udp", page(&sample::udp()));
         insta::assert_snapshot!("bw_search", page(&sample::search(0.05)));
         insta::assert_snapshot!("bw_both", page(&sample::both()));
+        insta::assert_snapshot!("bw_memory", page(&sample::memory(true)));
+        insta::assert_snapshot!("bw_memory_unknown", page(&sample::memory(false)));
+        let memory = super::page(&sample::memory(true));
+        insta::assert_snapshot!("bw_memory_markdown", memory.markdown());
     }
 }

@@ -32,8 +32,8 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end as it was typed.
     target: &'a str,
-    /// Address and port of the far end. Null if there is none.
-    address: Option<&'a str>,
+    /// Address and port of the far end. Empty if there is none.
+    address: &'a str,
     /// Engine that sends the messages.
     #[schemars(schema_with = "engines")]
     engine: &'a str,
@@ -163,7 +163,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
-        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
+        address: &probe.address,
         engine: &probe.engine,
         options: &probe.options,
         same_machine: probe.same_machine,
@@ -270,6 +270,25 @@ mod tests {
         assert_eq!(udp["complete"], true, "a path may lose");
         assert_eq!(udp["unread"]["percentiles"][0]["ns"], 2000);
         assert_eq!(idle["unread"], Value::Null);
+    }
+
+    #[test]
+    fn loads_of_memory_are_told_with_their_mean_and_array() {
+        let memory = output(&sample::memory());
+        fits(SCHEMA, &memory);
+        assert_eq!(memory["array_bytes"], 128 << 20);
+        let rate = memory["answered_per_sec"].as_f64().unwrap();
+        let mean = memory["mean_load_ns"].as_f64().unwrap();
+        assert!((rate * mean - 1e9).abs() < 1.0, "{rate} {mean}");
+        assert_eq!(
+            (&memory["samples"], &memory["lost"]),
+            (&1000.into(), &Value::Null)
+        );
+        let trips = output(&sample::idle());
+        assert_eq!(
+            (&trips["array_bytes"], &trips["mean_load_ns"]),
+            (&Value::Null, &Value::Null)
+        );
     }
 
     #[test]

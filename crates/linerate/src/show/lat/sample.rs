@@ -3,7 +3,7 @@
 use linerate_core::path::Direction;
 use linerate_core::plan::{Pattern, Purpose};
 use linerate_core::record::Record;
-use linerate_core::units::Rate;
+use linerate_core::units::{Bytes, Rate};
 use linerate_engine::store::Store;
 
 use super::Probe;
@@ -68,4 +68,26 @@ pub(super) fn udp() -> Probe {
         times.unread = vec![(2000, 900), (5000, 100)];
     }
     probe(&record)
+}
+
+/// Loads of memory, as slow as round trips.
+pub(super) fn memory() -> Probe {
+    let mut record = step(Purpose::IdleLatency, &[]);
+    record.start.plan.engine = "memory".to_owned();
+    record.start.plan.peer = None;
+    record.hosts.truncate(1);
+    for set in &mut record.sets {
+        if let Pattern::PingPong { size, .. } = &mut set.plan.pattern {
+            *size = Bytes(8);
+        }
+        set.ends.truncate(1);
+        set.ends[0].write_size = 128 << 20;
+    }
+    for step in &mut record.steps {
+        step.ends.truncate(1);
+        for times in &mut step.ends[0].latencies {
+            times.counts = vec![(80, 90), (85, 800), (97, 100), (1500, 10)];
+        }
+    }
+    Probe::of("this host", "", &record)
 }

@@ -18,10 +18,11 @@ pub(crate) fn page(probe: &Probe) -> Document {
     doc.gap();
     if let (Some(latency), Some(longest)) = (&probe.latency, probe.longest()) {
         let samples = match probe.array {
-            Some(_) => format!("{} batches of {BATCH}, mean", latency.samples),
+            Some(_) => format!("{} batches of {BATCH}, whose means are", latency.samples),
             None => count(latency.samples, probe.unit()),
         };
-        let extent = format!("{samples}, {} to {longest}", latency.least);
+        let comma = if probe.array.is_some() { "" } else { "," };
+        let extent = format!("{samples}{comma} {} to {longest}", latency.least);
         let label = match probe.array {
             Some(_) => "loads",
             None if probe.unanswered() > 0 => "due",
@@ -52,8 +53,8 @@ pub(crate) fn page(probe: &Probe) -> Document {
 fn head(probe: &Probe) -> String {
     if let Some(array) = probe.array {
         return format!(
-            "memory of this host: loads one after another, each from where the one before it says, in {array}; {} after \
-             {} that do not count",
+            "memory of this host: loads, each of which needs the result of the one before it, in an array of {array}, {} \
+             after {} that do not count",
             probe.lasted, probe.washout
         );
     }
@@ -256,6 +257,7 @@ mod tests {
         insta::assert_snapshot!("lat_beside", page(&sample::beside()));
         insta::assert_snapshot!("lat_udp", page(&sample::udp()));
         insta::assert_snapshot!("lat_lossy", page(&sample::lossy()));
+        insta::assert_snapshot!("lat_memory", page(&sample::memory()));
         insta::assert_snapshot!("lat_markdown", super::page(&sample::beside()).markdown());
     }
 

@@ -34,8 +34,8 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end as it was typed.
     target: &'a str,
-    /// Address and port of the far end. Null if there is none.
-    address: Option<&'a str>,
+    /// Address and port of the far end. Empty if there is none.
+    address: &'a str,
     /// Engine that moves payload.
     engine: &'a str,
     /// Options of the engine that are set.
@@ -148,7 +148,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
         target: &probe.target,
-        address: Some(probe.address.as_str()).filter(|address| !address.is_empty()),
+        address: &probe.address,
         engine: &probe.engine,
         options: &probe.options,
         same_machine: probe.same_machine,
@@ -224,6 +224,10 @@ mod tests {
         let size = output(&sample::size());
         assert_eq!(size["knee"]["setting"], 5);
         assert_eq!(size["settings"][5]["size_bytes"], 32_768);
+        let memory = output(&sample::memory());
+        fits(SCHEMA, &memory);
+        assert_eq!(memory["falls"][0]["from"], 1);
+        assert_eq!(memory["knee"], Value::Null);
         let streams = output(&sample::streams());
         assert_eq!(
             (&streams["complete"], &streams["ended_early"]),

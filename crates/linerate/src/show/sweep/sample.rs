@@ -1,7 +1,7 @@
 //! Sweeps made up for goldens.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Estimate, Knee, Setting, Sweep};
+use linerate_core::model::{Estimate, Fall, Knee, Setting, Sweep};
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::plan::Knobs;
 use linerate_core::stats::Interval;
@@ -137,5 +137,28 @@ pub(super) fn streams() -> Probe {
             hint: "ulimit -n 4096".to_owned(),
         }],
         ..probe(Swept::Streams, found)
+    }
+}
+
+/// Copies in memory, whose first and last caches are full at some sizes.
+pub(super) fn memory() -> Probe {
+    let sizes = Swept::sizes(&Knobs::default(), [4096, 65_536]);
+    let rates = [800.0, 790.0, 400.0, 390.0, 80.0];
+    let settings = sizes.into_iter().zip(rates);
+    let settings = settings.map(|(knobs, rate)| setting(knobs, rate, 8.0 / rate, None));
+    let fall = |from, to| Fall { from, to };
+    let found = Sweep {
+        settings: settings.collect(),
+        reference: Some(0),
+        knee: None,
+        falls: vec![fall(1, 2), fall(3, 4)],
+    };
+    Probe {
+        target: "this host".to_owned(),
+        address: String::new(),
+        engine: "memory".to_owned(),
+        alone: true,
+        same_machine: true,
+        ..probe(Swept::Size, found)
     }
 }

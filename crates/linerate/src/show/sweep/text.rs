@@ -269,6 +269,7 @@ mod tests {
             page(&sample::copy(Direction::Reverse))
         );
         insta::assert_snapshot!("sweep_size", page(&sample::size()));
+        insta::assert_snapshot!("sweep_memory", page(&sample::memory()));
         insta::assert_snapshot!("sweep_streams", page(&sample::streams()));
         let narrow = Style {
             width: 40,

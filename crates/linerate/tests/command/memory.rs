@@ -1,0 +1,207 @@
+//! The memory of this host: operations and loads without a far end.
+
+use std::time::Duration;
+
+use linerate::show::{bw, lat, sweep};
+use linerate_test::turn;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Started, ended, linerate, run, stream_lines, words};
+use crate::schema::fits;
+
+/// Small enough for any machine that runs tests.
+const SMALL: [&str; 4] = ["--engine", "memory", "--size", "1MiB"];
+
+/// The document of a measurement of a second, which nobody can disturb so that there is none.
+fn document(verb: &str, more: &[&str], schema: &str) -> Value {
+    let _turn = turn();
+    let output = run(&[&[verb, "--json", "-q", "-t", "1s"], &SMALL[..], more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
+    let told = serde_json::from_slice(&output.stdout).unwrap();
+    fits(schema, &told);
+    told
+}
+
+#[test]
+fn every_access_has_a_rate_and_no_far_end() {
+    for access in ["read", "write", "copy"] {
+        let told = document("bw", &["--access", access, "-P", "2"], bw::SCHEMA);
+        let way = &told["directions"]["forward"];
+        assert!(way["goodput_bps"].as_u64() > Some(0), "{way}");
+        assert_eq!(way["received_bytes"], way["near"]["bytes"]);
+        assert_eq!(
+            (&way["far"], &told["far_end"]),
+            (&Value::Null, &"none".into())
+        );
+        assert_eq!(told["options"], serde_json::json!({ "access": access }));
+        assert_eq!(told["memory"]["access"], access);
+        assert_eq!(told["memory"]["array_bytes"], 1 << 20);
+        assert_eq!(
+            (&told["streams"], &told["target"]),
+            (&2.into(), &"this host".into())
+        );
+    }
+}
+
+#[test]
+fn loads_are_timed_and_their_mean_agrees_with_their_number() {
+    let told = document("lat", &[], lat::SCHEMA);
+    assert_eq!(told["array_bytes"], 1 << 20);
+    let (mean, rate) = (
+        told["mean_load_ns"].as_f64(),
+        told["answered_per_sec"].as_f64(),
+    );
+    assert!((mean.unwrap() * rate.unwrap() - 1e9).abs() < 1.0, "{told}");
+    assert!(told["samples"].as_u64() > Some(0) && told["least_ns"].as_u64() > Some(0));
+    assert_eq!(told["lost"], Value::Null);
+}
+
+#[test]
+fn a_stream_of_lines_ends_with_the_result_and_bounds_are_heeded() {
+    let _turn = turn();
+    let args = [&["bw", "-q", "-t", "1s", "--stream-json"], &SMALL[..]].concat();
+    let lines = stream_lines(&run(&args).stdout);
+    assert_eq!(lines[0]["engine"], "memory");
+    assert_eq!(lines[0]["peer"], Value::Null);
+    assert_eq!(lines.last().unwrap()["event"], "bw");
+    for (bound, code) in [("goodput>=1kbit/s", 0), ("goodput<1kbit/s", 4)] {
+        let bound = ["bw", "-q", "-t", "1s", "--expect", bound];
+        let (ended, said) = ended(&[&bound[..], &SMALL].concat());
+        assert_eq!(ended, Some(code), "{said}");
+    }
+}
+
+#[test]
+fn text_in_a_pipe_is_narrow_and_has_no_colour() {
+    let _turn = turn();
+    let pages = [
+        run(&[&["bw", "-q", "-t", "1s"], &SMALL[..]].concat()),
+        run(&[&["lat", "-q", "-t", "1s"], &SMALL[..]].concat()),
+    ];
+    for page in pages {
+        let text = words(&page.stdout);
+        assert!(text.starts_with("memory of this host: "), "{text}");
+        assert!(
+            !text.contains('\u{1b}') && text.lines().all(|line| line.len() <= 80),
+            "{text}"
+        );
+        for word in ["TCP", "far", "connection", "round trip"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_first_interrupt_keeps_what_was_measured() {
+    let _turn = turn();
+    let home = TempDir::new().unwrap();
+    let mut command = linerate(home.path());
+    command.args([&["bw", "--json", "-t", "60s"], &SMALL[..]].concat());
+    let mut run = Started::new(&mut command);
+    run.until("1 stream");
+    std::thread::sleep(Duration::from_secs(3));
+    run.signal(Signal::INT);
+    let output = run.end();
+    assert_eq!(output.status.code(), Some(3));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(bw::SCHEMA, &told);
+    assert_eq!(told["ended_early"], "interrupted");
+    assert!(told["directions"]["forward"]["goodput_bps"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_sweep_of_threads_measures_each_number() {
+    let _turn = turn();
+    let args = [
+        "bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2",
+    ];
+    let output = run(&[&args[..], &["--engine", "memory"]].concat());
+    let told: Value = serde_json::from_slice(&output.stdout).expect(&words(&output.stderr));
+    fits(sweep::SCHEMA, &told);
+    let settings = told["settings"].as_array().unwrap();
+    let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
+    assert_eq!(threads, [1, 2]);
+    assert!(
+        settings
+            .iter()
+            .all(|setting| setting["goodput_bps"].as_u64() > Some(0))
+    );
+}
+
+#[test]
+fn what_memory_has_not_is_refused_before_anything_is_touched() {
+    for (args, code, part) in [
+        (&["bw", "brook"][..], 2, "leave out the far end"),
+        (&["lat", "brook"], 2, "leave out the far end"),
+        (&["run"], 2, "no path to be loaded"),
+        (&["bw", "-d", "reverse"], 2, "no direction"),
+        (&["bw", "--size", "0"], 2, "no unit"),
+        (&["bw", "--size", "1B"], 2, "64 B to"),
+        (&["bw", "--size", "1024GiB"], 3, "may be taken"),
+        (&["bw", "--write-size", "1MiB"], 2, "one size"),
+        (&["bw", "-P", "10001"], 2, "1 to 10000"),
+        (&["bw", "-P", "10000"], 2, "are possible"),
+        (&["bw", "--memory-node", "1023"], 3, "nodes with memory: 0"),
+        (&["bw", "--memory-node", "1024"], 2, "0 to 1023"),
+        (&["bw", "--access", "move"], 2, "read, write, copy"),
+        (&["bw", "--congestion", "bbr"], 2, "no congestion control"),
+        (&["bw", "--pacing", "1Gbit/s"], 2, "no pace"),
+        (&["bw", "--find-rate"], 2, "--engine udp"),
+        (&["bw", "--sweep", "copy"], 2, "--sweep size"),
+        (&["lat", "--rate", "10"], 2, "no rate"),
+        (&["lat", "--busy-poll"], 2, "no sockets"),
+        (&["lat", "--beside", "forward"], 2, "no path to be loaded"),
+        (&["lat", "--access", "read"], 2, "no other access"),
+        (&["lat", "--size", "9GiB"], 2, "8 GiB are possible"),
+    ] {
+        let (ended, said) = ended(&[args, &["--engine", "memory"]].concat());
+        assert_eq!(ended, Some(code), "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn an_option_of_another_engine_is_refused_with_the_engine_that_has_it() {
+    for (args, part) in [
+        (
+            &["bw", "brook", "--access", "read"],
+            "--engine memory has it",
+        ),
+        (
+            &["lat", "brook", "--memory-node", "0"],
+            "--engine memory has it",
+        ),
+        (&["bw", "brook", "--ring", "1MiB"], "--engine shm has it"),
+    ] {
+        let (code, said) = ended(args);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(part), "{said}");
+    }
+    // `run` has no option of an engine that it cannot use.
+    let (code, said) = ended(&["run", "--access", "read"]);
+    assert!(
+        code == Some(2) && said.contains("unexpected argument"),
+        "{said}"
+    );
+}
+
+#[test]
+fn options_of_engines_are_read_from_a_file_and_hold_for_their_engine_alone() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("config.toml");
+    let refused = |text: &str, args: &[&str]| {
+        std::fs::write(&file, text).unwrap();
+        let config = ["--config", file.to_str().unwrap()];
+        ended(&[args, &config].concat())
+    };
+    let node = "[engine]\nmemory-node = 1023\n";
+    let (code, said) = refused(node, &["bw", "--engine", "memory"]);
+    assert!(code == Some(3) && said.contains("NUMA node 1023"), "{said}");
+    // A far end is what that lacks, and not an option.
+    let (_, said) = refused(node, &["bw"]);
+    assert!(said.contains("a far end is missing"), "{said}");
+    let (code, said) = refused("[engine]\nmemory-nod = 0\n", &["bw"]);
+    assert!(code == Some(2) && said.contains("`memory-node`"), "{said}");
+}
