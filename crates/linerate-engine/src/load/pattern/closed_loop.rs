@@ -34,10 +34,10 @@ enum State {
     Waiting(u64),
 }
 
-/// A message that was sent and not answered.
+/// A message that was sent and may be lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
-    /// When it should have been sent; zero where it was answered.
+    /// When it should have been sent; zero once it is answered.
     intended: u64,
     /// Whether that was in the time that counts.
     counts: bool,
@@ -60,24 +60,18 @@ struct Schedule {
     state: State,
     /// When the message under way, or the next one, should be sent; zero before the first of a step.
     intended: u64,
-    /// The last messages, by number.
-    asked: Box<[Asked; LATE]>,
-    sent: u64,
     answered: u64,
-    /// Messages of the time that counts without an answer.
-    lost: u64,
-    /// The usual round trip, smoothed; zero before the first.
+    /// The usual round trip; zero before the first.
     usual: u64,
+    /// Where messages may be lost: the last ones, by number.
+    asked: Box<[Asked; LATE]>,
+    /// Such messages that were sent, and those of the time that counts without an answer.
+    sent: u64,
+    lost: u64,
     ending: bool,
 }
 
 impl Schedule {
-    /// The place of a message among the last ones.
-    #[inline]
-    fn slot(&mut self, number: u64) -> &mut Asked {
-        &mut self.asked[number as usize % LATE]
-    }
-
     fn begin(&mut self, advice: &Arc<Advice>, unread: bool) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         self.times.renew()?;
@@ -114,32 +108,43 @@ impl Schedule {
         }
     }
 
-    /// The message under way is sent.
-    #[inline]
+    /// The message under way is sent, and may be lost.
     fn note_sent(&mut self) {
-        // By when it was to be sent, not by when it is answered: a stall at the end is seen.
-        let intended = self.intended;
-        let counts = if self.is_unpaced() {
-            self.advice.counting()
-        } else {
-            self.advice.counts(intended)
-        };
-        *self.slot(self.sent) = Asked { intended, counts };
+        let (intended, counts) = (self.intended, self.advice.counts(self.intended));
+        self.asked[self.sent as usize % LATE] = Asked { intended, counts };
         self.lost += u64::from(counts);
         self.sent += 1;
     }
 
-    /// Takes an answer; false when none is waited for.
+    /// A message that may be lost; `None` where no answer to it is waited for any longer.
+    fn awaited(&mut self, number: u64) -> Option<Asked> {
+        let age = self.sent.wrapping_sub(number);
+        if age == 0 || age > LATE as u64 {
+            return None;
+        }
+        let asked = std::mem::take(&mut self.asked[number as usize % LATE]);
+        Some(asked).filter(|asked| asked.intended > 0)
+    }
+
+    /// Takes the answer to the message under way, where none is lost.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
-        let age = self.sent.wrapping_sub(answer.number);
-        if age == 0 || age > LATE as u64 {
-            return false;
+        let time = answer.at.saturating_sub(self.intended);
+        // By when the message was to be sent, not by when it is answered: a stall at the end is seen.
+        if self.advice.counts(self.intended) {
+            self.times.record(time, 1);
         }
-        let asked = std::mem::take(self.slot(answer.number));
-        if asked.intended == 0 {
+        self.usual = time;
+        self.answered += 1;
+        self.next(answer.at);
+        true
+    }
+
+    /// Takes an answer where some are lost; false when none is waited for.
+    fn take_late(&mut self, answer: Answer) -> bool {
+        let Some(asked) = self.awaited(answer.number) else {
             return false;
-        }
+        };
         let time = answer.at.saturating_sub(asked.intended);
         if asked.counts {
             self.times.record(time, 1);
@@ -153,7 +158,7 @@ impl Schedule {
             usual => (7 * usual + time) / 8,
         };
         self.answered += 1;
-        if age == 1 {
+        if answer.number + 1 == self.sent {
             self.next(answer.at);
         }
         true
@@ -203,11 +208,11 @@ impl<A: Asker> ClosedLoop<A> {
                 advice: Arc::new(Advice::new(1, 1)),
                 state: State::Idle,
                 intended: 0,
+                answered: 0,
+                usual: 0,
                 asked: Box::new([Asked::default(); LATE]),
                 sent: 0,
-                answered: 0,
                 lost: 0,
-                usual: 0,
                 ending: false,
             },
         }
@@ -234,7 +239,13 @@ impl<A: Asker> ClosedLoop<A> {
         let before = self.schedule.answered;
         let wait = Wait::of(self.schedule.busy);
         let schedule = &mut self.schedule;
-        self.asker.receive(wait, |answer| schedule.take(answer))?;
+        self.asker.receive(wait, |answer| {
+            if A::LOSSY {
+                schedule.take_late(answer)
+            } else {
+                schedule.take(answer)
+            }
+        })?;
         if let Some(patience) = A::PATIENCE {
             self.schedule.give_up(patience, self.asker.is_lost());
             self.asker.unanswered(self.schedule.missing());
@@ -246,15 +257,17 @@ impl<A: Asker> ClosedLoop<A> {
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
-        if sent {
+        if sent && A::LOSSY {
             self.schedule.note_sent();
-            let paced = A::LOSSY && !self.schedule.is_unpaced();
+            let paced = !self.schedule.is_unpaced();
             let since = if paced {
                 clock::now()
             } else {
                 self.schedule.intended
             };
             self.schedule.state = State::Waiting(since);
+        } else if sent {
+            self.schedule.state = State::Waiting(0);
         } else if A::LOSSY {
             // Nothing of it was sent.
             self.schedule.state = State::Due;
@@ -311,7 +324,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
     fn timed(&mut self) -> Timed {
         Timed {
             trips: self.schedule.times.take(),
-            lost: if A::LOSSY { self.schedule.lost } else { 0 },
+            lost: self.schedule.lost,
             unread: self.schedule.unread.take(),
             ..Timed::default()
         }
