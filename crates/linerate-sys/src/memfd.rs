@@ -108,6 +108,9 @@ impl SharedMemory {
     }
 
     /// The word at an offset, which is a multiple of four.
+    ///
+    /// # Panics
+    /// Where it is not, or lies outside.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU32 {
         let at = self.at(offset, size_of::<AtomicU32>()).cast::<AtomicU32>();
@@ -118,6 +121,9 @@ impl SharedMemory {
     }
 
     /// The number at an offset, which is a multiple of eight.
+    ///
+    /// # Panics
+    /// Where it is not, or lies outside.
     #[inline]
     pub fn number(&self, offset: usize) -> &AtomicU64 {
         let at = self.at(offset, size_of::<AtomicU64>()).cast::<AtomicU64>();
@@ -127,6 +133,9 @@ impl SharedMemory {
     }
 
     /// Copies bytes to an offset.
+    ///
+    /// # Panics
+    /// Where they are not all inside.
     #[inline]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
@@ -137,6 +146,9 @@ impl SharedMemory {
     }
 
     /// Copies bytes from an offset.
+    ///
+    /// # Panics
+    /// Where they are not all inside.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
@@ -147,14 +159,14 @@ impl SharedMemory {
 
 /// A new file in memory. It lies in no file system that is mounted, so that neither a full /dev/shm nor a missing one matters.
 fn file() -> io::Result<OwnedFd> {
-    let make = |more| {
+    let memfd = |more| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | more;
         memfd_create("linerate-shm", flags)
     };
     // Kernels from 6.3 on may be set up to refuse files that could be executed; older ones do not know the flag.
     //= https://docs.kernel.org/userspace-api/mfd_noexec.html
-    match make(MemfdFlags::NOEXEC_SEAL) {
-        Err(Errno::INVAL) => Ok(make(MemfdFlags::empty())?),
+    match memfd(MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => Ok(memfd(MemfdFlags::empty())?),
         made => Ok(made?),
     }
 }

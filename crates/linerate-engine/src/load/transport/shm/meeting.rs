@@ -86,8 +86,8 @@ pub(super) fn fetch(
 
 /// In the namespace of names that are in no file system: nothing is left behind.
 fn address(token: &Token) -> Result<SocketAddr, LoadError> {
-    let hex: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-    SocketAddr::from_abstract_name(format!("linerate-{hex}")).map_err(|e| failed("bind", e))
+    let name = format!("linerate-{:032x}", u128::from_be_bytes(*token));
+    SocketAddr::from_abstract_name(name).map_err(|e| failed("bind", e))
 }
 
 /// Whether the process at the other end is of this user.

@@ -62,11 +62,10 @@ impl Writer {
             return Ok(known);
         }
         let tail = self.region.number(self.ring.tail).load(Acquire);
-        let held = held(self.head, tail, self.size());
-        let held = held.filter(|_| tail >= self.tail);
-        let held = held.ok_or_else(|| self.region.garbled("its reader is where it cannot be"))?;
+        let bytes = held(self.head, tail, self.size()).filter(|_| tail >= self.tail);
+        let bytes = bytes.ok_or_else(|| self.region.garbled("its reader is where it cannot be"))?;
         self.tail = tail;
-        Ok(self.region.size - held)
+        Ok(self.size() - bytes)
     }
 
     /// Writes what there is room for; how many bytes.
@@ -159,11 +158,10 @@ impl Reader {
             return Ok(known);
         }
         let head = self.region.number(self.ring.head).load(Acquire);
-        let held = held(head, self.tail, self.region.size);
-        let held = held.filter(|_| head >= self.head);
-        let held = held.ok_or_else(|| self.region.garbled("its writer is where it cannot be"))?;
+        let bytes = held(head, self.tail, self.region.size).filter(|_| head >= self.head);
+        let bytes = bytes.ok_or_else(|| self.region.garbled("its writer is where it cannot be"))?;
         self.head = head;
-        Ok(held)
+        Ok(bytes)
     }
 
     /// Takes what is there; how many bytes.

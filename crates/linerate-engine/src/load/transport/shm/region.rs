@@ -140,7 +140,9 @@ impl Region {
     /// Closes the stream, for both ends.
     pub(super) fn close(&self) {
         self.closed(self.end).store(1, SeqCst);
-        [0, 1].into_iter().for_each(|end| self.wake(end));
+        for end in [0, 1] {
+            self.wake(end);
+        }
     }
 
     /// An error once either end has closed the stream.

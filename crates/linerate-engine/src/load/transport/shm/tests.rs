@@ -138,14 +138,14 @@ fn who_waits_learns_that_the_other_end_closed() {
         };
         let (mut writer, mut reader) = (Writer::new(near, 0), Reader::new(far, 0));
         thread::scope(|scope| {
-            let writes = scope.spawn(move || {
+            let sent = scope.spawn(move || {
                 loop {
                     if let Err(error) = writer.put(&[1; 8192]) {
                         return error.to_string();
                     }
                 }
             });
-            let reads = scope.spawn(move || {
+            let got = scope.spawn(move || {
                 // It reads once, and then no more than it is woken for.
                 loop {
                     match reader.get(&mut [0; 16], 16) {
@@ -156,7 +156,7 @@ fn who_waits_learns_that_the_other_end_closed() {
             });
             thread::sleep(Duration::from_millis(20));
             brake.close();
-            let (wrote, _) = (writes.join().unwrap(), reads.join());
+            let (wrote, _) = (sent.join().unwrap(), got.join());
             let by = if closes == Side::Near {
                 "this end"
             } else {
@@ -254,12 +254,11 @@ fn positions_that_cannot_be_are_told() {
         memory
             .number(at)
             .store(4097, std::sync::atomic::Ordering::Relaxed);
-        let told = match word {
-            0 => reader.take(&mut [0; 8]).unwrap_err(),
-            _ => {
-                writer.offer(&[0; 4096]).unwrap();
-                writer.offer(&[0; 8]).unwrap_err()
-            }
+        let told = if word == 0 {
+            reader.take(&mut [0; 8]).unwrap_err()
+        } else {
+            writer.offer(&[0; 4096]).unwrap();
+            writer.offer(&[0; 8]).unwrap_err()
         };
         let told = told.to_string();
         assert!(told.contains(by) && told.contains("cannot be"), "{told}");
