@@ -21,29 +21,31 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through all of an array, which has room for a link at least. Other seeds make other chains.
-    pub fn new(mut links: Array, seed: u64) -> Self {
-        let lines = links.len() / LINE;
-        assert!(lines > 0, "an array without room for a link");
-        for line in 0..lines {
+    /// Makes a chain through all of an array; `None` where it has no room for a link. Other seeds make other chains.
+    pub fn new(mut links: Array, seed: u64) -> Option<Self> {
+        let count = links.len() / LINE;
+        if count == 0 {
+            return None;
+        }
+        for line in 0..count {
             put(&mut links, line, line);
         }
         // Sattolo's algorithm: each permutation that is one cycle is as likely as any other.
         //= Sattolo, "An algorithm to generate a random cyclic permutation", Information Processing Letters 22(6), 1986
         let mut state = seed;
-        for line in (1..lines).rev() {
+        for line in (1..count).rev() {
             let other = below(&mut state, line);
             let (mine, theirs) = (get(&links, line), get(&links, other));
             put(&mut links, line, theirs);
             put(&mut links, other, mine);
         }
         let start = links.as_ptr() as usize;
-        for line in 0..lines {
+        for line in 0..count {
             let next = start + get(&links, line) * LINE;
             put(&mut links, line, next);
         }
         let at = links.as_ptr().cast();
-        Self { links, at }
+        Some(Self { links, at })
     }
 
     /// Follows so many links.
@@ -67,7 +69,7 @@ impl Chain {
 /// The word that a line begins with.
 fn get(links: &[u8], line: usize) -> usize {
     let word = links[line * LINE..].first_chunk();
-    usize::from_ne_bytes(*word.expect("a line is longer than a word"))
+    word.map_or(0, |word| usize::from_ne_bytes(*word))
 }
 
 fn put(links: &mut [u8], line: usize, word: usize) {
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn a_chain_leads_through_every_line_and_back() {
         for lines in [1, 2, 3, 64, 1000] {
-            let mut chain = Chain::new(Array::new(lines * LINE + 9).unwrap(), 7);
+            let mut chain = Chain::new(Array::new(lines * LINE + 9).unwrap(), 7).unwrap();
             let start = chain.at;
             let mut seen = BTreeSet::new();
             for _ in 0..lines {
@@ -108,10 +110,16 @@ mod tests {
     }
 
     #[test]
+    fn an_array_without_room_for_a_link_has_no_chain() {
+        assert!(Chain::new(Array::new(LINE - 1).unwrap(), 7).is_none());
+        assert!(Chain::new(Array::new(LINE).unwrap(), 7).is_some());
+    }
+
+    #[test]
     fn other_seeds_make_other_chains_and_few_links_lead_to_the_next_line() {
         const LINES: usize = 4096;
         let steps = |seed| {
-            let mut chain = Chain::new(Array::new(LINES * LINE).unwrap(), seed);
+            let mut chain = Chain::new(Array::new(LINES * LINE).unwrap(), seed).unwrap();
             let step = |_| {
                 let before = chain.at as usize;
                 chain.follow(1);

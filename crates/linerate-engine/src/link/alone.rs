@@ -127,3 +127,106 @@ fn refused(e: &LoadError) -> LinkError {
         hint: e.hint().into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::model::{is_alone, memory_load, once};
+    use linerate_core::path::Direction;
+    use linerate_core::plan::{Knobs, Pattern, Plan, Purpose};
+    use linerate_core::record::End;
+    use linerate_core::units::Bytes;
+
+    use super::*;
+    use crate::host::{Captured, Replay};
+    use crate::run;
+
+    /// A machine that answers nothing.
+    fn blank() -> Arc<dyn Machine> {
+        Arc::new(Replay::new(Captured::default()))
+    }
+
+    fn set(id: u32, knobs: Knobs) -> SetPlan {
+        SetPlan {
+            id,
+            pattern: Pattern::Operations {
+                access: linerate_core::plan::Access::Copy,
+            },
+            knobs,
+        }
+    }
+
+    fn small(streams: u32) -> Knobs {
+        Knobs {
+            streams,
+            write_size: Bytes(65_536),
+            read_size: Bytes(65_536),
+            ..Knobs::default()
+        }
+    }
+
+    fn step(sets: &[u32], millis: u64) -> StepPlan {
+        StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets: sets.to_vec(),
+            washout: Nanos(0),
+            measure: Nanos::from_millis(millis),
+            tick: Nanos::from_millis(20),
+        }
+    }
+
+    #[test]
+    fn a_run_of_one_end_leaves_a_record_of_one_host() {
+        let mut link = Alone::new("memory", blank());
+        let plan = Plan {
+            engine: "memory".to_owned(),
+            peer: None,
+            knobs: small(2),
+            directions: vec![Direction::Forward],
+            time: Nanos::from_millis(150),
+            sweep: false,
+            trials: false,
+        };
+        let (record, error) = run::once(&mut link, plan, Nanos(0), None, 0, &mut ());
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(record.end, Some(End::Complete));
+        assert!(is_alone(&record));
+        let [step] = record.steps.as_slice() else {
+            panic!("{:?}", record.steps)
+        };
+        assert_eq!((step.ends.len(), step.trouble.clone()), (1, None));
+        let found = once(&record, step, Direction::Forward).unwrap();
+        assert!(found.load.goodput.mean > 0.0);
+        assert_eq!(found.moved.sender, found.moved.receiver);
+        let load = memory_load(&record, step).unwrap();
+        assert_eq!(load.array, Bytes(65_536));
+        assert!(load.ceiling.is_err(), "nothing is known of the machine");
+    }
+
+    #[test]
+    fn a_stop_ends_a_step_and_its_set_can_be_used_again() {
+        let mut link = Alone::new("memory", blank());
+        link.prepare(&set(3, small(1))).unwrap();
+        let stopped = link
+            .step(&step(&[3], 600_000), &mut |_| Flow::Stop)
+            .unwrap();
+        assert_eq!(stopped.trouble.unwrap().what, "stopped");
+        assert!(stopped.ends[0].totals[0].complete);
+        let whole = link.step(&step(&[3], 50), &mut |_| Flow::Go).unwrap();
+        assert_eq!(whole.trouble, None);
+        link.release(3).unwrap();
+        let gone = link.step(&step(&[3], 50), &mut |_| Flow::Go);
+        assert!(matches!(gone, Err(LinkError::Refused { .. })));
+    }
+
+    #[test]
+    fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+        let mut link = Alone::new("memory", blank());
+        let mut knobs = small(1);
+        (knobs.write_size, knobs.read_size) = (Bytes(1 << 40), Bytes(1 << 40));
+        let Err(LinkError::Refused { what, .. }) = link.prepare(&set(0, knobs)) else {
+            panic!("a terabyte was found")
+        };
+        assert!(what.contains("may be taken"), "{what}");
+    }
+}

@@ -30,8 +30,8 @@ enum State {
     Due,
     /// A part of it may be sent.
     Sending,
-    /// Its answer is waited for since then, where answers may be lost.
-    Waiting(u64),
+    /// Its answer is waited for.
+    Waiting,
 }
 
 /// A message that was sent and may be lost.
@@ -52,8 +52,8 @@ pub(in crate::load) struct ClosedLoop<A> {
 /// The times of messages.
 struct Schedule {
     interval: u64,
-    /// Whether the thread spins instead of sleeping.
-    busy: bool,
+    /// How answers are waited for.
+    wait: Wait,
     times: Times,
     unread: Times,
     advice: Arc<Advice>,
@@ -65,6 +65,8 @@ struct Schedule {
     usual: u64,
     /// Where messages may be lost: the last ones, by number.
     asked: Box<[Asked; LATE]>,
+    /// When the message under way was sent.
+    since: u64,
     /// Such messages that were sent, and those of the time that counts without an answer.
     sent: u64,
     lost: u64,
@@ -110,6 +112,11 @@ impl Schedule {
 
     /// The message under way is sent, and may be lost.
     fn note_sent(&mut self) {
+        self.since = if self.is_unpaced() {
+            self.intended
+        } else {
+            clock::now()
+        };
         let (intended, counts) = (self.intended, self.advice.counts(self.intended));
         self.asked[self.sent as usize % LATE] = Asked { intended, counts };
         self.lost += u64::from(counts);
@@ -174,23 +181,23 @@ impl Schedule {
 
     /// Goes on to the next message where this one is lost, or its answer takes longer than `patience` allows: it may be lost.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
-        let State::Waiting(since) = self.state else {
+        if self.state != State::Waiting {
             return;
-        };
+        }
         let most = if self.ending { most.min(ENDING) } else { most };
         let patience = match self.usual {
             0 => most,
             usual => (usual * TRIPS).clamp(least.min(most), most),
         };
         let now = clock::now();
-        if is_lost || now.saturating_sub(since) > patience {
+        if is_lost || now.saturating_sub(self.since) > patience {
             self.next(now);
         }
     }
 
     /// Messages without an answer, other than the one under way.
     fn missing(&self) -> u64 {
-        let under_way = u64::from(matches!(self.state, State::Waiting(_)));
+        let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
     }
 }
@@ -202,7 +209,7 @@ impl<A: Asker> ClosedLoop<A> {
             asker,
             schedule: Schedule {
                 interval: interval.0,
-                busy,
+                wait: Wait::of(busy),
                 times: Times::default(),
                 unread: Times::default(),
                 advice: Arc::new(Advice::new(1, 1)),
@@ -211,6 +218,7 @@ impl<A: Asker> ClosedLoop<A> {
                 answered: 0,
                 usual: 0,
                 asked: Box::new([Asked::default(); LATE]),
+                since: 0,
                 sent: 0,
                 lost: 0,
                 ending: false,
@@ -233,13 +241,9 @@ impl<A: Asker> ClosedLoop<A> {
         if self.schedule.state == State::Sending && !self.send()? {
             return Ok(0);
         }
-        let State::Waiting(_) = self.schedule.state else {
-            return Ok(0);
-        };
         let before = self.schedule.answered;
-        let wait = Wait::of(self.schedule.busy);
         let schedule = &mut self.schedule;
-        self.asker.receive(wait, |answer| {
+        self.asker.receive(schedule.wait, |answer| {
             if A::LOSSY {
                 schedule.take_late(answer)
             } else {
@@ -257,17 +261,11 @@ impl<A: Asker> ClosedLoop<A> {
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
-        if sent && A::LOSSY {
-            self.schedule.note_sent();
-            let paced = !self.schedule.is_unpaced();
-            let since = if paced {
-                clock::now()
-            } else {
-                self.schedule.intended
-            };
-            self.schedule.state = State::Waiting(since);
-        } else if sent {
-            self.schedule.state = State::Waiting(0);
+        if sent {
+            if A::LOSSY {
+                self.schedule.note_sent();
+            }
+            self.schedule.state = State::Waiting;
         } else if A::LOSSY {
             // Nothing of it was sent.
             self.schedule.state = State::Due;

@@ -225,6 +225,19 @@ fn an_engine_that_is_not_there_is_refused_in_words() {
 }
 
 #[test]
+fn an_engine_without_a_far_end_is_refused_in_words() {
+    let server = Harness::keyed();
+    let options = ClientOptions {
+        engine: "memory".into(),
+        ..server.options(server.key.as_ref())
+    };
+    let error = Client::connect(&options).err().expect("no session");
+    assert!(matches!(error, PeerError::Refused { .. }), "{error:?}");
+    assert!(error.to_string().contains("has no far end"), "{error}");
+    server.still_serves();
+}
+
+#[test]
 fn steps_that_overlap_are_marked_by_both_sessions() {
     let server = Harness::keyed();
     let run = |millis: u64, start: Arc<std::sync::Barrier>| {

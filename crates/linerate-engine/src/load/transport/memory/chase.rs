@@ -47,12 +47,11 @@ impl Chase {
 
 impl Worker for Chase {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
-        let chain = match self.chain.take() {
-            Some(chain) => chain,
-            None => Chain::new(self.place.array(self.size)?, clock::now()),
-        };
-        self.lacks.extend(self.place.astray([chain.array()]));
-        self.chain = Some(chain);
+        if self.chain.is_none() {
+            self.chain = Chain::new(self.place.array(self.size)?, clock::now());
+        }
+        let array = self.chain.iter().map(Chain::array);
+        self.lacks.extend(self.place.astray(array));
         self.advice = Arc::clone(advice);
         self.ended.reserve(OPS);
         self.times.renew()

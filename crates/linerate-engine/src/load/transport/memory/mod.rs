@@ -1,9 +1,8 @@
 //! The memory of this host: what a thread can read, write or copy, and how long a load takes that the next one waits for.
 //!
 //! Each thread has arrays of its own, which it touches first, so that their pages are on the node of its CPU or on the one
-//! that was asked for. Copies go by `memcpy` and writes by `memset`, as those of programs do: glibc's go around the caches
-//! where that is faster, which is why an array is gone through in pieces that are as large as possible. A copy has two
-//! arrays, and each byte counts once.
+//! that was asked for. Copies go by `memcpy` and writes by `memset`, as those of programs do, in pieces of the size that is
+//! faster on this processor. A copy has two arrays, and each byte counts once.
 
 mod arrays;
 mod chase;
@@ -108,10 +107,11 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
             several: room.nodes.len() > 1,
         };
         match plan.pattern {
-            Pattern::PingPong { .. } => Box::new(Chase::new(place, size)),
-            Pattern::Operations { .. } | Pattern::Stream { .. } => Box::new(Operations::new(
-                Arrays::new(place, size, arrays_of(plan.pattern) > 1),
-            )),
+            Pattern::Operations { access } => {
+                Box::new(Operations::new(Arrays::new(place, size, access)))
+            }
+            // There is no stream: its plan was refused.
+            Pattern::PingPong { .. } | Pattern::Stream { .. } => Box::new(Chase::new(place, size)),
         }
     };
     Ok(Connected {

@@ -142,3 +142,133 @@ pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
         .map_or(u64::MAX, |(free, _)| free.0 / 4 / arrays);
     [SWEEP_LEAST, wanted.0.min(fits).max(SWEEP_LEAST)]
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::plan::Access;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plan(access: Access, size: u64, threads: u32) -> SetPlan {
+        SetPlan {
+            id: 0,
+            pattern: Pattern::Operations { access },
+            knobs: Knobs {
+                streams: threads,
+                write_size: Bytes(size),
+                read_size: Bytes(size),
+                ..Knobs::default()
+            },
+        }
+    }
+
+    fn room(cache: Option<u64>, free: u64) -> Room {
+        Room {
+            last_cache: cache.map(Bytes),
+            free: Some((Bytes(free), "the test".to_owned())),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn size_of(plan: &SetPlan, room: &Room) -> Result<(u64, Option<String>), String> {
+        let chosen = chosen(plan, room, None).map_err(|error| error.to_string())?;
+        Ok((chosen.0.0, chosen.1.map(|gap| gap.why)))
+    }
+
+    #[test]
+    fn what_is_not_free_is_refused_on_both_sides_of_the_bound() {
+        // Of 16000 bytes 15000 may be taken: 7500 for each array of a copy.
+        let room = room(Some(64), 16_000);
+        for (access, size, threads, fits) in [
+            (Access::Read, 15_000, 1, true),
+            (Access::Read, 15_001, 1, false),
+            (Access::Copy, 7500, 1, true),
+            (Access::Copy, 7501, 1, false),
+            (Access::Write, 3750, 4, true),
+            (Access::Write, 3751, 4, false),
+            (Access::Copy, u64::MAX, 4096, false),
+        ] {
+            let found = size_of(&plan(access, size, threads), &room);
+            assert_eq!(found.is_ok(), fits, "{access:?} {size} {found:?}");
+            if let Err(why) = found {
+                assert!(why.contains("15.6 KiB are free (the test)"), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_asked_for_bounds_what_is_free() {
+        let mut room = room(Some(64), 1 << 30);
+        room.nodes = vec![(0, Some(Bytes(16_000))), (1, None)];
+        let asked = plan(Access::Read, 15_001, 1);
+        let why = chosen(&asked, &room, Some(0)).unwrap_err().to_string();
+        assert!(why.contains("node 0"), "{why}");
+        assert!(chosen(&asked, &room, Some(1)).is_ok());
+        assert!(chosen(&asked, &room, None).is_ok());
+    }
+
+    #[test]
+    fn an_open_size_is_four_times_the_last_cache_or_what_fits() {
+        let open = plan(Access::Copy, 0, 2);
+        let of = |cache, free| size_of(&open, &room(cache, free)).unwrap();
+        let cache = 1 << 20;
+        // Four arrays: half of what is free must hold four times the cache for each.
+        assert_eq!(of(Some(cache), 32 << 20), (4 << 20, None));
+        let (size, why) = of(Some(cache), (32 << 20) - 1);
+        assert!(size < 4 << 20 && size % SWEEP_LEAST == 0, "{size}");
+        assert!(why.unwrap().contains("last cache of 1 MiB"));
+        let (size, why) = of(None, 1 << 40);
+        assert_eq!(size, UNKNOWN.0);
+        assert!(why.unwrap().contains("without knowing"));
+        assert!(size_of(&open, &room(Some(cache), 9)).is_err());
+    }
+
+    #[test]
+    fn sizes_that_no_host_has_are_refused_on_both_sides_of_each_limit() {
+        let loads = Pattern::PingPong {
+            size: Bytes(8),
+            interval: linerate_core::units::Nanos(0),
+        };
+        let copy = Pattern::Operations {
+            access: Access::Copy,
+        };
+        for (pattern, size, good) in [
+            (copy, 0, true),
+            (copy, 63, false),
+            (copy, 64, true),
+            (copy, 1 << 40, true),
+            (copy, (1 << 40) + 1, false),
+            (loads, 8 << 30, true),
+            (loads, (8 << 30) + 1, false),
+        ] {
+            let plan = SetPlan {
+                pattern,
+                ..plan(Access::Copy, size, 1)
+            };
+            assert_eq!(bounds(&plan).is_ok(), good, "{pattern:?} {size}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_sizes_of_a_sweep_fit_at_the_same_time(
+            cache in 0_u64..1 << 40, free in 1_u64 << 20..1 << 44, threads in 1_u32..4,
+        ) {
+            let [least, most] = sizes(&room(Some(cache), free), plan(Access::Copy, 0, 1).pattern, threads);
+            let all: u64 = linerate_core::sweep::Swept::sizes(&Knobs::default(), [least, most])
+                .iter()
+                .map(|knobs| knobs.write_size.0 * 2 * u64::from(threads))
+                .sum();
+            prop_assert!(all <= free, "{all} of {free}");
+        }
+
+        #[test]
+        fn nothing_overflows(size in any::<u64>(), cache in any::<u64>(), free in any::<u64>(), threads in 1_u32..5000) {
+            let room = room(Some(cache), free);
+            let _ = size_of(&plan(Access::Copy, size, threads), &room);
+            let _ = size_of(&plan(Access::Copy, 0, threads), &room);
+            let _ = sizes(&room, plan(Access::Copy, 0, 1).pattern, threads);
+        }
+    }
+}
