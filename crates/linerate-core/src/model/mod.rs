@@ -62,7 +62,7 @@ pub use load::load;
 pub use local::{Local, LocalEvent};
 pub use look::looks;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
-pub use once::{Once, once};
+pub use once::{Once, moved_by, once};
 pub use packets::Packets;
 pub use processor::{Cpu, Thread};
 pub use queues::Queue;

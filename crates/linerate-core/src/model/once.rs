@@ -1,10 +1,10 @@
 //! A step that was measured once and by itself: what a single probe tells.
 
-use super::datagrams::{Counted, counted};
+use super::datagrams::{Counted, counted, jitter};
 use super::ends::end;
 use super::load::{Over, load_over, stream_set};
-use super::readings::{Window, growth};
-use super::tcp::sent;
+use super::readings::{Window, growth, per_second};
+use super::tcp::{sent, sent_again};
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::path::{ByRole, Direction, Side};
@@ -35,6 +35,9 @@ pub struct Once {
     pub moved: ByRole<Option<(Bytes, Nanos)>>,
     /// The ramp at the start of the time that counts, which is left out of that.
     pub ramp: Nanos,
+    /// Whether the receiver was read while payload flowed: else it reports sums only, and there are no samples, no
+    /// intervals, and nothing is known of steadiness.
+    pub sampled: bool,
     /// The receiver's part of that, a second or so each: they add up to it. Empty where they cannot be told.
     pub intervals: Vec<(Bytes, Nanos)>,
     /// Segments sent again in that time; `None` where a counter is missing.
@@ -42,10 +45,14 @@ pub struct Once {
     /// The same as a share of the segments that were sent.
     pub again_share: Option<f64>,
     /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
-    /// and of the receiver; `None` where it was not read.
+    /// and of the receiver; of the whole program where only that is known, `None` where it was not read.
     pub cpu_per_byte: ByRole<Option<f64>>,
+    /// CPU time of the whole program in percent of one CPU; `None` where it was not read.
+    pub program: ByRole<Option<f64>>,
     /// What became of its datagrams in that time; `None` where it sends none.
     pub datagrams: Option<Counted>,
+    /// Their jitter as the receiver smooths it; `None` where it does not report it.
+    pub jitter: Option<Nanos>,
     /// Times from one send to the next in the time that counts, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
 }
@@ -61,10 +68,19 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
+    let sampled = receiving.is_sampled();
+    if !sampled {
+        (load.goodput.interval, load.goodput.samples) = (None, 0);
+    }
     let sending = end(step, direction.sender())?;
     let again = sent(sending, set, window);
+    let events = again.map(|count| count.events);
     let bytes_per_second = load.goodput.mean / 8.0;
-    let spent = |threads: &[Thread]| cpu_per_byte(threads, bytes_per_second);
+    let program: ByRole<Option<f64>> = [sending, receiving].map(|end| program(end, window)).into();
+    let spent = |threads: &[Thread], program: Option<f64>| {
+        let all = || Some(program? * 1e9 / 100.0 / bytes_per_second).filter(|ns| ns.is_finite());
+        cpu_per_byte(threads, bytes_per_second).or_else(all)
+    };
     let moved = |side, role: &str| moved(step, side, &format!("s{set}/{role}"), window);
     Some(Once {
         direction,
@@ -73,19 +89,45 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
             receiver: moved(direction.receiver(), "rx"),
         },
         ramp: part.ramp(),
-        intervals: intervals(receiving, &format!("s{set}/rx"), window).unwrap_or_default(),
-        again: again.map(|count| count.events.max(0.0) as u64),
+        sampled,
+        intervals: intervals(receiving, &format!("s{set}/rx"), window)
+            .filter(|_| sampled)
+            .unwrap_or_default(),
+        again: events
+            .or_else(|| sent_again(sending, set, window))
+            .map(|count| count.max(0.0) as u64),
         again_share: again
             .filter(|count| count.of > 0.0)
             .map(|count| count.events / count.of),
         cpu_per_byte: ByRole {
-            sender: spent(&load.senders),
-            receiver: spent(&load.receivers),
+            sender: spent(&load.senders, program.sender),
+            receiver: spent(&load.receivers, program.receiver),
         },
+        program,
+        jitter: jitter(receiving, set),
         datagrams: counted(sending, receiving, set, load.made.sender.write_size, window),
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })
+}
+
+/// What one side moved of the payload of a step, whatever is known of the other; `None` where it was not counted.
+pub fn moved_by(
+    record: &Record,
+    step: &Step,
+    direction: Direction,
+    side: Side,
+) -> Option<(Bytes, Nanos)> {
+    let set = stream_set(record, step, direction)?.plan.id;
+    let role = if direction.sender() == side { "tx" } else { "rx" };
+    moved(step, side, &format!("s{set}/{role}"), Window::of(step))
+}
+
+/// CPU time of a program in percent of one CPU.
+fn program(end: &EndReadings, window: Window) -> Option<f64> {
+    let mut tables = end.about(m::PROCESS_CPU.source, |_| true);
+    let nanos = per_second(tables.next()?, m::PROCESS_CPU, window)?;
+    Some(nanos / 1e9 * 100.0)
 }
 
 /// Payload that the workers of one side moved, and the time between the readings of the first of them.
