@@ -23,7 +23,10 @@ const WORDS: &[(i32, &str)] = &[
     (8, "the socket buffer is too large"),
     (10, "the segments are too large"),
     (12, "it does not know what to omit"),
-    (Refusal::UNSUPPORTED.code, "an option is not implemented there"),
+    (
+        Refusal::UNSUPPORTED.code,
+        "an option is not implemented there",
+    ),
     (15, "the bursts are too large"),
     (17, "it has no SCTP"),
     (
@@ -75,7 +78,10 @@ const WORDS: &[(i32, &str)] = &[
     (151, "it could not end a thread"),
     (152, "it could not wait for a thread to end"),
     (153, "it could not prepare a thread"),
-    (154, "it could not release what it had prepared for a thread"),
+    (
+        154,
+        "it could not release what it had prepared for a thread",
+    ),
     (155, "it could not turn on keepalive"),
     (156, "it could not set the idle time of keepalive"),
     (157, "it could not set the interval of keepalive"),

@@ -77,7 +77,12 @@ pub(super) fn counted(
     let count = |end: &EndReadings, metric| -> Option<u64> {
         Some(sum(end, set, metric, window)?.max(0.0) as u64)
     };
-    let handed = count(sending, m::UDP_DATAGRAMS);
+    // A receiver that reports sums has counted to the end of the step, as its sender's total does.
+    let summed = || total(sending, set, |t| t.sent).map(|bytes| bytes / size.max(1));
+    let handed = Some(receiving)
+        .filter(|end| !end.is_sampled())
+        .and_then(|_| summed())
+        .or_else(|| count(sending, m::UDP_DATAGRAMS));
     let came = count(receiving, m::UDP_DATAGRAMS)?;
     // The receiver lacks what was sent before something that came. Of the rest it hears at the end, with what was
     // sent after its last row.

@@ -119,7 +119,11 @@ pub fn moved_by(
     side: Side,
 ) -> Option<(Bytes, Nanos)> {
     let set = stream_set(record, step, direction)?.plan.id;
-    let role = if direction.sender() == side { "tx" } else { "rx" };
+    let role = if direction.sender() == side {
+        "tx"
+    } else {
+        "rx"
+    };
     moved(step, side, &format!("s{set}/{role}"), Window::of(step))
 }
 

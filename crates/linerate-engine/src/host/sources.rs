@@ -91,8 +91,16 @@ impl Sources {
             Slot::new(Memory::new()),
         ];
         Self {
-            machine,
             host,
+            ..Self::none(machine)
+        }
+    }
+
+    /// No sources but threads and clocks.
+    pub(crate) fn none(machine: Arc<dyn Machine>) -> Self {
+        Self {
+            machine,
+            host: Vec::new(),
             threads: Vec::new(),
             kept: Vec::new(),
             gaps: Vec::new(),

@@ -1,8 +1,9 @@
 //! Two ends of a path, ready to run steps.
 //!
-//! A real link is a session with a peer; the `sim` engine is a link in virtual time. Everything
-//! above this trait (the run, its trials, the judge) cannot tell which one it has.
+//! A real link is a session with a peer, or a path to an iperf3 server; the `sim` engine is a link in virtual time.
+//! Everything above this trait (the run, its trials, the judge) cannot tell which one it has.
 
+pub mod iperf3;
 pub mod sim;
 
 use linerate_core::plan::{SetPlan, StepPlan};

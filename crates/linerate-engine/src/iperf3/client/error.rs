@@ -169,6 +169,7 @@ fn refused(refusal: Refusal) -> &'static str {
         }
         code if code == Refusal::CONGESTION.code => "leave out --congestion",
         code if code == Refusal::RATE.code => "ask for less with --pacing",
+        code if code == Refusal::LIMIT_OF_TIME.code => "ask for less with --time",
         _ => "",
     }
 }

@@ -1,7 +1,7 @@
-//! What a step with linerate at both ends says.
+//! What a step says, whatever serves at the far end.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, looks, once, same_machine};
+use linerate_core::model::{Once, looks, moved_by, once, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
@@ -14,6 +14,20 @@ impl Probe {
     /// Of a record with one step under load, with the far end `target` at `address`; or of a search for the
     /// highest rate at which no more than a share of datagrams is lost.
     pub fn own(target: &str, address: &str, record: &Record, searched: Option<f64>) -> Self {
+        let mut probe = Self::of(FarEnd::Linerate, target, address, record, searched);
+        let lacking: Vec<Gap> = probe.ways.iter().flat_map(lacking).collect();
+        probe.gaps.extend(lacking);
+        probe
+    }
+
+    /// The same, with this kind of far end; without what it should have told and did not.
+    pub(super) fn of(
+        far_end: FarEnd,
+        target: &str,
+        address: &str,
+        record: &Record,
+        searched: Option<f64>,
+    ) -> Self {
         let plan = &record.start.plan;
         let step = match searched {
             None => record.steps.first(),
@@ -28,23 +42,21 @@ impl Probe {
             plan.directions.as_slice()
         };
         let ways: Vec<Way> = asked.iter().map(|d| way(record, step, *d)).collect();
-        let mut gaps = refused(record);
-        gaps.extend(ways.iter().flat_map(lacking));
         Self {
             target: target.to_owned(),
-            far_end: FarEnd::Linerate,
+            far_end,
             address: address.to_owned(),
             engine: plan.engine.clone(),
             streams: plan.knobs.streams,
             time: step.map_or(plan.time, |step| step.plan.measure),
             lasted: lasted(step),
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
-            same_machine: Some(same_machine(record)),
+            same_machine: (record.hosts.len() > 1).then(|| same_machine(record)),
             broken: broken(record),
             search,
             ways,
             look: None,
-            gaps,
+            gaps: refused(record),
         }
     }
 }
@@ -116,34 +128,22 @@ pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
 }
 
 fn way(record: &Record, step: Option<&Step>, direction: Direction) -> Way {
-    let Some(once) = step.and_then(|step| once(record, step, direction)) else {
+    let Some((step, once)) = step.and_then(|step| Some((step, once(record, step, direction)?)))
+    else {
+        let sent = step.and_then(|step| sent(record, step, direction));
         return Way {
-            direction,
-            goodput: None,
-            received: None,
-            ramp: Nanos(0),
-            steady: None,
-            interruptions: Vec::new(),
-            handed: None,
-            discarded: false,
-            intervals: Vec::new(),
-            again: None,
-            again_share: None,
-            rtt: None,
-            min_rtt: None,
-            datagrams: None,
-            near: None,
-            far: None,
+            near: sent,
+            ..Way::unknown(direction)
         };
     };
     let load = &once.load;
-    let end = |side| end(&once, side);
+    let end = |side| end(step, &once, side);
     Way {
         direction,
         goodput: Some(load.goodput),
         received: once.moved.receiver,
         ramp: once.ramp,
-        steady: Some(load.steady),
+        steady: once.sampled.then_some(load.steady),
         interruptions: load.interruptions.clone(),
         handed: Some((load.knobs.copy, load.copied)),
         discarded: load.knobs.receive == Receive::Discard,
@@ -172,20 +172,43 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
             .map(|gaps| (load.made.sender.burst, gaps)),
         per_sec: counted.came as f64 / secs,
         counted,
-        ordered: true,
-        jitter: None,
+        jitter: once.jitter,
     })
 }
 
 /// What the end on a side did.
-fn end(once: &Once, side: Side) -> Option<End> {
+fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     let (bytes, time) = (*once.moved.at(once.direction, side))?;
+    let readings = step.ends.get(usize::from(side == Side::Far));
+    let mut made = once.load.made.at(once.direction, side).clone();
+    if let Some(congestion) = readings.and_then(|end| end.congestion.clone()) {
+        made.congestion = congestion;
+    }
+    Some(End {
+        bytes,
+        time: Some(time),
+        cpu_percent: *once.program.at(once.direction, side),
+        cpu_per_byte: *once.cpu_per_byte.at(once.direction, side),
+        made,
+    })
+}
+
+/// What this end sent, where the receiver did not live to tell what came.
+fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
+    if direction.sender() != Side::Near {
+        return None;
+    }
+    let (bytes, time) = moved_by(record, step, direction, Side::Near)?;
+    let mut sets = record.sets.iter();
+    let set = sets.find(|set| {
+        step.plan.sets.contains(&set.plan.id) && set.plan.pattern.direction() == Some(direction)
+    })?;
     Some(End {
         bytes,
         time: Some(time),
         cpu_percent: None,
-        cpu_per_byte: *once.cpu_per_byte.at(once.direction, side),
-        made: once.load.made.at(once.direction, side).clone(),
+        cpu_per_byte: None,
+        made: set.ends.first()?.clone(),
     })
 }
 
@@ -195,9 +218,14 @@ fn lacking(way: &Way) -> Vec<Gap> {
     if way.goodput.is_none() {
         return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
     }
+    untold(way, &[Side::Near, Side::Far])
+}
+
+/// What these ends should have told of a direction that was measured, and did not.
+pub(super) fn untold(way: &Way, sides: &[Side]) -> Vec<Gap> {
+    let name = way.direction.name();
     let mut gaps = Vec::new();
-    let sides = [Side::Near, Side::Far];
-    for side in sides {
+    for side in sides.iter().copied() {
         if way.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
             let nothing = way.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
@@ -210,7 +238,8 @@ fn lacking(way: &Way) -> Vec<Gap> {
         }
     }
     // Datagrams are not sent again, and nobody answers them.
-    if way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
+    let told = sides.contains(&way.direction.sender());
+    if told && way.datagrams.is_none() && (way.again.is_none() || way.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not tell (TCP_INFO)", ""));
     }
