@@ -95,7 +95,9 @@ pub(super) fn counted(
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
     let told = count(receiving, m::UDP_LOST)?;
-    let lost = told.max(later.min(most));
+    // A receiver that nothing reached does not know that anything was sent, nor can it say so later.
+    let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
+    let lost = all.unwrap_or(told.max(later.min(most)));
     // What was dropped at the end counts where what was lost there does.
     let drops = Window {
         to: if lost > told { u64::MAX } else { window.to },
@@ -168,6 +170,13 @@ pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<
         events: missing,
         of: came + missing,
     })
+}
+
+/// Whether a datagram of a set came, by the receiver's count; `None` where it does not tell.
+pub(super) fn came(receiving: &EndReadings, set: u32) -> Option<bool> {
+    let last = |table: &Table| table.column(m::UDP_DATAGRAMS)?.last().copied();
+    let all: Vec<i64> = tables(receiving, set).map(last).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.iter().any(|datagrams| *datagrams > 0))
 }
 
 /// The last jitter that the streams of a set had, mean; `None` where one of them does not report it.

@@ -43,6 +43,7 @@ mod tcp;
 #[cfg(test)]
 mod testing;
 mod trials;
+mod vanished;
 mod workers;
 
 pub(crate) use behind::a_read;
@@ -73,6 +74,7 @@ pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Knee, Setting, Sweep, sweep};
 pub use trials::effect;
 pub(crate) use trials::stayed;
+pub use vanished::{Vanished, vanished};
 
 use crate::ceiling::Bounds;
 use crate::factor::Factor;

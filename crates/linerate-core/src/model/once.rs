@@ -82,6 +82,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         cpu_per_byte(threads, bytes_per_second).or_else(all)
     };
     let moved = |side, role: &str| moved(step, side, &format!("s{set}/{role}"), window);
+    let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
     Some(Once {
         direction,
         moved: ByRole {
@@ -104,8 +105,8 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
             receiver: spent(&load.receivers, program.receiver),
         },
         program,
-        jitter: jitter(receiving, set),
-        datagrams: counted(sending, receiving, set, load.made.sender.write_size, window),
+        jitter: jitter(receiving, set).filter(|_| datagrams.is_some_and(|found| found.came > 0)),
+        datagrams,
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })

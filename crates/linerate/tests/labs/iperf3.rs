@@ -2,6 +2,8 @@
 //! sides must count the same.
 #[path = "iperf3/datagrams.rs"]
 mod datagrams;
+#[path = "iperf3/vanished.rs"]
+mod vanished;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What a step says, whatever serves at the far end.
 
 use linerate_core::facts::Gap;
-use linerate_core::model::{Once, looks, moved_by, once, same_machine};
+use linerate_core::model::{Once, looks, moved_by, once, same_machine, vanished};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
 use linerate_core::record::{End as Ending, Record, Step};
@@ -54,11 +54,39 @@ impl Probe {
             same_machine: (record.hosts.len() > 1).then(|| same_machine(record)),
             broken: broken(record),
             search,
+            gaps: refused(record)
+                .into_iter()
+                .chain(ways.iter().filter_map(|way| blocked(record, step?, way)))
+                .collect(),
             ways,
             look: None,
-            gaps: refused(record),
         }
     }
+}
+
+/// What may be on the way of a direction of which nothing arrives, and what tells.
+fn blocked(record: &Record, step: &Step, way: &Way) -> Option<Gap> {
+    let found = vanished(record, step, way.direction)?;
+    let side = way.direction.sender();
+    let route = record.hosts.first()?.facts.route.as_ref();
+    let other = match side {
+        Side::Near => route.and_then(|route| route.peer),
+        Side::Far => route.and_then(|route| route.own),
+    };
+    let other = other.map_or("PEER".to_owned(), |ip| ip.to_canonical().to_string());
+    let why = format!(
+        "nothing arrived, although streams were made and small messages passed: packets of {} B may be too large for \
+         a link on the way, and nobody says so (mtu-black-hole)",
+        found.packet.0
+    );
+    let hint = format!(
+        "linerate causes mtu-black-hole; on the {} host, `ping -M do -s {} {other}` gets no answer then, and `ping -M do \
+         -s 500 {other}` does",
+        side.name(),
+        found.echo.0
+    );
+    let what = format!("{} what lets no payload through", way.direction.name());
+    Some(gap(what, &why, &hint))
 }
 
 /// Why a record of one step is not complete; empty where it is.
