@@ -15,7 +15,7 @@ use linerate_core::facts::Gap;
 use linerate_core::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
 use linerate_core::model::{Once, once as derived};
 use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Plan};
+use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{End, Record, Total};
 use linerate_core::units::{Nanos, Rate};
 
@@ -23,8 +23,8 @@ use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};
 use crate::event::{Event, Flow, Sink};
 use crate::host::Live;
-use crate::link::LinkError;
 use crate::link::iperf3::{Iperf3, Options};
+use crate::link::{Link as _, LinkError};
 use crate::peer::Stop;
 use crate::run::once;
 
@@ -485,4 +485,101 @@ fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_e
     });
     drop(harness);
     assert_eq!(sender.join().unwrap(), Some(State::ServerTerminate));
+}
+
+#[test]
+fn each_step_of_a_set_is_a_test_of_its_own() {
+    let harness = Harness::start(Limits::default());
+    let options = Options {
+        servers: vec![harness.address],
+        protocol: Protocol::Tcp,
+        washout: Nanos(0),
+        time: TEST,
+        machine: Arc::new(Live::new()),
+    };
+    let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
+    let set = SetPlan {
+        id: 7,
+        pattern: Pattern::Stream {
+            direction: Direction::Reverse,
+        },
+        knobs: Knobs::default(),
+    };
+    let made = link.prepare(&set).unwrap();
+    assert!(made.ends[0].recv_buffer.is_some());
+    for index in 0..2 {
+        let plan = StepPlan {
+            index,
+            purpose: Purpose::Both,
+            sets: vec![set.id],
+            washout: Nanos(0),
+            measure: TEST,
+            tick: Nanos::from_millis(50),
+        };
+        let step = link.step(&plan, &mut |_| Flow::Go).unwrap();
+        assert_eq!(step.trouble, None);
+        assert!(step.ends.iter().all(|end| end.totals.len() == 1));
+        assert!(step.ends[0].totals[0].received > 0);
+        assert_eq!(link.streams().len(), 1);
+    }
+    let both = StepPlan {
+        index: 2,
+        purpose: Purpose::Both,
+        sets: vec![set.id, 8],
+        washout: Nanos(0),
+        measure: TEST,
+        tick: TEST,
+    };
+    assert!(matches!(
+        link.step(&both, &mut |_| Flow::Go),
+        Err(LinkError::Refused { .. })
+    ));
+    link.release(set.id).unwrap();
+}
+
+#[test]
+fn a_user_who_wants_to_stop_keeps_what_was_measured() {
+    let harness = Harness::start(Limits::default());
+    for direction in Direction::ALL {
+        let options = Options {
+            servers: vec![harness.address],
+            protocol: Protocol::Tcp,
+            washout: Nanos(0),
+            time: Nanos::from_secs(60),
+            machine: Arc::new(Live::new()),
+        };
+        let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
+        let set = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream { direction },
+            knobs: Knobs::default(),
+        };
+        link.prepare(&set).unwrap();
+        let plan = StepPlan {
+            index: 0,
+            purpose: Purpose::Both,
+            sets: vec![set.id],
+            washout: Nanos(0),
+            measure: Nanos::from_secs(60),
+            tick: Nanos::from_millis(50),
+        };
+        let enough = |live: crate::link::Live| {
+            if live.elapsed < TEST {
+                Flow::Go
+            } else {
+                Flow::Stop
+            }
+        };
+        let step = link.step(&plan, &mut { enough }).unwrap();
+        let why = step.trouble.map(|trouble| trouble.what);
+        assert_eq!(why.as_deref(), Some("stopped"));
+        // Both ended in order.
+        assert!(step.ends[0].totals[0].complete, "{direction:?}");
+        assert!(
+            step.ends
+                .iter()
+                .all(|end| end.tables.iter().any(|t| t.source == "worker"))
+        );
+        link.release(set.id).unwrap();
+    }
 }
