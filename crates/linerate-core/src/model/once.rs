@@ -73,21 +73,23 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         (load.goodput.interval, load.goodput.samples) = (None, 0);
     }
     let sending = end(step, direction.sender())?;
+    // An end that reports sums does so of all the time that it counted.
+    let over = |end: &EndReadings| if end.is_sampled() { window } else { WHOLE };
     let again = sent(sending, set, window);
     let events = again.map(|count| count.events);
     let bytes_per_second = load.goodput.mean / 8.0;
-    let program: ByRole<Option<f64>> = [sending, receiving].map(|end| program(end, window)).into();
+    let program: ByRole<Option<f64>> = [sending, receiving].map(program).into();
     let spent = |threads: &[Thread], program: Option<f64>| {
         let all = || Some(program? * 1e9 / 100.0 / bytes_per_second).filter(|ns| ns.is_finite());
         cpu_per_byte(threads, bytes_per_second).or_else(all)
     };
-    let moved = |side, role: &str| moved(step, side, &format!("s{set}/{role}"), window);
+    let moved = |side, end, role: &str| moved(step, side, &format!("s{set}/{role}"), over(end));
     let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
     Some(Once {
         direction,
         moved: ByRole {
-            sender: moved(direction.sender(), "tx"),
-            receiver: moved(direction.receiver(), "rx"),
+            sender: moved(direction.sender(), sending, "tx"),
+            receiver: moved(direction.receiver(), receiving, "rx"),
         },
         ramp: part.ramp(),
         sampled,
@@ -95,7 +97,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
             .filter(|_| sampled)
             .unwrap_or_default(),
         again: events
-            .or_else(|| sent_again(sending, set, window))
+            .or_else(|| sent_again(sending, set, over(sending)))
             .map(|count| count.max(0.0) as u64),
         again_share: again
             .filter(|count| count.of > 0.0)
@@ -128,10 +130,16 @@ pub fn moved_by(
     moved(step, side, &format!("s{set}/{role}"), Window::of(step))
 }
 
-/// CPU time of a program in percent of one CPU.
-fn program(end: &EndReadings, window: Window) -> Option<f64> {
+/// All of a step.
+const WHOLE: Window = Window {
+    from: 0,
+    to: u64::MAX,
+};
+
+/// CPU time of a program in percent of one CPU, which is read before and after a step.
+fn program(end: &EndReadings) -> Option<f64> {
     let mut tables = end.about(m::PROCESS_CPU.source, |_| true);
-    let nanos = per_second(tables.next()?, m::PROCESS_CPU, window)?;
+    let nanos = per_second(tables.next()?, m::PROCESS_CPU, WHOLE)?;
     Some(nanos / 1e9 * 100.0)
 }
 
@@ -295,6 +303,29 @@ mod tests {
         let of = |middle| parts(vec![worker(0, &[500, middle, 3000], &[0, 4, 5])]).unwrap();
         assert_eq!(of(1450), [(4, 950), (1, 1550)]);
         assert_eq!(of(1449), [(5, 2500)]);
+    }
+
+    #[test]
+    fn cpu_time_of_a_program_is_of_the_whole_step() {
+        let column = Column {
+            name: m::PROCESS_CPU.name.into(),
+            unit: m::PROCESS_CPU.unit,
+            kind: m::PROCESS_CPU.kind,
+            values: vec![5, 1_500_000_005],
+        };
+        let table = Table {
+            source: m::PROCESS_CPU.source.to_owned(),
+            subject: String::new(),
+            at: vec![0, 3 * SECOND],
+            columns: vec![column],
+        };
+        let end = EndReadings {
+            tables: vec![table],
+            ..EndReadings::default()
+        };
+        assert!(!end.is_sampled());
+        assert_eq!(program(&end), Some(50.0));
+        assert_eq!(program(&EndReadings::default()), None);
     }
 
     #[test]
